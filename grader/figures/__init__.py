@@ -1,0 +1,327 @@
+"""One quiet look for every figure of the course, and the few shapes that lessons share.
+
+A lesson's own figures live in `grader/figures/lesson_NN.py` and are reached as
+`figures.lesson_01.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:
+
+    fig, (left, right) = panels(2)
+    matrix(scores, "Scores: every query meets every key", kind="scores", ax=left)
+    matrix(weights, "Weights: each row sums to 1", ax=right)
+    show(fig, alt="Two heat maps, three queries by three keys: …")
+
+Nothing here touches pyplot, so a figure is drawn exactly once and a learner's own plots keep
+their settings. matplotlib loads with the first figure: cells that draw nothing start at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib
+import io
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "Picture", "arrows", "bars", "matrix", "panels", "picture", "show"]
+
+# Okabe and Ito (2008), "Color Universal Design": told apart with every common colour vision.
+COLOURS = {
+    "black": "#000000", "orange": "#E69F00", "sky": "#56B4E9", "green": "#009E73",
+    "yellow": "#F0E442", "blue": "#0072B2", "vermillion": "#D55E00", "purple": "#CC79A7",
+    "grey": "#7A7A7A",
+}
+CYCLE = [COLOURS[name] for name in ("blue", "orange", "green", "vermillion", "purple", "sky", "black")]
+SCREEN_DPI = 96  # CSS pixels in an inch; the picture is drawn at twice that for sharp screens
+MAX_WRITTEN = 64  # cells of a matrix that still have room for their numbers
+_INK = "#222222"
+_FAINT = "#D9D9D9"
+_FONTS = ("Helvetica Neue", "Segoe UI", "Arial", "Liberation Sans")  # DejaVu Sans ships with matplotlib
+_RAMPS = {
+    "weights": ("#FFFFFF", "#C6DDEE", "#6FAED6", "#0072B2", "#00395A"),
+    "values": ("#FFFFFF", "#D5EEE6", "#7FCBB4", "#009E73", "#00503A"),
+    "scores": ("#0072B2", "#8FBFDD", "#FFFFFF", "#EDB58C", "#D55E00"),
+}
+_RAMPS["difference"] = _RAMPS["scores"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads `figures.lesson_01` when it is first asked for."""
+    if name.startswith("lesson_"):
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _settings() -> dict[str, Any]:
+    """matplotlib settings of the shared look, with the fonts that this machine has."""
+    from matplotlib.font_manager import fontManager
+
+    here = set(fontManager.get_font_names())
+    return {
+        "font.family": [name for name in _FONTS if name in here][:1] + ["DejaVu Sans"],
+        "font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 9.5,
+        "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
+        "text.color": _INK, "axes.labelcolor": _INK, "axes.titlecolor": _INK,
+        "axes.edgecolor": "#9A9A9A", "xtick.color": "#555555", "ytick.color": "#555555",
+        "axes.titlepad": 8, "hatch.linewidth": 0.8, "mathtext.default": "regular",
+    }
+
+
+def panels(n: int, *, width: float | None = None, height: float | None = None,
+           columns: int | None = None) -> tuple[Figure, list[Axes]]:
+    """A figure with n axes side by side, in the shared look.
+
+    width, height: of the whole figure in inches (96 screen pixels each). columns: axes in a row,
+    by default at most four. Returns: (fig, axes), axes a list of length n, also for n = 1.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    columns = columns or min(n, 4)
+    rows = -(-n // columns)
+    width = width or (4.6 if columns == 1 else min(3.1 * columns, 8.8))
+    height = height or rows * min(0.25 + width / columns, 3.4)
+    with matplotlib.rc_context(_settings()):
+        fig = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+        grid = fig.subplots(rows, columns, squeeze=False).ravel()
+    for spare in grid[n:]:
+        spare.remove()
+    for ax in grid[:n]:
+        _quiet(ax)
+    return fig, list(grid[:n])
+
+
+def _quiet(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(True, color="#ECECEC", linewidth=0.8)
+    ax.tick_params(length=3, width=0.8)
+    ax.set_prop_cycle(color=CYCLE, linewidth=[2.0] * len(CYCLE))
+
+
+def _title(ax: Axes, title: str) -> None:
+    """Sets the title, wrapped where it would run into the next panel."""
+    slot = ax.get_subplotspec()
+    across = slot.get_gridspec().ncols if slot else 1
+    ax.set_title(textwrap.fill(title, int(13 * ax.figure.get_figwidth() / across)))
+
+
+def matrix(array: Any, title: str, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None,
+           kind: str = "weights", limits: tuple[float, float] | None = None, ax: Axes | None = None,
+           xlabel: str = "key position", ylabel: str = "query position", fmt: str | None = None) -> Axes:
+    """A labelled heat map; its numbers are written into the cells where there is room.
+
+    array:  2-D. NaN is hatched, −∞ is grey.
+    kind:   'weights' (sequential, 0 to 1), 'scores' or 'difference' (diverging around 0) or
+            'values' (sequential, smallest to largest).
+    limits: the colour range; give the same one to panels that are compared.
+    fmt:    how numbers are written, such as '.3f'; by default two decimals, fewer for whole numbers.
+    Returns the axes, on a new figure (`ax.figure`) where none is given.
+    Raises:  ValueError for another kind or an array that is not 2-D.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    array = np.asarray(array, dtype=float)
+    if array.ndim != 2:
+        raise ValueError(f"matrix draws a 2-D array; got shape {array.shape}")
+    if kind not in _RAMPS:
+        raise ValueError(f"kind is one of {', '.join(_RAMPS)}; got {kind!r}")
+    if ax is None:
+        _, (ax,) = panels(1, width=min(max(0.62 * array.shape[1] + 1.2, 2.6), 7))
+    low, high = limits or _limits(array, kind)
+    ramp = LinearSegmentedColormap.from_list(kind, _RAMPS[kind])
+    shown = np.ma.masked_invalid(array)
+    image = ax.imshow(shown, cmap=ramp, vmin=low, vmax=high, aspect="equal", interpolation="nearest")
+    _dress(ax, array.shape, title, rows, columns, xlabel, ylabel)
+    _mark_missing(ax, array)
+    if array.size <= MAX_WRITTEN:
+        _write_numbers(ax, array, image, fmt)
+    else:
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=9, colors="#555555", length=2)
+    return ax
+
+
+def _limits(array: np.ndarray, kind: str) -> tuple[float, float]:
+    finite = array[np.isfinite(array)]
+    if kind == "weights":
+        return 0.0, 1.0
+    if kind == "values":
+        low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+        return float(low), float(high) if high > low else float(low) + 1.0
+    reach = float(np.abs(finite).max(initial=0.0)) or 1.0
+    return -reach, reach
+
+
+def _dress(ax: Axes, shape: tuple[int, ...], title: str, rows: Sequence[str] | None,
+           columns: Sequence[str] | None, xlabel: str, ylabel: str) -> None:
+    _title(ax, title)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    for axis, names, size in ((ax.xaxis, columns, shape[1]), (ax.yaxis, rows, shape[0])):
+        if names is not None:
+            axis.set_ticks(range(size), list(names))
+        elif size <= 12:
+            axis.set_ticks(range(size))
+    if columns is not None and sum(map(len, columns)) > 30:
+        ax.tick_params(axis="x", rotation=45)
+    if max(shape) <= 24:  # white seams keep equal neighbours apart
+        ax.set_xticks(np.arange(-0.5, shape[1]), minor=True)
+        ax.set_yticks(np.arange(-0.5, shape[0]), minor=True)
+        ax.tick_params(which="minor", length=0)
+        ax.grid(which="minor", color="white", linewidth=1.5)
+        ax.set_axisbelow(False)
+
+
+def _mark_missing(ax: Axes, array: np.ndarray) -> None:
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(~np.isfinite(array)):
+        hatch = "////" if np.isnan(array[row, column]) else None
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F2F2F2" if hatch else _FAINT,
+                               edgecolor="#8A8A8A" if hatch else "white", hatch=hatch, linewidth=0))
+
+
+def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> None:
+    whole = np.all(array[np.isfinite(array)] % 1 == 0)
+    fmt = fmt or ("g" if whole else ".2f")
+    for (row, column), number in np.ndenumerate(array):
+        red, green, blue, _ = image.cmap(image.norm(number)) if np.isfinite(number) else (1, 1, 1, 1)
+        dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5} if np.isnan(number) else None
+        ax.text(column, row, _written(number, fmt), ha="center", va="center", zorder=5,
+                color="white" if dark else _INK, fontsize=10 if array.shape[1] <= 6 else 8.5, bbox=box)
+    _frame_pale(ax, array)
+
+
+def _frame_pale(ax: Axes, array: np.ndarray) -> None:
+    """A hairline around the matrix: white cells would otherwise vanish on white paper."""
+    from matplotlib.patches import Rectangle
+
+    rows, columns = array.shape
+    ax.add_patch(Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor="#BFBFBF", linewidth=1,
+                           zorder=6, clip_on=False))
+
+
+def _written(number: float, fmt: str) -> str:
+    if np.isnan(number):
+        return "nan"
+    if np.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    text = format(number, fmt)
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def arrows(vectors: Mapping[str, Sequence[float]], title: str, *, colour: str | Sequence[str] = "blue",
+           ax: Axes | None = None, style: str = "-", reach: float | None = None) -> Axes:
+    """Named 2-D vectors as arrows from the origin, on axes of equal scale.
+
+    vectors: name -> (x, y); colour: a name of COLOURS, or one for each vector; style: '-' or '--'.
+    reach: the axes show −reach … reach where a vector points below zero, else 0 … reach. Call it
+    again with the same ax to lay a second family of vectors over the first.
+    """
+    if ax is None:
+        _, (ax,) = panels(1)
+    colours = [colour] * len(vectors) if isinstance(colour, str) else list(colour)
+    for (name, (x, y)), paint in zip(vectors.items(), colours, strict=True):
+        ax.annotate("", (x, y), (0, 0), arrowprops={
+            "arrowstyle": "-|>,head_width=0.25,head_length=0.5", "color": COLOURS[paint], "linewidth": 2.2,
+            "linestyle": style, "shrinkA": 0, "shrinkB": 0})
+        length = float(np.hypot(x, y)) or 1.0
+        ax.annotate(name, (x, y), (9 * x / length, 9 * y / length), textcoords="offset points",
+                    color=COLOURS[paint], ha="center", va="center", fontweight="bold")
+    ends = np.array([list(map(float, end)) for end in vectors.values()])
+    reach = reach or 1.25 * max(float(np.abs(ends).max(initial=0.0)), 1e-9)
+    ax.set_xlim(-reach if (ends[:, 0] < 0).any() else min(ax.get_xlim()[0], -0.12 * reach), reach)
+    ax.set_ylim(-reach if (ends[:, 1] < 0).any() else min(ax.get_ylim()[0], -0.12 * reach), reach)
+    ax.set_aspect("equal")
+    _title(ax, title)
+    return ax
+
+
+def bars(heights: Any, title: str, *, labels: Sequence[str], ax: Axes | None = None, colour: str = "blue",
+         ylabel: str = "weight", limits: tuple[float, float] | None = None, fmt: str = ".2f") -> Axes:
+    """One bar for each label with its number above it; limits: the range of the vertical axis."""
+    heights = np.asarray(heights, dtype=float)
+    if ax is None:
+        _, (ax,) = panels(1)
+    drawn = ax.bar(range(len(heights)), heights, color=COLOURS[colour], width=0.65)
+    ax.bar_label(drawn, [_written(height, fmt) for height in heights], padding=2, fontsize=9.5)
+    ax.set_xticks(range(len(heights)), list(labels))
+    ax.tick_params(axis="x", length=0)
+    ax.grid(False, axis="x")
+    ax.set_ylabel(ylabel)
+    _title(ax, title)
+    if limits is not None:
+        ax.set_ylim(*limits)
+    else:
+        ax.margins(y=0.15)
+    return ax
+
+
+class Picture:
+    """A drawn figure that Jupyter shows as an image with alternative text, a terminal as that text."""
+
+    def __init__(self, png: bytes, alt: str, width: int) -> None:
+        self.png, self.alt, self.width = png, alt, width
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        data = base64.b64encode(self.png).decode("ascii")
+        image = (f'<img alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%;height:auto" '
+                 f'src="data:image/png;base64,{data}">')
+        return {"text/html": image, "text/plain": self.alt}
+
+    def __repr__(self) -> str:
+        return self.alt
+
+
+def picture(fig: Figure, *, alt: str) -> Picture:
+    """Draws fig and returns it as a Picture. alt says what a reader would see, numbers included.
+
+    Raises: ValueError where alt is empty: a figure without it is lost on readers who can't see it.
+    """
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    if not alt.strip():
+        raise ValueError("a figure needs alternative text: show(fig, alt='what it shows')")
+    settings = _settings()
+    with matplotlib.rc_context(settings):
+        for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
+            text.set_fontfamily(settings["font.family"])
+        FigureCanvasAgg(fig)
+        buffer = io.BytesIO()
+        fig.savefig(buffer, format="png", dpi=2 * SCREEN_DPI, metadata={"Software": None})
+    return Picture(buffer.getvalue(), " ".join(alt.split()), round(fig.get_figwidth() * SCREEN_DPI))
+
+
+def show(fig: Figure, *, alt: str) -> None:
+    """Displays fig in the notebook, also from inside an `if`; without Jupyter prints its alt text."""
+    drawn = picture(fig, alt=alt)
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        print(drawn)
+        return
+    if get_ipython() is None:
+        print(drawn)
+        return
+    from IPython.display import display
+
+    display(drawn)
