@@ -1,0 +1,280 @@
+"""Reads a learner's source for what an exercise forbids or requires; refuses with a sentence.
+
+Only code that the exercise's name can reach is read: a cell in which a learner compares the result with
+torch's own operator is no offence. What the source hides is caught again while it runs (worker/watch.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from grader.model import Case, Observation
+from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX
+
+LAYERS = frozenset({
+    "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerDecoder", "Transformer",
+})  # fmt: skip
+TENSOR_LIBRARIES = frozenset({"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"})
+NUMPY_PRODUCTS = frozenset({
+    "matmul", "dot", "tensordot", "inner", "outer", "vdot", "multi_dot", "kron", "vecdot", "matvec", "vecmat",
+})  # fmt: skip
+NAMES = {"attention": ATTENTION | LAYERS, "softmax": SOFTMAX}
+WORDS = {
+    "attention": "a ready-made attention operator; this exercise is written from scratch",
+    "softmax": "a ready-made softmax; this exercise is written from scratch",
+    "torch": "a library with gradients built in; this exercise is written in NumPy",
+}
+_OPAQUE = frozenset({"eval", "exec", "compile", "__import__"})
+_DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The learner's cells as text, in notebook order, magics already removed."""
+
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Offence:
+    """Something forbidden or missing. name: what it is called in the code; line: the learner's own line."""
+
+    sentence: str
+    line: str = ""
+    name: str = ""
+
+
+def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sources: Sources | None) -> Offence | None:
+    """The first offence in the code that `name` reaches; None where there is none or no source is known.
+
+    forbids: keys of WORDS. requires: 'einsum_products'.
+    """
+    if sources is None:
+        return None
+    reading = _Reading(sources)
+    for node in reading.reachable(name):
+        found = reading.foreign(node) or reading.forbidden(node, forbids)
+        if found is None and "einsum_products" in requires:
+            found = reading.other_product(node)
+        if found:
+            return found
+    return None
+
+
+def ran(forbids: tuple[str, ...], observation: Observation) -> Offence | None:
+    """The first forbidden operation that ran, whatever the source looked like."""
+    for group in forbids:
+        for call in observation.calls:
+            if call in GROUPS.get(group, ()):
+                return Offence(f"While it ran, `{call}` was called: {WORDS[group]}.", name=call)
+    return None
+
+
+def einsum_missing(case: Case, observation: Observation) -> Offence | None:
+    """For a case with q, k, v of three dimensions: an offence where einsum did not form both products.
+
+    Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v,
+    on operands no larger than the inputs and the scores (a larger one was multiplied out before).
+    """
+    q, k, v = (np.shape(getattr(value, "array", value)) for value in case.args[:3])
+    needed = q[0] * q[1] * k[1] * (q[2] + v[2])
+    largest = max(q[0] * q[1] * k[1], *(int(np.prod(shape)) for shape in (q, k, v)))
+    done = 0
+    for call in observation.calls:
+        name, _, numbers = call.partition(" ")
+        if name == "einsum":
+            adds, operand = (int(number) for number in numbers.split())
+            done += adds if operand <= largest else 0
+    if done >= needed:
+        return None
+    if done == 0:
+        return Offence("`np.einsum` formed neither of the two products; both were asked for.")
+    return Offence("`np.einsum` formed only a part of the two products; both were asked for.")
+
+
+class _Reading:
+    """Parsed learner cells: what each name is bound to, and what imports call things."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.lines: dict[int, str] = {}
+        self.bindings: dict[str, list[ast.AST]] = {}
+        self.defined: set[str] = set()  # by def, class or assignment, not by import
+        self.modules = {"np": "numpy", "F": "torch.nn.functional", "nn": "torch.nn"}
+        for cell in sources.cells:
+            try:
+                tree = ast.parse(cell)
+                if _depth(tree) > _DEPTH:
+                    continue
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            self._read(tree, cell.splitlines())
+
+    def _read(self, tree: ast.Module, lines: list[str]) -> None:
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                self._read_import(node)
+            at = getattr(node, "lineno", 0)
+            if 0 < at <= len(lines):
+                self.lines[id(node)] = lines[at - 1].strip()
+        for statement in tree.body:
+            for bound in _bound_names(statement):
+                self.bindings.setdefault(bound, []).append(statement)
+                if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+                    self.defined.add(bound)
+        self._trees = [*getattr(self, "_trees", []), tree]
+
+    def _read_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.ImportFrom):
+                self.modules[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+            else:
+                self.modules[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+
+    def reachable(self, name: str) -> Iterator[ast.AST]:
+        """Every node of every top-level statement that binds `name` or a name which those mention."""
+        waiting, done, seen = [name], set(), set()
+        while waiting:
+            current = waiting.pop()
+            if current in done:
+                continue
+            done.add(current)
+            for statement in self.bindings.get(current, ()):
+                if id(statement) in seen:
+                    continue
+                seen.add(id(statement))
+                documentation = {id(doc) for doc in _docstrings(statement)}
+                for node in ast.walk(statement):
+                    if id(node) in documentation:
+                        continue
+                    yield node
+                    if isinstance(node, ast.Name):
+                        waiting.append(node.id)
+
+    def resolve(self, node: ast.AST) -> str:
+        """The dotted name of an expression with import aliases replaced, '' where it is none."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ".".join(["?", *reversed(parts)]) if parts else ""
+        first = node.id if node.id in self.defined else self.modules.get(node.id, node.id)
+        return ".".join([first, *reversed(parts)])
+
+    def forbidden(self, node: ast.AST, forbids: tuple[str, ...]) -> Offence | None:
+        called = self._called(node)
+        if called is None:
+            return None
+        for group in forbids:
+            if group in NAMES and called.rpartition(".")[2] in NAMES[group] and not self._own(called):
+                return self._offence(node, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
+            if group == "torch" and called.partition(".")[0] in TENSOR_LIBRARIES:
+                return self._offence(node, f"`{called}` belongs to {WORDS[group]}.", called)
+            if group in NAMES and called in _OPAQUE:
+                return self._offence(node, f"`{called}` runs code from text, which cannot be checked for {group}.", called)
+        return None
+
+    def _called(self, node: ast.AST) -> str | None:
+        """The dotted name that a node mentions: as an attribute, a plain name, or a text given to getattr and the like."""
+        if isinstance(node, ast.Attribute):
+            return self.resolve(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return None if node.id in self.defined else self.modules.get(node.id, node.id)
+        if isinstance(node, ast.ImportFrom):
+            return f"{node.module or ''}.{node.names[0].name}"
+        if isinstance(node, ast.Import):
+            return node.names[0].name
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            known = ATTENTION | LAYERS | (SOFTMAX - {"softmax"})
+            return f"?.{node.value}" if node.value in known else None
+        if isinstance(node, ast.Call) and self._looks_up(node):
+            library = self.resolve(node.args[0]) if node.args else ""
+            if library.partition(".")[0] in LIBRARIES:
+                name = node.args[1] if len(node.args) > 1 else None
+                constant = isinstance(name, ast.Constant)
+                return f"{library}.{name.value}" if constant else "eval"  # a name put together at run time
+        return None
+
+    def _looks_up(self, node: ast.Call) -> bool:
+        return isinstance(node.func, ast.Name) and node.func.id in ("getattr", "vars") and bool(node.args)
+
+    def _own(self, called: str) -> bool:
+        """True where the name belongs to the learner's own code: `self.softmax`, a helper class of theirs."""
+        first, dot, _ = called.partition(".")
+        return first in ("self", "cls") or first in self.defined or (not dot and first in self.defined)
+
+    def foreign(self, node: ast.AST) -> Offence | None:
+        """Fetching an answer from the course itself."""
+        called = self._called(node)
+        names = {called} if called else set()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = getattr(node, "module", None)
+            names |= {f"{module}.{alias.name}" if module else alias.name for alias in node.names}
+        for name in names:
+            first, _, rest = name.partition(".")
+            if first in ("solutions", "grader") and not rest.startswith("figures") and first not in self.defined:
+                sentence = f"`{name}` reaches into the course's own {first}; the answer is to be the learner's."
+                return self._offence(node, sentence, name)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "solutions/" in node.value.replace("\\", "/"):
+            return self._offence(node, "A path into `solutions` is used; the answer is to be the learner's.", "solutions")
+        return None
+
+    def other_product(self, node: ast.AST) -> Offence | None:
+        """A product formed by something else than einsum."""
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
+            return self._offence(node, "`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
+        called = self._called(node)
+        if called and called.rpartition(".")[2] in NUMPY_PRODUCTS and not self._own(called):
+            name = called.lstrip("?.")
+            return self._offence(node, f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)
+        return None
+
+    def _offence(self, node: ast.AST, sentence: str, name: str) -> Offence:
+        return Offence(sentence, self.lines.get(id(node), ""), name)
+
+
+def _bound_names(statement: ast.AST) -> set[str]:
+    """Names that a top-level statement binds in the notebook's namespace, nested blocks included."""
+    names: set[str] = set()
+    waiting = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            names.add(node.id)
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            root = node
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            if isinstance(root, ast.Name):  # `SelfAttention.forward = helper` is part of SelfAttention
+                names.add(root.id)
+        waiting.extend(ast.iter_child_nodes(node))
+    return names
+
+
+def _docstrings(statement: ast.AST) -> Iterator[ast.Constant]:
+    """Texts that stand alone as statements: they say something and do nothing."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+
+
+def _depth(tree: ast.AST) -> int:
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return deepest

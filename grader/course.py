@@ -1,0 +1,182 @@
+"""Finds the lessons, loads their references, and knows every exercise by name."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import linecache
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from grader.model import Exercise, Lesson, MistakeText
+
+SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
+
+# The contract's names. Held here so that one exercise can be found without importing every lesson.
+CONTRACT: dict[str, tuple[str, ...]] = {
+    "00_start_here": ("hard_lookup",),
+    "01_three_tokens": (
+        "attention_scores", "scale_scores", "softmax_rows", "weighted_sum", "three_token_attention",
+        "corrected_first_row",
+    ),
+    "02_softmax": ("softmax", "softmax_with_temperature", "log_softmax", "softmax_jacobian"),
+    "03_scaled_dot_product_attention": ("project_qkv", "scaled_dot_product_attention", "attention_einsum"),
+    "04_why_scale": ("dot_product_std", "row_entropy", "softmax_gradient_norm"),
+    "05_numpy_to_pytorch": ("linear_from_numpy", "attention_torch", "SelfAttention", "as_numpy"),
+    "06_masks": ("causal_mask", "padding_mask", "masked_attention", "CausalSelfAttention"),
+    "07_positions": ("sinusoidal_positions", "apply_rope", "alibi_bias"),
+    "08_attention_backward": ("softmax_backward", "attention_backward"),
+    "09_multi_head_attention": ("split_heads", "merge_heads", "MultiHeadAttention", "copy_torch_weights"),
+    "10_alignment": ("additive_attention", "luong_attention"),
+    "11_causal_multi_head_attention": ("CausalMultiHeadAttention", "TransformerBlock", "generate"),
+    "12_gpu": ("pick_device", "attention_flops", "time_ms", "FastCausalMultiHeadAttention"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a lesson's source. role: 'prose', 'given', 'demo', 'exercise', 'check' or 'payoff'."""
+
+    role: str
+    text: str
+    exercise: str = ""
+    tags: tuple[str, ...] = ()
+    number: int = 0  # position in the lesson, from 0
+    line: int = 0  # of the source file, from 1; for messages to authors
+
+
+def root() -> Path:
+    """The folder that holds notebooks/ and solutions/: the checkout, or the wheel's own copy."""
+    package = Path(__file__).resolve().parent
+    checkout = package.parent
+    if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
+        return checkout
+    return package / "_course"
+
+
+@cache
+def lessons() -> tuple[str, ...]:
+    """The names of the lessons that exist, in order. A lesson exists when its source and its module do."""
+    package = Path(__file__).resolve().parent / "lessons"
+    return tuple(
+        name for name in CONTRACT if source_path(name).is_file() and (package / f"lesson_{name[:2]}.py").is_file()
+    )
+
+
+def exercise_names() -> tuple[str, ...]:
+    """Every exercise of the lessons that exist, in the course's order."""
+    return tuple(exercise_name for name in lessons() for exercise_name in CONTRACT[name])
+
+
+def lesson_of(exercise_name: str) -> str:
+    """The lesson of an exercise. Raises KeyError where no lesson that exists has one of that name."""
+    for name in lessons():
+        if exercise_name in CONTRACT[name]:
+            return name
+    raise KeyError(exercise_name)
+
+
+def lesson(name: str) -> Lesson:
+    """The specification of a lesson, imported on demand."""
+    return importlib.import_module(f"grader.lessons.lesson_{name[:2]}").lesson
+
+
+def exercise(exercise_name: str) -> Exercise:
+    """The specification of an exercise. Raises KeyError for an unknown name."""
+    for found in lesson(lesson_of(exercise_name)).exercises:
+        if found.name == exercise_name:
+            return found
+    raise KeyError(exercise_name)
+
+
+def next_exercise(exercise_name: str) -> str | None:
+    """The exercise after this one in the course, None after the last."""
+    names = exercise_names()
+    at = names.index(exercise_name) + 1
+    return names[at] if at < len(names) else None
+
+
+def mistake_text(id: str) -> MistakeText:
+    """What is said of a mistake; lessons' own texts are found too. Raises KeyError for an unknown id."""
+    from grader.catalogue import TEXTS
+
+    if id in TEXTS:
+        return TEXTS[id]
+    for name in sorted(lessons(), key=lambda name: f"grader.lessons.lesson_{name[:2]}" not in sys.modules):
+        for text in lesson(name).texts:
+            if text.id == id:
+                return text
+    raise KeyError(id)
+
+
+def mistake_ids() -> tuple[str, ...]:
+    """Every id that has a text; imports all lessons."""
+    from grader.catalogue import TEXTS
+
+    return tuple(dict.fromkeys([*TEXTS, *(text.id for name in lessons() for text in lesson(name).texts)]))
+
+
+def source_path(name: str) -> Path:
+    return root() / "solutions" / f"{name}.py"
+
+
+def notebook_path(name: str) -> Path:
+    return root() / "notebooks" / f"{name}.ipynb"
+
+
+def source(name: str) -> str:
+    """The text of a lesson's source, solutions/NN_lesson.py."""
+    return source_path(name).read_text(encoding="utf-8")
+
+
+def pristine(name: str) -> dict[str, Any]:
+    """The learner's notebook of a lesson as the course ships it, parsed."""
+    return json.loads(notebook_path(name).read_text(encoding="utf-8"))
+
+
+@cache
+def cells(name: str) -> tuple[Cell, ...]:
+    """The cells of a lesson's source, solution regions included."""
+    import jupytext
+
+    text = source(name)
+    notebook = jupytext.reads(text, fmt="py:percent")
+    heads = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]
+    made = []
+    for number, cell in enumerate(notebook.cells):
+        metadata = cell.metadata
+        role = "prose" if cell.cell_type == "markdown" else str(metadata.get("role", ""))
+        line = heads[number] if number < len(heads) else 0
+        tags = tuple(metadata.get("tags", ()))
+        made.append(Cell(role, cell.source, str(metadata.get("exercise", "")), tags, number, line))
+    return tuple(made)
+
+
+@cache
+def namespace(name: str) -> dict[str, Any]:
+    """What a lesson's given cells and solutions define: the references, by running those cells."""
+    made = ModuleType(f"solutions.{name}")
+    for cell in cells(name):
+        if cell.role in ("given", "exercise"):
+            filename = f"<solution {name} cell {cell.number}>"
+            linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(True), filename)
+            exec(compile(cell.text, filename, "exec"), made.__dict__)
+    return made.__dict__
+
+
+def reference(exercise_name: str) -> Any:
+    """The course's own solution of an exercise: a function, a class, or an answer's value."""
+    return namespace(lesson_of(exercise_name))[exercise_name]
+
+
+def solution_text(exercise_name: str) -> str:
+    """The code of an exercise's solution cell, without the markers of its regions."""
+    for cell in cells(lesson_of(exercise_name)):
+        if cell.role == "exercise" and cell.exercise == exercise_name:
+            kept = [line for line in cell.text.splitlines() if not line.strip().startswith(("# region", "# endregion"))]
+            return "\n".join(kept)
+    raise KeyError(exercise_name)

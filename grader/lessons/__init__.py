@@ -1,0 +1,1 @@
+"""One module a lesson: its exercises with their cases, mistakes and hints."""

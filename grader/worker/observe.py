@@ -1,0 +1,182 @@
+"""Runs one case on a learner's object and describes what came back."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import linecache
+import random
+import re
+import sys
+import sysconfig
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from .probes import ContractError, Run, find
+from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_tensor
+from .watch import watching
+
+_HERE = str(Path(__file__).resolve().parent.parent)
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_HERE})
+
+
+def observe(candidate: Any, case: Any) -> Observation:
+    """What one case shows of a candidate; whatever its code does, this returns.
+
+    candidate: the learner's function, class or value. case: a `Case`, or anything with its attributes
+    probe, args, kwargs, options and names. Random generators are seeded before and put back after.
+    KeyboardInterrupt passes through: it is the person at the keyboard.
+    """
+    try:
+        run = _prepare(case)
+        before = {name: _snapshot(value) for name, value in run.named().items()}
+        with _quiet(), _same_random_state(), watching(tuple(run.options.get("watch", ()))) as seen:
+            raw = find(case.probe)(candidate, run)
+            parts = {name: describe(value) for name, value in raw.items()}
+        modified = tuple(name for name, value in run.named().items() if not _unchanged(before[name], value))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Observation(failure=failure_from(error))
+    return Observation(parts, modified=modified, calls=tuple(dict.fromkeys(seen)) if len(seen) > 200 else tuple(seen))
+
+
+def _prepare(case: Any) -> Run:
+    args = tuple(_materialise(value) for value in case.args)
+    kwargs = {name: _materialise(value) for name, value in case.kwargs.items()}
+    return Run(args, kwargs, dict(case.options), tuple(case.names))
+
+
+def _materialise(value: Any) -> Any:
+    """A private copy of an input, ready to be handed to the learner's code."""
+    if isinstance(value, Tensor):
+        import torch
+
+        made = torch.from_numpy(np.array(value.array))
+        if value.dtype is not None:
+            made = made.to(getattr(torch, value.dtype))
+        return made.requires_grad_(True) if value.requires_grad else made
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if isinstance(value, np.random.Generator):
+        return copy.deepcopy(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_materialise(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _materialise(item) for key, item in value.items()}
+    return value
+
+
+def _snapshot(value: Any) -> Any:
+    if is_tensor(value):
+        return value.detach().clone()
+    return np.array(value) if isinstance(value, np.ndarray) else None
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    if before is None:
+        return True
+    if is_tensor(before):
+        import torch
+
+        same = after.detach().shape == before.shape and after.dtype == before.dtype
+        return same and torch.equal(torch.nan_to_num(after.detach()), torch.nan_to_num(before))
+    after = np.asarray(after)
+    return before.shape == after.shape and np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+
+
+class _Discard(io.TextIOBase):
+    """Takes what a learner's code prints while it is judged; a 2 GB print costs nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"), contextlib.ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        stack.enter_context(contextlib.redirect_stdout(_Discard()))
+        stack.enter_context(contextlib.redirect_stderr(_Discard()))
+        yield
+
+
+@contextlib.contextmanager
+def _same_random_state() -> Iterator[None]:
+    """Seeds the global generators, so that a verdict repeats, and puts them back as they were."""
+    torch = sys.modules.get("torch")
+    python, legacy = random.getstate(), np.random.get_state()
+    torch_state = torch.get_rng_state() if torch is not None else None
+    threads = torch.get_num_threads() if torch is not None else 0
+    try:
+        random.seed(0)
+        np.random.seed(0)
+        if torch is not None:
+            torch.default_generator.manual_seed(0)
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)
+        if torch is not None:
+            torch.set_rng_state(torch_state)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+
+def failure_from(error: BaseException) -> Failure:
+    """Describes what a learner's code raised, by the learner's own line and the shapes at hand there."""
+    try:
+        return _failure_from(error)
+    except BaseException:  # an exception class of the learner's own may raise when it is printed
+        return Failure("exception", type=type(error).__name__[:MAX_TEXT], message="(its message cannot be read)")
+
+
+def _failure_from(error: BaseException) -> Failure:
+    message = str(error)[:MAX_TEXT]
+    if isinstance(error, ContractError):
+        return Failure("contract", "ContractError", message)
+    kind = "exception"
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message or "can't allocate memory" in message:
+        kind = "memory"
+    frame, number, is_last = _own_frame(error.__traceback__)
+    if type(error) is NotImplementedError and is_last:
+        return Failure("not_started", "NotImplementedError", message)
+    line = linecache.getline(frame.f_code.co_filename, number).strip() if frame else ""
+    if isinstance(error, SyntaxError) and error.text:
+        line, number = error.text.strip(), error.lineno or 0
+    shapes = _shapes(frame, line) if frame else ()
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes)
+
+
+def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
+    """The deepest frame of the learner's own code, its line, and whether nothing lies below it."""
+    own, number, is_last = None, 0, False
+    for frame, line in traceback.walk_tb(trace):
+        is_last = False
+        if not frame.f_code.co_filename.startswith(_LIBRARIES) and not frame.f_code.co_filename.startswith("<frozen"):
+            own, number, is_last = frame, line, True
+    return own, number, is_last
+
+
+def _shapes(frame: FrameType, line: str) -> tuple[tuple[str, str], ...]:
+    """Shapes and small values of the variables that the failing line names, at most eight."""
+    found = []
+    for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", line)):
+        value = frame.f_locals.get(name)
+        if isinstance(value, np.ndarray) or is_tensor(value):
+            found.append((name, f"{tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"))
+        elif type(value) in (int, float, bool) or (type(value) is str and len(value) < 40):
+            found.append((name, repr(value)[:60]))
+        elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
+            found.append((name, repr(value[:8])))
+    return tuple(found[:8])

@@ -1,0 +1,158 @@
+"""How a learner's object is exercised: one function a way, each returns raw values by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+class ContractError(Exception):
+    """Something that the contract names is missing or misshapen; the message says it in words."""
+
+
+@dataclass
+class Run:
+    """The inputs of one observation, copied and ready for use.
+
+    names: what the positional arguments are called where a gradient or a change is reported.
+    """
+
+    args: tuple
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+    def named(self) -> dict[str, Any]:
+        names = [*self.names, *(f"argument {i + 1}" for i in range(len(self.names), len(self.args)))]
+        return {**dict(zip(names, self.args, strict=False)), **self.kwargs}
+
+
+def find(name: str) -> Callable[[Any, Run], dict[str, Any]]:
+    """The probe of that name: 'call', or 'lesson_05.linear' for `linear` in lesson_05.py beside this file.
+
+    Raises: KeyError where there is none.
+    """
+    module, _, function = name.rpartition(".")
+    if not module:
+        return BASIC[function]
+    if not module.isidentifier() or not function.isidentifier():
+        raise KeyError(name)
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    except (ImportError, AttributeError):
+        raise KeyError(name) from None
+
+
+def answer(value: Any, run: Run) -> dict[str, Any]:
+    """The learner's value as it is."""
+    return {"result": value}
+
+
+def call(function: Any, run: Run) -> dict[str, Any]:
+    """Calls the function; where inputs require grad, also their gradients."""
+    result = function(*run.args, **run.kwargs)
+    wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
+    return {"result": result, **gradients(result, wanted)}
+
+
+def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Gradients of one fixed weighting of everything differentiable in `result`, by name.
+
+    The weights differ from element to element, so that errors cannot cancel. None where none arrives.
+    """
+    if not wanted:
+        return {}
+    import torch
+
+    total = None
+    for item in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point():
+            weighting = torch.cos(torch.arange(item.numel(), dtype=torch.float64) + 1).reshape(item.shape)
+            term = (item * weighting.to(item)).sum()
+            total = term if total is None else total + term
+    if total is None:
+        return {f"gradient of {name}": None for name in wanted}
+    found = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+    return {f"gradient of {name}": value for name, value in zip(wanted, found, strict=True)}
+
+
+def module(cls: Any, run: Run) -> dict[str, Any]:
+    """Builds the module, gives it the case's weights, runs it.
+
+    options: init (tuple), init_kwargs, state {'w_q.weight': array}, linear ('w_q', ...), no_bias ('w_q', ...),
+    dtype ('float64'), mode ('eval' or 'train'; 'eval' by default), gradients (True: of float inputs that
+    require grad and of the parameters in state), twice (True: a second call's result as 'second call'),
+    state_dict (True: the sorted names as 'state_dict').
+    Raises: ContractError for attributes and parameters that do not fit the contract.
+    """
+    options = run.options
+    made = build(cls, options)
+    made.train(options.get("mode", "eval") == "train")
+    result = made(*run.args, **run.kwargs)
+    parts = {"result": result}
+    if options.get("twice"):
+        parts["second call"] = made(*run.args, **run.kwargs)
+    if options.get("gradients"):
+        wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
+        wanted |= {name: parameter(made, name) for name in options.get("state", {})}
+        parts |= gradients(result, wanted)
+    if options.get("state_dict"):
+        parts["state_dict"] = ", ".join(sorted(made.state_dict()))
+    return parts
+
+
+def build(cls: Any, options: Mapping[str, Any]) -> Any:
+    """An instance of a learner's module with the given weights; see `module` for the options."""
+    import torch
+    from torch import nn
+
+    made = cls(*options.get("init", ()), **options.get("init_kwargs", {}))
+    if not isinstance(made, nn.Module):
+        raise ContractError(f"{_name(cls)}(...) gives a {type(made).__name__}, not an nn.Module.")
+    for name in options.get("linear", ()):
+        layer = _attribute(made, name)
+        if not isinstance(layer, nn.Linear):
+            raise ContractError(f"The attribute {name} is a {type(layer).__name__}; the contract asks for an nn.Linear.")
+    for name in options.get("no_bias", ()):
+        if getattr(_attribute(made, name), "bias", None) is not None:
+            raise ContractError(f"The layer {name} has a bias; the contract asks for a layer without one (bias=False).")
+    with torch.no_grad():
+        for name, array in options.get("state", {}).items():
+            target = parameter(made, name)
+            if tuple(target.shape) != np.shape(array):
+                raise ContractError(f"{name} has shape {tuple(target.shape)}; the contract asks for {np.shape(array)}.")
+            target.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+    return made.to(getattr(torch, options["dtype"])) if options.get("dtype") else made
+
+
+def parameter(made: Any, name: str) -> Any:
+    """The parameter of that dotted name. Raises ContractError where there is none."""
+    import torch
+
+    owner, _, leaf = name.rpartition(".")
+    value = getattr(_attribute(made, owner) if owner else made, leaf, None)
+    if not isinstance(value, torch.nn.Parameter):
+        found = "missing" if value is None else f"a {type(value).__name__}"
+        raise ContractError(f"The parameter {name} is {found}; the module's parameters must carry the contract's names.")
+    return value
+
+
+def _attribute(made: Any, dotted: str) -> Any:
+    value = made
+    for name in dotted.split("."):
+        try:
+            value = value[int(name)] if name.isdigit() else getattr(value, name)
+        except (AttributeError, IndexError, TypeError, KeyError):
+            raise ContractError(f"The module has no attribute {dotted}; the contract asks for it.") from None
+    return value
+
+
+def _name(cls: Any) -> str:
+    return getattr(cls, "__name__", "the class")
+
+
+BASIC: dict[str, Callable[[Any, Run], dict[str, Any]]] = {"answer": answer, "call": call, "module": module}

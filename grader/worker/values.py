@@ -1,0 +1,143 @@
+"""What travels between the judge and the learner's object: inputs, and what was observed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+MAX_ELEMENTS = 4_000_000  # of one array that comes back; the course's largest has about 10,000
+MAX_ITEMS = 64  # of one tuple or list that comes back
+MAX_DEPTH = 4
+MAX_TEXT = 2_000  # characters of one text that comes back
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A torch tensor as data, so that a case can be drawn without importing torch.
+
+    array holds the values (float32 for bfloat16, which NumPy lacks); dtype is torch's name for
+    the type, None for the array's own; requires_grad asks for gradients in `call` and `module`.
+    """
+
+    array: np.ndarray
+    dtype: str | None = None
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One returned thing, described without trusting it.
+
+    kind: 'ndarray', 'tensor', 'number', 'bool', 'none', 'text', 'sequence' or 'other'.
+    array: the values (a copy) for ndarray, tensor, number and bool; bfloat16 comes as float32.
+    dtype: the name of the original type ('float32', 'bfloat16', ...).
+    items: the members of a tuple or list.
+    text: the text itself, or for 'other' the type's name.
+    """
+
+    kind: str
+    array: np.ndarray | None = None
+    dtype: str = ""
+    items: tuple[Part, ...] = ()
+    text: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return None if self.array is None else self.array.shape
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an observation holds no values.
+
+    kind: 'exception' (the learner's code raised), 'not_started', 'contract' (a parameter or an
+    attribute that the contract names is missing or misshapen; message says it in words),
+    'timeout', 'memory', 'died' (the process ended), 'invalid' (what came back cannot be read).
+    line, line_number: the learner's own line, where one is known; shapes: the variables at hand there.
+    """
+
+    kind: str
+    type: str = ""
+    message: str = ""
+    line: str = ""
+    line_number: int = 0
+    shapes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What one case showed of a candidate: named parts in the probe's order, or a failure.
+
+    modified: the inputs that were changed in place. calls: the watched operations that ran.
+    """
+
+    parts: dict[str, Part] = field(default_factory=dict)
+    failure: Failure | None = None
+    modified: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a torch tensor; never imports torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def describe(value: Any, depth: int = 0) -> Part:
+    """Copies a returned value into a Part; never raises for a strange value."""
+    try:
+        return _describe(value, depth)
+    except Exception as error:  # an object of the learner's may raise from any of its methods
+        return Part("other", text=f"{type(value).__name__} (unreadable: {type(error).__name__})"[:MAX_TEXT])
+
+
+def _describe(value: Any, depth: int) -> Part:
+    if value is None:
+        return Part("none")
+    if isinstance(value, (bool, np.bool_)):
+        return Part("bool", np.array(bool(value)), "bool")
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, (complex, np.complexfloating)):
+        array = np.array(value)
+        if array.dtype.kind in "iuf":
+            return Part("number", array, array.dtype.name)
+        return Part("other", text=f"a number of {len(str(value))} digits")
+    if is_tensor(value):
+        return _describe_tensor(value)
+    if isinstance(value, np.ndarray):
+        return _describe_array(value)
+    if isinstance(value, str):
+        return Part("text", text=str(value)[:MAX_TEXT])
+    if isinstance(value, (tuple, list)):
+        if depth >= MAX_DEPTH or len(value) > MAX_ITEMS:
+            return Part("other", text=f"{type(value).__name__} of {len(value)} items")
+        return Part("sequence", items=tuple(describe(item, depth + 1) for item in value), text=type(value).__name__)
+    return Part("other", text=type(value).__name__[:MAX_TEXT])
+
+
+def _describe_array(value: np.ndarray) -> Part:
+    dtype = value.dtype.name
+    if value.dtype.kind not in "biufc" or value.size > MAX_ELEMENTS:
+        return Part("other", text=f"array of {dtype} with shape {value.shape}")
+    if value.dtype.kind == "c":
+        return Part("other", text=f"array of complex numbers with shape {value.shape}")
+    plain = np.array(np.ndarray.__array__(value), subok=False, order="C")
+    if plain.dtype.itemsize > 8:  # long double: no other machine need know it
+        plain, dtype = plain.astype(np.float64), "float64"
+    return Part("ndarray", plain, dtype)
+
+
+def _describe_tensor(value: Any) -> Part:
+    import torch
+
+    dtype = str(value.dtype).removeprefix("torch.")
+    if value.device.type == "meta":
+        return Part("other", text=f"tensor of {dtype} on the meta device with shape {tuple(value.shape)}")
+    if value.layout != torch.strided or value.is_complex() or value.numel() > MAX_ELEMENTS:
+        return Part("other", text=f"tensor of {dtype} with shape {tuple(value.shape)}")
+    plain = value.detach().cpu()
+    if plain.dtype == torch.bfloat16:
+        plain = plain.float()
+    return Part("tensor", np.array(plain.resolve_conj().resolve_neg().numpy(), order="C"), dtype)
