@@ -103,14 +103,15 @@ class _Judging:
             return self._forbidden(offence)
         self.drawn = drawn(self.exercise, self.seed)
         self._observe_all()
-        return (
-            self._not_started()
-            or self._forbidden_while_running()
-            or self._stage("values")
-            or self._stage("extremes")
-            or self._inputs_left_alone()
-            or self._passed()
-        )
+        stages = (
+            self._not_started, self._forbidden_while_running, lambda: self._stage("values"),
+            lambda: self._stage("extremes"), self._inputs_left_alone,
+        )  # fmt: skip
+        for stage in stages:
+            verdict = stage()
+            if verdict is not None:  # a failing verdict is false, so `or` would pass it over
+                return verdict
+        return self._passed()
 
     def _observe_all(self) -> None:
         for i, case in enumerate(self.drawn.cases):
@@ -147,7 +148,7 @@ class _Judging:
         at = [i for i in self.got if _stage_of(self.drawn.cases[i]) == stage]
         for i in at:
             verdict = self._runs(i)
-            if verdict:
+            if verdict is not None:
                 return verdict
         returned = [i for i in at if self.drawn.cases[i].raises is None]
         problems = self._problems(returned)
@@ -156,9 +157,9 @@ class _Judging:
             order = ("type", "shape", "dtype", "finite")
             return self._differs(*min(early, key=lambda item: (order.index(item[1].stage), item[0])))
         if stage == "values":
-            verdict = self._required_is_missing() or self._properties(returned)
-            if verdict:
-                return verdict
+            for verdict in (self._required_is_missing(), self._properties(returned)):
+                if verdict is not None:
+                    return verdict
         if problems:
             return self._differs(*problems[0])
         self._note_verified(stage, at)
