@@ -1,0 +1,42 @@
+"""A candidate for the tests: an object in this process, or a learner's cell as text."""
+
+from __future__ import annotations
+
+import linecache
+from itertools import count
+from typing import Any
+
+from grader import course
+from grader.allowed import Sources
+from grader.model import Case, Observation
+from grader.worker.observe import failure_from, observe
+from grader.worker.values import Failure
+
+_numbers = count(1)
+
+
+class Live:
+    """What a candidate has to offer the judge, around an object that is already here."""
+
+    def __init__(self, name: str, obj: Any, sources: Sources | None = None, problem: Failure | None = None) -> None:
+        self.name, self.obj, self.sources, self.problem = name, obj, sources, problem
+
+    def observe(self, case: Case) -> Observation:
+        return observe(self.obj, case)
+
+
+def from_cells(exercise_name: str, *texts: str) -> Live:
+    """Runs learner cells over the lesson's given cells and takes what they define."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    given = [cell.text for cell in course.cells(course.lesson_of(exercise_name)) if cell.role == "given"]
+    sources = Sources(tuple(texts))
+    for text in (*given, *texts):
+        filename = f"<test cell {next(_numbers)}>"
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        try:
+            exec(compile(text, filename, "exec"), namespace)
+        except BaseException as error:
+            return Live(exercise_name, None, sources, failure_from(error))
+    if exercise_name not in namespace:
+        return Live(exercise_name, None, sources, Failure("missing"))
+    return Live(exercise_name, namespace[exercise_name], sources)

@@ -1,0 +1,103 @@
+"""Ready-made operations are seen while they run, however they were reached."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.worker.watch import einsum_size, watching
+
+q = torch.randn(2, 3, 4)
+CAPTURED = F.scaled_dot_product_attention
+PACKET = torch.ops.aten.scaled_dot_product_attention
+
+
+def in_thread():
+    thread = threading.Thread(target=lambda: F.scaled_dot_product_attention(q, q, q))
+    thread.start()
+    thread.join()
+
+
+def without_function_mode():
+    with torch._C.DisableTorchFunction():
+        return CAPTURED(q, q, q)
+
+
+def layer():
+    mha = nn.MultiheadAttention(4, 2, batch_first=True)
+    return mha(q, q, q)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda: F.scaled_dot_product_attention(q, q, q),
+        lambda: CAPTURED(q, q, q),
+        lambda: PACKET(q, q, q),
+        lambda: torch.ops.aten._scaled_dot_product_attention_math(q, q, q),
+        lambda: torch._C._nn.scaled_dot_product_attention(q, q, q),
+        in_thread,
+        without_function_mode,
+        layer,
+        lambda: nn.TransformerEncoderLayer(4, 2, batch_first=True).eval()(q),
+    ],
+)
+def test_attention_is_seen(way):
+    with watching(("attention",)) as seen:
+        way()
+    assert seen
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda: torch.softmax(q, -1), lambda: F.softmax(q, -1), lambda: q.softmax(-1), lambda: nn.Softmax(-1)(q),
+        lambda: torch.ops.aten._softmax(q, -1, False), lambda: torch.log_softmax(q, -1),
+    ],
+)  # fmt: skip
+def test_a_ready_made_softmax_is_seen(way):
+    with watching(("softmax",)) as seen:
+        way()
+    assert seen
+
+
+def test_ones_own_softmax_is_not_seen():
+    def softmax(x):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    with watching(("softmax", "attention")) as seen:
+        softmax(np.ones((2, 3)))
+        e = torch.exp(q - q.amax(-1, keepdim=True))
+        (e / e.sum(-1, keepdim=True)) @ q.mT @ q
+    assert seen == []
+
+
+def test_nothing_is_watched_unless_asked():
+    with watching(()) as seen:
+        F.scaled_dot_product_attention(q, q, q)
+    assert seen == []
+
+
+@pytest.mark.parametrize("operands, size", [
+    (("bqd,bkd->bqk", np.ones((2, 3, 4)), np.ones((2, 5, 4))), (2 * 3 * 4 * 5, 40)),
+    (("...qd,...kd->...qk", np.ones((2, 3, 4)), np.ones((2, 5, 4))), (120, 40)),
+    ((np.ones((3, 4)), [0, 1], np.ones((5, 4)), [2, 1], [0, 2]), (60, 20)),
+    (("ij->ji", np.ones((3, 4))), (0, 0)),
+    (("ij,jk", "not an array"), (0, 0)),
+])  # fmt: skip
+def test_einsum_is_counted_in_multiply_adds(operands, size):
+    assert einsum_size(operands) == size
+
+
+def test_einsum_is_seen_with_its_size_under_any_name():
+    from numpy import einsum as product
+
+    with watching(("einsum",)) as seen:
+        product("bqd,bkd->bqk", np.ones((2, 3, 4)), np.ones((2, 5, 4)), optimize=True)
+    assert seen == ["einsum 120 40"]

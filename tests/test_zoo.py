@@ -1,0 +1,50 @@
+"""The zoo: learners' cells, right in many styles and wrong in many ways, each judged as a learner's."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from grader import course
+from grader.judge import judge
+from tests.live import from_cells
+
+ZOO = Path(__file__).parent / "zoo"
+
+
+def _load(name: str):
+    path = ZOO / f"lesson_{name[:2]}.py"
+    spec = importlib.util.spec_from_file_location(f"zoo_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ANIMALS = {name: _load(name) for name in course.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()}
+RIGHT = [(e, i, t) for zoo in ANIMALS.values() for e, texts in zoo.RIGHT.items() for i, t in enumerate(texts)]
+WRONG = [(e, i, w) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for i, w in enumerate(wrongs)]
+
+
+@pytest.mark.parametrize("exercise, number, text", RIGHT, ids=[f"{e}-{i}" for e, i, _ in RIGHT])
+def test_a_right_answer_passes_in_whatever_style(exercise, number, text):
+    verdict = judge(course.exercise(exercise), from_cells(exercise, text))
+    assert verdict.status == "passed", f"{verdict.headline}\n{verdict.experiment}\n{verdict.details}"
+
+
+@pytest.mark.parametrize("exercise, number, wrong", WRONG, ids=[f"{e}-{i}-{w[0]}" for e, i, w in WRONG])
+def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
+    id, text = wrong
+    verdict = judge(course.exercise(exercise), from_cells(exercise, text))
+    assert verdict.status not in ("passed", "could_not_grade", "not_started", "missing"), verdict.headline
+    if id is not None:
+        assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"
+
+
+@pytest.mark.parametrize("name", course.lessons())
+def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
+    zoo = ANIMALS[name]
+    for exercise in course.CONTRACT[name]:
+        assert len(zoo.RIGHT.get(exercise, ())) >= 3, exercise
+        assert len(zoo.WRONG.get(exercise, ())) >= 3, exercise

@@ -1,0 +1,120 @@
+"""Submissions of lesson 00 as learners write them: right ones, and wrong ones with the mistake to be named."""
+
+RIGHT = {
+    "hard_lookup": [
+        '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(keys @ query)]
+''',
+        '''
+def hard_lookup(query, keys, values):
+    best, best_score = None, -float("inf")
+    for key, value in zip(keys, values):
+        score = 0.0
+        for a, b in zip(query, key):
+            score += a * b
+        if score > best_score:
+            best, best_score = value, score
+    return best
+''',
+        '''
+def hard_lookup(query, keys, values):
+    scores = np.einsum("d,nd->n", query.astype(np.float32), keys.astype(np.float32))
+    return values[int(scores.argmax())].astype(np.float32)
+''',
+        '''
+def similarity(a, b):
+    return float(np.dot(a, b))
+
+def hard_lookup(query, keys, values):
+    best = max(range(len(keys)), key=lambda i: similarity(query, keys[i]))
+    return np.array([number for number in values[best]])
+''',
+        '''
+hard_lookup = lambda query, keys, values: values[(keys * query).sum(axis=1).tolist().index((keys * query).sum(1).max())]
+''',
+    ],
+}
+
+WRONG = {
+    "hard_lookup": [
+        ("HL2", '''
+def hard_lookup(query, keys, values):
+    best, best_score = None, -float("inf")
+    for i in range(len(keys)):
+        score = np.dot(query, keys[i])
+        if score >= best_score:
+            best, best_score = i, score
+    return values[best]
+'''),
+        ("HL2", '''
+def hard_lookup(query, keys, values):
+    order = np.argsort(keys @ query, kind="stable")
+    return values[order[-1]]
+'''),
+        ("HL1", '''
+def hard_lookup(query, keys, values):
+    return max(keys, key=lambda key: key @ query)
+'''),
+        ("HL4", '''
+def hard_lookup(query, keys, values):
+    distances = np.linalg.norm(keys - query, axis=1)
+    return values[distances.argmin()]
+'''),
+        ("HL6", '''
+def hard_lookup(query, keys, values):
+    scores = [sum(q * k for q, k in zip(query, key)) for key in keys]
+    return scores.index(max(scores))
+'''),
+        ("HL10", '''
+def hard_lookup(query, keys, values):
+    best, best_score = 0, 0
+    for i, key in enumerate(keys):
+        if key @ query > best_score:
+            best, best_score = i, key @ query
+    return values[best]
+'''),
+        ("HL9", '''
+def hard_lookup(query, keys, values):
+    scores = np.dot(keys, query)
+    return values[np.isclose(scores, np.max(scores), rtol=0, atol=0)]
+'''),
+        ("HL8", '''
+def hard_lookup(query, keys, values):
+    s = keys @ query
+    e = np.exp(s - s.max())
+    return (e / e.sum()) @ values
+'''),
+        ("HL3", '''
+def hard_lookup(query, keys, values):
+    return values[(keys @ query).argsort(kind="stable")[0]]
+'''),
+        ("HL2+HL7", '''
+def hard_lookup(query, keys, values):
+    best = None
+    for i, key in enumerate(keys):
+        score = abs(key @ query)
+        if best is None or score >= best[0]:
+            best = (score, i)
+    return values[best[1]]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    scores = keys @ query
+    return values[scores == scores.max()].mean(axis=0)
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    query /= np.linalg.norm(query) + 1e-9
+    return values[np.argmax(keys @ query)]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[2]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return list(values[np.argmax(keys @ query)])
+'''),
+    ],
+}
