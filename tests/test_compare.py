@@ -1,0 +1,83 @@
+"""Comparison: what counts as the same, and what is said of the first difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grader.compare import Problem, compare, flatten, largest_difference
+from grader.model import Case, Observation
+from grader.worker.values import describe
+from tests.toy import EXERCISE
+
+CASE = Case("c", "c")
+WANT = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+
+def problems(got, want=WANT, exercise=EXERCISE, case=CASE):
+    name = exercise.parts[0]
+    return compare(exercise, case, {name: describe(want)}, {name: describe(got)})
+
+
+@pytest.mark.parametrize("got", [WANT, WANT.astype(np.float32), WANT.astype(int), np.asfortranarray(WANT), WANT + 1e-6])
+def test_other_precisions_layouts_and_small_differences_are_the_same(got):
+    assert problems(got) == []
+
+
+@pytest.mark.parametrize("got, stage, words", [
+    (WANT.tolist(), "type", "a list of 2"),
+    (None, "type", "None"),
+    (1.0, "type", "a single number"),
+    (WANT[:, :1], "shape", "(2, 1)"),
+    (WANT.astype(np.float16), "dtype", "float16"),
+    (WANT > 1, "dtype", "bool"),
+    (np.where(WANT > 3, np.nan, WANT), "finite", "NaN"),
+    (WANT + 0.1, "values", "up to 0.1"),
+    (WANT.astype(complex), "type", "complex"),
+    (np.array([["a", "b"]]), "type", "array of str"),
+])  # fmt: skip
+def test_the_first_difference_is_said(got, stage, words):
+    (problem,) = problems(got)
+    assert problem.stage == stage and words in problem.sentence
+
+
+def test_broadcasting_never_hides_a_shape():
+    assert problems(np.ones((3, 1)), np.ones((1, 3)))[0].stage == "shape"
+
+
+def test_a_single_number_may_be_any_scalar():
+    number = replace(EXERCISE, container="number")
+    for got in (1.5, np.float32(1.5), np.array(1.5)):
+        assert problems(got, 1.5, number) == []
+    assert problems(np.array([1.5]), 1.5, number)[0].stage == "shape"
+
+
+def test_an_answer_may_be_a_list_a_tuple_or_an_array():
+    answer = replace(EXERCISE, container="answer", kind="answer", rtol=0, atol=0.01)
+    for got in ([5, 5], (5.0, np.float64(5)), np.array([5.005, 5])):
+        assert problems(got, np.array([5.0, 5.0]), answer) == []
+    for got in ([5.3, 4.2], [5], "55", None, [5, "5"], [True, True], [float("nan"), 5]):
+        assert problems(got, np.array([5.0, 5.0]), answer)
+
+
+def test_a_pair_may_be_a_tuple_or_a_list_of_two():
+    pair = replace(EXERCISE, parts=("output", "weights"))
+    for made in (tuple, list):
+        flat = flatten(pair, Observation({"result": describe(made((WANT, WANT)))}))
+        assert list(flat) == ["output", "weights"]
+    for wrong in (WANT, (WANT,), (WANT, WANT, WANT), None):
+        problem = flatten(pair, Observation({"result": describe(wrong)}))
+        assert isinstance(problem, Problem) and "2 things were asked for: (output, weights)" in problem.sentence
+
+
+def test_a_required_dtype_is_required():
+    case = Case("c", "c", dtype=("float32",))
+    assert problems(WANT.astype(np.float32), case=case) == []
+    assert problems(WANT, case=case)[0].stage == "dtype"
+
+
+def test_largest_difference_counts_a_lost_number_as_infinite():
+    assert largest_difference(WANT, WANT + 0.5)[0] == 0.5
+    assert largest_difference(WANT, np.where(WANT == 4, np.nan, WANT)) == (np.inf, 3)

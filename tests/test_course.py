@@ -1,0 +1,54 @@
+"""Lessons are found, exercises are known by name, references are loaded from their source."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from grader import course
+
+
+def test_names_are_unique_in_the_whole_course():
+    names = [name for lesson in course.CONTRACT.values() for name in lesson]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", course.lessons())
+def test_a_lesson_and_its_specification_agree(name):
+    lesson = course.lesson(name)
+    assert lesson.name == name
+    assert tuple(exercise.name for exercise in lesson.exercises) == course.CONTRACT[name]
+
+
+@pytest.mark.parametrize("name", course.exercise_names())
+def test_every_reference_is_there_and_documented(name):
+    reference = course.reference(name)
+    if course.exercise(name).kind != "answer":
+        assert inspect.getdoc(reference)
+
+
+@pytest.mark.parametrize("name", course.exercise_names())
+def test_every_mistake_has_a_text(name):
+    for mistake in course.exercise(name).mistakes:
+        text = course.mistake_text(mistake.id)
+        assert text.id == mistake.id and text.sentence and text.why
+
+
+def test_unknown_names_raise_key_error():
+    for find in (course.lesson_of, course.exercise, course.mistake_text):
+        with pytest.raises(KeyError):
+            find("no_such_thing")
+
+
+def test_the_last_exercise_has_no_next_one():
+    names = course.exercise_names()
+    assert course.next_exercise(names[0]) == names[1]
+    assert course.next_exercise(names[-1]) is None
+
+
+def test_a_mistake_id_means_one_thing():
+    from grader.catalogue import TEXTS
+
+    ids = list(TEXTS) + [text.id for name in course.lessons() for text in course.lesson(name).texts]
+    assert len(ids) == len(set(ids)), sorted(id for id in ids if ids.count(id) > 1)

@@ -1,0 +1,53 @@
+"""A name is given only where it is proven."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.diagnose import Diagnosis
+from grader.model import Observation
+from grader.worker.observe import observe
+from grader.worker.values import Failure
+from tests.toy import EXERCISE, build, cases
+
+CASES = list(cases(np.random.default_rng(0)))
+EXPECTED = [observe(build(), case) for case in CASES]
+
+
+def named(obj, at=range(len(CASES))):
+    return Diagnosis(EXERCISE, CASES, EXPECTED).mistakes({i: observe(obj, CASES[i]) for i in at})
+
+
+def test_one_mistake_two_mistakes_and_none():
+    assert named(build("SM1")) == [("SM1",)]
+    assert named(build("SM5", "TY1")) == [("SM5", "TY1")]
+    assert named(build()) == []
+    assert named(lambda scores: scores) == []
+
+
+def test_two_cases_are_no_proof():
+    assert named(build("TY1"), at=range(2)) == []
+    assert named(build("TY1"), at=range(3)) == [("TY1",)]
+
+
+def test_a_mistake_that_shows_only_in_the_extremes_is_named_by_them():
+    assert named(build("SM5")) == [("SM5",)]
+    assert named(build("SM5"), at=range(5)) == []
+
+
+def test_a_further_slip_in_the_extremes_does_not_hide_the_mistake():
+    def wrong(scores):
+        return np.zeros_like(scores) if abs(scores).max() > 100 else build("SM1")(scores)
+
+    assert named(wrong) == [("SM1",)]
+
+
+def test_the_same_exception_with_the_same_words_counts_as_the_same_output():
+    def wrong(scores):
+        return scores @ scores
+
+    exercise = EXERCISE.__class__(**{**EXERCISE.__dict__, "mistakes": (EXERCISE.mistakes[0].__class__("EX1", wrong),)})
+    other = {i: observe(lambda scores: scores @ scores, case) for i, case in enumerate(CASES)}
+    assert Diagnosis(exercise, CASES, EXPECTED).mistakes(other) == [("EX1",)]
+    different = {i: Observation(failure=Failure("exception", "ValueError", "other words")) for i in range(len(CASES))}
+    assert Diagnosis(exercise, CASES, EXPECTED).mistakes(different) == []

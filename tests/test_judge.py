@@ -1,0 +1,172 @@
+"""One judge: the order of its stages, and what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from grader.allowed import Sources
+from grader.judge import drawn, judge
+from grader.model import Observation
+from grader.worker.values import Failure
+from tests import toy
+from tests.live import Live
+
+
+@pytest.fixture(autouse=True)
+def the_toy(monkeypatch):
+    toy.install(monkeypatch)
+    drawn.cache_clear()
+    yield
+    drawn.cache_clear()
+
+
+def verdict_on(obj, **kwargs):
+    return judge(toy.EXERCISE, Live("softmax_rows", obj, **kwargs))
+
+
+def test_a_right_answer_passes_and_says_what_was_verified():
+    verdict = verdict_on(toy.build())
+    assert verdict.passed and verdict.max_difference == 0.0
+    assert verdict.verified[:2] == ("type, shape and dtype are as asked", "each row sums to 1")
+    assert "extremes hold: scores of 1000" in verdict.verified
+    assert verdict.look == "Next: weighted_sum."
+
+
+@pytest.mark.parametrize("id", ["SM1", "SM3", "SM5", "TY1"])
+def test_a_known_mistake_is_named_with_its_sentence(id):
+    verdict = verdict_on(toy.build(id))
+    assert verdict.status == "failed"
+    assert verdict.mistakes == (id,) and verdict.sentences == (f"This is {id}.",)
+    assert f'explain("{id}")' in verdict.look
+
+
+def test_two_mistakes_at_once_are_both_named():
+    verdict = verdict_on(toy.build("SM1", "SM5"))
+    assert verdict.mistakes == ("SM1+SM5",)
+    assert verdict.sentences == ("This is SM1. Also: This is SM5.",)
+
+
+def test_an_unknown_mistake_is_not_guessed():
+    verdict = verdict_on(lambda scores: toy.build()(scores) ** 2)
+    assert verdict.status == "failed" and verdict.mistakes == () and verdict.stage == "properties"
+
+
+def test_the_smallest_failing_case_is_shown_with_input_expected_got_and_difference():
+    verdict = verdict_on(toy.build("TY1"))
+    assert [table.role for table in verdict.tables] == ["input", "expected", "got", "difference"]
+    given, expected, got, difference = (table.array for table in verdict.tables)
+    assert given.shape == (2, 3)
+    np.testing.assert_allclose(got - expected, difference)
+    assert verdict.experiment.startswith("Two rows of three: softmax_rows(scores (2, 3) float64)")
+
+
+def test_shape_comes_before_values():
+    verdict = verdict_on(lambda scores: toy.build()(scores)[:, :1])
+    assert verdict.stage == "shape"
+    assert verdict.headline == "The result has shape (2, 1); (2, 3) was asked for."
+
+
+def test_type_comes_before_shape():
+    verdict = verdict_on(lambda scores: toy.build()(scores).tolist())
+    assert verdict.stage == "type" and "a list of 2 is" not in verdict.headline
+    assert verdict.headline == "The result is a list of 2; a NumPy array was asked for."
+
+
+def test_none_is_said_plainly():
+    assert verdict_on(lambda scores: None).headline == "The result is None; a NumPy array was asked for."
+
+
+def test_nan_is_found_before_differences():
+    verdict = verdict_on(lambda scores: np.full(scores.shape, np.nan))
+    assert verdict.stage == "finite" and "6 of 6 entries that are NaN" in verdict.headline
+
+
+def test_a_changed_input_is_the_last_thing_reported():
+    def softmax_rows(scores):
+        scores -= scores.max(axis=1, keepdims=True)
+        return toy.build()(scores)
+
+    verdict = verdict_on(softmax_rows)
+    assert verdict.stage == "inputs" and "changes its input scores in place" in verdict.headline
+
+
+def test_an_exception_shows_the_learners_line_and_shapes():
+    def softmax_rows(scores):
+        return scores @ scores
+
+    verdict = verdict_on(softmax_rows)
+    assert verdict.status == "error" and "ValueError" in verdict.headline
+    assert any("return scores @ scores" in line for line in verdict.details)
+    assert "At hand there: scores (2, 3) float64." in verdict.details
+    assert "Wanted: result (2, 3)." in verdict.details
+
+
+def test_a_stub_is_not_started_and_a_library_that_raises_the_same_is_an_error():
+    def stub(scores):
+        raise NotImplementedError("softmax_rows is not written yet")
+
+    assert verdict_on(stub).status == "not_started"
+
+
+def test_a_forbidden_call_is_refused_by_its_source_before_it_runs():
+    called = []
+    source = Sources(("from scipy.special import softmax\ndef softmax_rows(s):\n    return softmax(s, axis=1)",))
+    verdict = verdict_on(lambda scores: called.append(1), sources=source)
+    assert verdict.status == "forbidden" and called == []
+    assert "return softmax(s, axis=1)" in " ".join(verdict.details)
+
+
+def test_a_forbidden_call_that_the_source_hides_is_refused_while_it_runs():
+    import torch
+
+    verdict = verdict_on(lambda scores: torch.from_numpy(scores).softmax(1).numpy())
+    assert verdict.status == "forbidden" and "While it ran, `softmax` was called" in verdict.headline
+
+
+@pytest.mark.parametrize("kind, status", [
+    ("missing", "missing"), ("exception", "error"), ("timeout", "timeout"), ("memory", "memory"), ("died", "error"),
+])  # fmt: skip
+def test_without_an_object_the_cause_is_the_status(kind, status):
+    assert verdict_on(None, problem=Failure(kind)).status == status
+
+
+def test_after_a_timeout_nothing_more_is_asked():
+    asked = []
+
+    class Stuck(Live):
+        def observe(self, case):
+            asked.append(case.key)
+            return Observation(failure=Failure("timeout"))
+
+    assert judge(toy.EXERCISE, Stuck("softmax_rows", None)).status == "timeout"
+    assert asked == ["small"]
+
+
+def test_a_class_with_hostile_methods_is_only_a_wrong_type():
+    class Everything:
+        shape = (2, 3)
+
+        def __eq__(self, other):
+            return True
+
+        def __array__(self, *args, **kwargs):
+            raise SystemExit
+
+    verdict = verdict_on(lambda scores: Everything())
+    assert verdict.status == "failed" and "Everything" in verdict.headline
+
+
+def test_the_same_seed_gives_the_same_inputs_and_another_seed_others():
+    one, two = drawn(toy.EXERCISE, 1), drawn(toy.EXERCISE, 2)
+    drawn.cache_clear()
+    again = drawn(toy.EXERCISE, 1)
+    assert np.array_equal(one.cases[1].args[0], again.cases[1].args[0])
+    assert not np.array_equal(one.cases[1].args[0], two.cases[1].args[0])
+
+
+def test_global_random_state_is_left_as_found():
+    np.random.seed(3)
+    expected = np.random.RandomState(3).rand()
+    verdict_on(lambda scores: np.random.rand(*scores.shape))
+    assert np.random.rand() == expected
