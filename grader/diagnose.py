@@ -32,7 +32,7 @@ class Diagnosis:
         self.exercise = exercise
         self.cases = tuple(cases)
         self.expected = tuple(expected)
-        self._built: dict[tuple[str, ...], Any] = {(mistake.id,): mistake.wrong for mistake in exercise.mistakes}
+        self._built: dict[tuple[str, ...], Any] = {(key,): wrong for key, wrong in _variants(exercise)}
         self._seen: dict[tuple[tuple[str, ...], int], Observation] = {}
         self._wrong: dict[tuple[tuple[str, ...], int], bool] = {}
 
@@ -41,22 +41,25 @@ class Diagnosis:
 
         got: what was observed of the candidate, by the case's position; cases may be missing.
         """
-        singles = [mistake.id for mistake in self.exercise.mistakes]
         everywhere = [i for i in got]
-        found = [(id,) for id in singles if self._fits((id,), got, everywhere)]
+        found = self._singles(got, everywhere)
         if found or self.exercise.kind == "answer":
             return found
-        found = self._pairs(singles, got, everywhere)
+        found = self._pairs([mistake.id for mistake in self.exercise.mistakes], got, everywhere)
         if found:
             return found
         ordinary = [i for i in got if self.cases[i].stage == "values" and self.cases[i].raises is None]
-        return [(id,) for id in singles if self._fits((id,), got, ordinary)]
+        return self._singles(got, ordinary)
+
+    def _singles(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+        keys = [key for key, _ in _variants(self.exercise) if self._fits((key,), got, at)]
+        return list(dict.fromkeys((key.partition("#")[0],) for key in keys))
 
     def _pairs(self, singles: list[str], got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
         if self.exercise.combine is None:
             return []
         found, end = [], time.perf_counter() + PAIRS_BUDGET_S
-        for pair in combinations(singles, 2):
+        for pair in combinations(dict.fromkeys(singles), 2):
             if time.perf_counter() > end:
                 break
             if self._build(pair) is not None and self._fits(pair, got, at):
@@ -100,6 +103,21 @@ class Diagnosis:
             return False
         picky = bool(self.cases[i].dtype or self.exercise.dtype)
         return all(_same_part(part, got.parts[name], rtol, atol, picky) for name, part in mistake.parts.items())
+
+
+def _variants(exercise: Exercise) -> list[tuple[str, Any]]:
+    """(key, implementation) of every mistake; the second one of an id has the key 'PJ1#2'.
+
+    One mistake may be written in ways that fail differently: a weight left untransposed raises where
+    it is copied in place, and only gives wrong numbers where it replaces the parameter.
+    """
+    counts: dict[str, int] = {}
+    keyed = []
+    for mistake in exercise.mistakes:
+        counts[mistake.id] = counts.get(mistake.id, 0) + 1
+        key = mistake.id if counts[mistake.id] == 1 else f"{mistake.id}#{counts[mistake.id]}"
+        keyed.append((key, mistake.wrong))
+    return keyed
 
 
 def differs(exercise: Exercise, case: Case, expected: Observation, got: Observation) -> bool:
