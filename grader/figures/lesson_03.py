@@ -1,0 +1,180 @@
+"""Figures of lesson 03: shapes that flow, axes that move, letters that are summed, times compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grader.figures import COLOURS, matrix, panels, show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_AXIS_COLOURS = {"T_q": "blue", "T_k": "vermillion", "d_k": "green", "d_v": "purple", "B": "grey"}
+_FILL = "#F4F7FA"
+_LINE = "#8A9AA8"
+_SEAM = "#D5DDE4"
+_CELL = 0.34  # side of one number, in the drawing's units
+_LIFT = 0.16  # how far each further batch item peeps out behind the one before
+
+
+def shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
+    """Both products of attention as stacks of matrices, sizes to scale; q, k, v have shape (B, T, d)."""
+    sizes = {"B": q.shape[0], "T_q": q.shape[1], "T_k": k.shape[1], "d_k": k.shape[2], "d_v": v.shape[2]}
+    rows = (
+        (("q", "T_q", "d_k", "B"), ("k.swapaxes(-1, -2)", "d_k", "T_k", "B"), ("scores", "T_q", "T_k", "B")),
+        (("weights", "T_q", "T_k", "B"), ("v", "T_k", "d_v", "B"), ("output", "T_q", "d_v", "B")),
+    )
+    fig, (ax,) = panels(1, width=8.4, height=4.6)
+    _equations(ax, rows, sizes, _AXIS_COLOURS)
+    ax.set_title("Each product sums one axis away; the batch axis passes through")
+    said = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    show(fig, alt=f"""Two rows of stacked boxes, {said}. First row: q (B, T_q, d_k) times the swapped k (B, d_k, T_k)
+         gives scores (B, T_q, T_k); d_k is summed away. Second row: weights (B, T_q, T_k) times v (B, T_k, d_v) gives
+         the output (B, T_q, d_v); T_k is summed away. The batch axis passes through both.""")
+
+
+def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
+    """An einsum of two 3-D arrays drawn with one letter an axis; letters that are summed stand out."""
+    terms, _, result = subscripts.partition("->")
+    first, second = terms.split(",")
+    sizes = dict(zip(first + second, left.shape + right.shape, strict=True))
+    summed = [letter for letter in sizes if letter not in result]
+    colours = {letter: "vermillion" if letter in summed else "blue" for letter in sizes}
+    fig, (ax,) = panels(1, width=8.4, height=2.5)
+    _equations(ax, [[(term, term[1], term[2], term[0]) for term in (first, second, result)]], sizes, colours)
+    ax.set_title(f"{' and '.join(summed)} is not right of the arrow, so it is summed")
+    show(fig, alt=f"""Three stacks of boxes labelled {first}, {second} and {result}. The letters of the result,
+         {', '.join(result)}, are axes that stay; {', '.join(summed)} stands in both inputs and not in the
+         result, so it is summed.""")
+
+
+def _equations(ax: Axes, rows: Sequence[Sequence[tuple[str, ...]]], sizes: Mapping[str, int],
+               colours: Mapping[str, str]) -> None:
+    """Draws each row as 'left times right gives result', columns aligned; a stack is (name, rows, columns, batch)."""
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    widths = [max(sizes[columns] * _CELL + (sizes[depth] - 1) * _LIFT for _, _, columns, depth in column)
+              for column in zip(*rows, strict=True)]  # fmt: skip
+    lefts = np.cumsum([1.0, widths[0] + 2.6, widths[1] + 2.6])
+    y = 0.0
+    for row in rows:
+        half = max(sizes[height] * _CELL for _, height, *_ in row) / 2
+        y -= half + 0.95  # room for the name above
+        for (name, height, width, depth), left, sign in zip(row, lefts, ("", "times", "gives"), strict=True):
+            _stack(ax, left, y, (name, height, width, depth), sizes, colours)
+            ax.text(left - 1.45, y, sign, ha="center", va="center", color=COLOURS["grey"], fontsize=10)
+        y -= half + 0.4
+    ax.set_xlim(0, lefts[-1] + widths[-1] + 0.9)
+    ax.set_ylim(y, 0.1)
+
+
+def _stack(ax: Axes, x: float, y: float, axes: tuple[str, ...], sizes: Mapping[str, int],
+           colours: Mapping[str, str]) -> None:
+    """One stack of matrices with its left edge at x and its middle at height y; axes: (name, rows, columns, batch)."""
+    from matplotlib.patches import Rectangle
+
+    name, rows, columns, depth = axes
+    width, height = sizes[columns] * _CELL, sizes[rows] * _CELL
+    bottom, behind = y - height / 2, (sizes[depth] - 1) * _LIFT
+    for sheet in reversed(range(sizes[depth])):
+        corner = (x + sheet * _LIFT, bottom + sheet * _LIFT)
+        ax.add_patch(Rectangle(corner, width, height, facecolor=_FILL, edgecolor=_LINE, linewidth=1.1))
+    for step in range(1, sizes[columns]):
+        ax.plot([x + step * _CELL] * 2, [bottom, bottom + height], color=_SEAM, linewidth=0.7)
+    for step in range(1, sizes[rows]):
+        ax.plot([x, x + width], [bottom + step * _CELL] * 2, color=_SEAM, linewidth=0.7)
+    _edge(ax, x - 0.12, y, rows, sizes, colours, ha="right", va="center")
+    _edge(ax, x + width / 2, bottom - 0.08, columns, sizes, colours, ha="center", va="top")
+    _edge(ax, x + width + behind + 0.08, bottom + height + behind, depth, sizes, colours, ha="left", va="top")
+    ax.text(x + (width + behind) / 2, bottom + height + behind + 0.12, name, ha="center", va="bottom",
+            fontweight="bold", fontsize=10)
+
+
+def _edge(ax: Axes, x: float, y: float, axis: str, sizes: Mapping[str, int], colours: Mapping[str, str],
+          **where: str) -> None:
+    label = f"${axis}$" if "_" in axis else axis
+    ax.text(x, y, f"{label} = {sizes[axis]}", color=COLOURS[colours[axis]], fontsize=9.5, **where)
+
+
+def axes_moved(shape: tuple[int, int, int], names: Sequence[str] = ("B", "T_k", "d_k")) -> None:
+    """Where each axis of a 3-D array goes under `.T` and under `swapaxes(-1, -2)`."""
+    fig, axes = panels(2, width=6.6, height=2.5)
+    moves = (("k.T reverses all axes", (2, 1, 0)), ("k.swapaxes(-1, -2) leaves B in place", (0, 2, 1)))
+    for ax, (title, order) in zip(axes, moves, strict=True):
+        _move(ax, title, shape, names, order)
+    mirrored, swapped = tuple(shape[i] for i in (2, 1, 0)), tuple(shape[i] for i in (0, 2, 1))
+    show(fig, alt=f"""Two diagrams of three axes, before and after. k.T turns {shape} into {mirrored}: batch and
+         features change places. k.swapaxes(-1, -2) turns {shape} into {swapped}: the batch axis stays first, the
+         last two change places.""")
+
+
+def _move(ax: Axes, title: str, shape: Sequence[int], names: Sequence[str], order: Sequence[int]) -> None:
+    ax.set_axis_off()
+    ax.set_title(title)
+    ax.set_xlim(-0.6, 2.6)
+    ax.set_ylim(-0.45, 1.45)
+    for place in range(3):
+        for y, axis in ((1, place), (0, order[place])):
+            name = f"${names[axis]}$" if "_" in names[axis] else names[axis]
+            ax.text(place, y, f"{name} = {shape[axis]}", ha="center", va="center", fontsize=10.5,
+                    color=COLOURS[_AXIS_COLOURS[names[axis]]],
+                    bbox={"boxstyle": "round,pad=0.35", "facecolor": _FILL, "edgecolor": _LINE})
+        ax.annotate("", (place, 0.22), (order[place], 0.78), arrowprops={
+            "arrowstyle": "-|>", "color": COLOURS[_AXIS_COLOURS[names[order[place]]]], "linewidth": 1.6})
+
+
+def changes(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]], words: Sequence[str], token: int) -> None:
+    """What changed, row by row, after one token's embedding was replaced: title -> (before, after), each (T, d)."""
+    differences = {title: after - before for title, (before, after) in pairs.items()}
+    reach = max(float(np.abs(difference).max()) for difference in differences.values())
+    fig, axes = panels(len(pairs), width=4.2 * len(pairs), height=3.2)
+    for ax, (title, difference) in zip(axes, differences.items(), strict=True):
+        matrix(difference, title, rows=words, kind="difference", limits=(-reach, reach), ax=ax, xlabel="feature",
+               ylabel="token")
+    said = " ".join(f"{title}: {_changed(difference, words)}." for title, difference in differences.items())
+    show(fig, alt=f"Heat maps of after minus before when '{words[token]}' gets another embedding. {said}")
+
+
+def _changed(difference: np.ndarray, words: Sequence[str]) -> str:
+    rows = [word for word, row in zip(words, difference, strict=True) if np.abs(row).max() > 1e-9]
+    return f"{len(rows)} of {len(words)} rows change ({', '.join(rows)})"
+
+
+def sentence_weights(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
+    """Weights of one sentence as heat maps with its words on both axes: title -> (T, T)."""
+    fig, axes = panels(len(maps), width=4.3 * len(maps), height=4.0)
+    for ax, (title, weights) in zip(axes, maps.items(), strict=True):
+        matrix(weights, title, rows=words, columns=words, ax=ax, xlabel="key position", ylabel="query position")
+        ax.tick_params(axis="x", rotation=35)
+    said = " ".join(f"{title}: {_favourites(weights, words)}." for title, weights in maps.items())
+    show(fig, alt=f"Heat maps of attention weights over '{' '.join(words)}'. {said}")
+
+
+def _favourites(weights: np.ndarray, words: Sequence[str]) -> str:
+    best = [f"{word} looks most at {words[int(row.argmax())]} ({row.max():.2f})"
+            for word, row in zip(words, weights, strict=True)]  # fmt: skip
+    return "; ".join(best)
+
+
+def ratios(seconds: Mapping[str, float], base: str, title: str) -> None:
+    """Times as multiples of `base`, on a logarithmic axis; only ratios are worth comparing between machines."""
+    relative = {name: value / seconds[base] for name, value in seconds.items()}
+    fig, (ax,) = panels(1, width=6.4, height=0.55 * len(seconds) + 1.1)
+    drawn = ax.barh(list(relative), list(relative.values()), left=0, height=0.6, log=True,
+                    color=[COLOURS["grey" if name == base else "blue"] for name in relative])  # fmt: skip
+    ax.bar_label(drawn, [_times(value) for value in relative.values()], padding=4, fontsize=9.5)
+    ax.set_xlim(min(0.5, 0.7 * min(relative.values())), 4 * max(relative.values()))
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel(f"time as a multiple of {base} (logarithmic)")
+    ax.set_title(title)
+    said = ", ".join(f"{name} {_times(value)}" for name, value in relative.items())
+    show(fig, alt=f"Bars of time as a multiple of {base}: {said}.")
+
+
+def _times(value: float) -> str:
+    return f"{value:.1f} ×" if value < 10 else f"{float(f'{value:.2g}'):,.0f} ×"
