@@ -1,0 +1,61 @@
+"""Which names a cell's code defines and uses, read without running it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+
+MAX_CODE = 200_000  # characters of one cell that are parsed
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DEFINITION = re.compile(
+    r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
+)
+
+
+def parse(text: str) -> ast.Module | None:
+    """The syntax tree of a stranger's code; None where it is no Python, too long or nested too deeply."""
+    if len(text) > MAX_CODE:
+        return None
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def defined_names(text: str) -> frozenset[str]:
+    """Names that a cell binds in the notebook: by def, class, assignment or import, nested blocks included.
+
+    Of code that does not parse, what looks like a definition counts.
+    """
+    tree = parse(text)
+    if tree is None:
+        found = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
+        return frozenset(unicodedata.normalize("NFKC", name) for name in found)
+    return frozenset(name for statement in tree.body for name in bound_names(statement))
+
+
+def bound_names(statement: ast.AST) -> set[str]:
+    """Names that a statement at the top level binds there."""
+    names: set[str] = set()
+    waiting = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+        elif not isinstance(node, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(node))
+    return names
+
+
+def used_names(text: str) -> frozenset[str]:
+    """Names that a cell reads, anywhere in it."""
+    tree = parse(text)
+    if tree is None:
+        return frozenset(re.findall(r"[^\W\d]\w*", text[:MAX_CODE]))
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))

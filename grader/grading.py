@@ -1,0 +1,117 @@
+"""Grades submissions: plans what to run, runs it in a sandbox, has it judged, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader import course
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.sandbox import TIMEOUT_S, Sandbox
+from grader.submission import Plan, Submission, read_submission
+from grader.worker.values import Failure, Observation
+
+MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
+NUMPY_LESSONS = ("00", "01", "02", "03", "04", "08")
+
+__all__ = ["grade", "grade_submission"]
+
+
+def grade_submission(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    lessons: Sequence[str] | None = None,
+    seed: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+    sandbox: Sandbox | None = None,
+) -> SubmissionReport:
+    """The report on one learner's notebook or folder of notebooks.
+
+    name:    the learner's; by default the path's.
+    lessons: names or numbers ('01'); by default those that the notebooks belong to.
+    seed:    of the inputs; by default the course's, which check() uses too.
+    sandbox: one to use again; by default one with `timeout_s` is made for this submission.
+    Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
+             submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
+    """
+    submission = read_submission(path, name, lessons)
+    torch = submission.mentions_torch or any(plan.lesson[:2] not in NUMPY_LESSONS for plan in submission.plans)
+    with ExitStack() as stack:
+        if sandbox is None:
+            # Its processes import torch while this one imports the lessons.
+            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch))
+        elif torch:
+            sandbox.need_torch()
+        seed = course.SEED if seed is None else seed
+        reports = tuple(_grade_lesson(plan, sandbox, seed) for plan in submission.plans)
+    return SubmissionReport(submission.name, submission.path, reports, submission.message)
+
+
+def grade(
+    paths: Iterable[str | Path],
+    *,
+    lessons: Sequence[str] | None = None,
+    seed: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Report:
+    """The report on several submissions, one after another. Raises SubmissionError before it grades any."""
+    paths = list(paths)
+    planned: list[Submission] = [read_submission(path, None, lessons) for path in paths]
+    torch = any(plan.lesson[:2] not in NUMPY_LESSONS for submission in planned for plan in submission.plans)
+    with Sandbox(timeout_s, torch=torch or any(submission.mentions_torch for submission in planned)) as sandbox:
+        reports = tuple(grade_submission(path, lessons=lessons, seed=seed, sandbox=sandbox) for path in paths)
+        return Report(reports, course.SEED if seed is None else seed, isolation=sandbox.isolation)
+
+
+@dataclass(frozen=True)
+class _Absent:
+    """A candidate for which nothing was handed in, so that no process is needed."""
+
+    name: str
+    problem: Failure
+    sources: None = None
+
+    def observe(self, case: object) -> Observation:
+        return Observation(failure=self.problem)
+
+
+def _grade_lesson(plan: Plan, sandbox: Sandbox, seed: int) -> LessonReport:
+    from grader.allowed import Sources
+
+    exercises = {exercise.name: exercise for exercise in course.lesson(plan.lesson).exercises}
+    points = {name: exercises[name].points for name in plan.exercises}
+    candidates = sandbox.candidates(plan, Sources(plan.own_texts))
+    verdicts = []
+    for name in plan.exercises:
+        candidate = candidates[name] if plan.own_texts else _Absent(name, Failure("missing", message=plan.missing(name)))
+        verdicts.append(_verdict(exercises[name], candidate, seed))
+    return LessonReport(plan.lesson, tuple(verdicts), points, plan.notes)
+
+
+def _verdict(exercise, candidate, seed: int) -> Verdict:
+    from grader.judge import judge
+
+    try:
+        return limited(judge(exercise, candidate, seed))
+    except Exception as error:  # ours, never the learner's: the other exercises go on
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        headline = f"{exercise.name} could not be graded; this is the grader's failure, not the notebook's."
+        return Verdict(exercise.name, "could_not_grade", headline, details=(reason,))
+
+
+def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
+    """The verdict with at most that many characters of text; what is cut ends in '…'."""
+    left = most
+
+    def cut(text: str) -> str:
+        nonlocal left
+        kept = text if len(text) <= left else text[: max(left - 1, 0)] + "…" * (left > 0)
+        left -= len(kept)
+        return kept
+
+    single = {key: cut(getattr(verdict, key)) for key in ("headline", "experiment", "look")}
+    several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details")}
+    return replace(verdict, **single, **several)

@@ -1,0 +1,210 @@
+"""Lays a learner's cells over the pristine lesson: which cells run, in which order, and who defines what.
+
+Given cells come from the course. Exercise cells and cells that the learner added come from the
+submission. Demonstrations, checks and payoffs do not run, except for what a learner changed in one
+and what another cell needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from grader import course
+from grader.definitions import bound_names, defined_names, parse, used_names
+from grader.magics import without_magics
+from grader.reading import Notebook, NotebookCell, code_cells, printable
+
+
+@dataclass(frozen=True)
+class RunCell:
+    """A cell that runs while grading. own: the learner's; else the course's."""
+
+    label: str
+    text: str
+    own: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run and ask of one notebook.
+
+    owners: for each exercise that some cell defines, that cell's position in `cells` (the last counts).
+    absent: sentences for exercises that no cell defines.
+    notes:  sentences on the notebook itself.
+    """
+
+    lesson: str
+    exercises: tuple[str, ...]
+    cells: tuple[RunCell, ...] = ()
+    owners: dict[str, int] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def own_texts(self) -> tuple[str, ...]:
+        """The learner's code, in the notebook's order, magics removed."""
+        return tuple(cell.text for cell in self.cells if cell.own)
+
+    def missing(self, name: str) -> str:
+        """Says that an exercise has no definition, and which cell was to hold it."""
+        return self.absent.get(name, f"No cell defines {name}.")
+
+
+def empty_plan(lesson: str, reason: str) -> Plan:
+    """For a notebook that is absent or cannot be read: every exercise is missing, for this reason."""
+    names = course.CONTRACT[lesson]
+    return Plan(lesson, names, absent={name: f"{name} is missing: {reason}" for name in names})
+
+
+def lay_over(lesson: str, notebook: Notebook) -> Plan:
+    """The plan of a learner's notebook over the pristine lesson of that name."""
+    return _Overlay(lesson, notebook).plan()
+
+
+class _Overlay:
+    def __init__(self, lesson: str, notebook: Notebook) -> None:
+        self.lesson = lesson
+        self.notebook = notebook
+        self.exercises = course.CONTRACT[lesson]
+        self.pristine = code_cells(course.pristine(lesson)) or []
+        self.by_id = {cell.id: at for at, cell in enumerate(self.pristine) if cell.id}
+        self.by_text = {_normal(cell.text): at for at, cell in enumerate(self.pristine) if cell.role != "exercise"}
+        self.by_exercise = {cell.exercise: at for at, cell in enumerate(self.pristine) if cell.role == "exercise"}
+        self.cells: list[RunCell] = []
+        self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
+        self.notes = list(notebook.notes)
+        self.given = 0  # pristine cells before this one have been laid out
+
+    def plan(self) -> Plan:
+        plain = [(cell, without_magics(cell.text)) for cell in self.notebook.cells]
+        self._note_magics([cell for cell, text in plain if text != cell.text])
+        needed = self._needed(plain)
+        self._lay_given(self._first_other())
+        for cell, text in plain:
+            self._lay(cell, text, needed)
+        self._lay_given(len(self.pristine))
+        owners = self._owners()
+        absent = {name: self._absent(name) for name in self.exercises}
+        return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, tuple(self.notes))
+
+    def _lay(self, cell: NotebookCell, text: str, needed: frozenset[str]) -> None:
+        """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
+        role, at = self._match(cell)
+        if at is not None:
+            self._lay_given(at + (role == "given"))
+        if role in ("", "exercise"):
+            self._own(cell, text)
+        elif at is not None and _normal(self.pristine[at].text) == _normal(cell.text):
+            return
+        elif role == "given":
+            added = self._additions(text)
+            if added:
+                self._own(cell, added)
+                self.notes.append(
+                    f"Cell {cell.number} is one of the lesson's own: the course's copy ran, and after it what was added."
+                )
+        elif defined_names(text) & needed:
+            self._own(cell, text)
+
+    def _match(self, cell: NotebookCell) -> tuple[str, int | None]:
+        """The role of a learner's cell, and its place in the pristine lesson where it has one.
+
+        By metadata, else by id, else by its text, else by the exercises that it defines.
+        """
+        same = self.by_text.get(_normal(cell.text))
+        if cell.role == "exercise" or not cell.role and self._is_exercise(self.by_id.get(cell.id)):
+            at = self.by_exercise.get(cell.exercise, self.by_id.get(cell.id))
+            return "exercise", at
+        if same is not None:
+            return self.pristine[same].role, same
+        at = self.by_id.get(cell.id)
+        if cell.role or at is not None:
+            return cell.role or self.pristine[at].role, at  # type: ignore[index]
+        places = [self.by_exercise[name] for name in defined_names(cell.text) if name in self.by_exercise]
+        return "", max(places, default=None)
+
+    def _is_exercise(self, at: int | None) -> bool:
+        return at is not None and self.pristine[at].role == "exercise"
+
+    def _own(self, cell: NotebookCell, text: str) -> None:
+        if text.strip():
+            self.cells.append(RunCell(f"cell {cell.number}", text, True))
+            self.sources.append(cell)
+
+    def _lay_given(self, end: int) -> None:
+        """Lays out the course's given cells before this position of the pristine lesson."""
+        for at in range(self.given, end):
+            if self.pristine[at].role == "given":
+                self.cells.append(RunCell(f"given cell {self.pristine[at].number}", self.pristine[at].text, False))
+                self.sources.append(None)
+        self.given = max(self.given, end)
+
+    def _first_other(self) -> int:
+        """Learners run cells out of order; the imports come first wherever theirs stand."""
+        others = (at for at, cell in enumerate(self.pristine) if cell.role != "given")
+        return next(others, len(self.pristine))
+
+    def _needed(self, plain: list[tuple[NotebookCell, str]]) -> frozenset[str]:
+        """Names for which a changed demonstration runs after all: exercises, and what other cells use."""
+        used = set(self.exercises)
+        for cell, text in plain:
+            if self._match(cell)[0] in ("", "exercise"):
+                used |= used_names(text)
+        return frozenset(used)
+
+    def _additions(self, text: str) -> str:
+        """Of an edited given cell: the statements that bind names which the lesson's own do not."""
+        tree = parse(text)
+        given = [parse(cell.text) for cell in self.pristine if cell.role == "given"]
+        taken = {name for module in given if module for statement in module.body for name in bound_names(statement)}
+        lines = text.split("\n")
+        kept = [""] * len(lines)
+        for statement in tree.body if tree else ():
+            names = bound_names(statement)
+            if names and not names & taken:
+                first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))])
+                kept[first - 1 : statement.end_lineno] = lines[first - 1 : statement.end_lineno]
+        return "\n".join(kept) if any(kept) else ""
+
+    def _owners(self) -> dict[str, int]:
+        """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
+        owners: dict[str, int] = {}
+        for name in self.exercises:
+            defining = [at for at, cell in enumerate(self.cells) if cell.own and name in defined_names(cell.text)]
+            meant = list(self._meant_for(name))
+            if defining or meant:
+                owners[name] = (defining or meant)[-1]
+            if len(defining) > 1:
+                numbers = [str(self.sources[at].number) for at in defining]  # type: ignore[union-attr]
+                said = f"{', '.join(numbers[:-1][-20:])} and {numbers[-1]}"
+                self.notes.append(f"{name} is defined in cells {said}; the last of them, cell {numbers[-1]}, counts.")
+        return owners
+
+    def _meant_for(self, name: str) -> Iterator[int]:
+        for at, cell in enumerate(self.sources):
+            if cell is not None and cell.role == "exercise" and cell.exercise == name:
+                yield at
+
+    def _absent(self, name: str) -> str:
+        meant = [self.sources[at] for at in self._meant_for(name)]
+        if meant and meant[-1] is not None:
+            return f"{name} is missing: cell {meant[-1].number} was to define it and does not."
+        file = printable(self.notebook.file)
+        begins = self._begins(name)
+        return f"{name} is missing: no cell of {file} defines it{begins and f'; its cell begins with `{begins}`'}."
+
+    def _begins(self, name: str) -> str:
+        at = self.by_exercise.get(name)
+        lines = self.pristine[at].text.splitlines() if at is not None else []
+        return next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
+
+    def _note_magics(self, cells: list[NotebookCell]) -> None:
+        if cells:
+            numbers = ", ".join(str(cell.number) for cell in cells[:20])
+            self.notes.append(f"Magics and shell commands are not run while grading (cell {numbers}).")
+
+
+def _normal(text: str) -> str:
+    """A cell's text as compared: without space at the ends of its lines."""
+    return "\n".join(line.rstrip() for line in text.strip().split("\n"))

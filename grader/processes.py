@@ -1,0 +1,354 @@
+"""Starts worker processes, talks to them against the clock, and ends them with all they started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from grader.worker import wire
+from grader.worker.values import Failure
+
+START = Path(__file__).resolve().parent / "worker" / "start.py"
+START_S = 120.0  # for an interpreter to come up and import torch on a busy machine
+TICK_S = 0.1  # between two looks at a working process's memory
+
+
+class SandboxError(RuntimeError):
+    """The grader could not run a worker: its own fault, never the learner's."""
+
+
+class WorkerLost(Exception):
+    """A worker that gave no valid answer and was ended; `failure` says why."""
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        super().__init__(f"{kind}{detail and ': '}{detail}")
+        self.kind = kind
+        self.detail = detail
+
+    def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
+        """What is said of it; subject: what ran, as a sentence begins, 'Cell 7'."""
+        said = {
+            "timeout": f"{subject} did not finish within {timeout_s:g} seconds.",
+            "memory": f"{subject} used more than {memory_bytes / 2**30:g} GiB of memory.",
+            "died": f"{subject} ended the process{self.detail}.",
+        }
+        return Failure(self.kind, message=said.get(self.kind, self.detail))
+
+
+class Worker:
+    """One worker process and the channel to it. Subclasses know how it was started."""
+
+    def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
+        self._channel = channel
+        self._memory_bytes = memory_bytes
+
+    def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Sends one request and returns the reply to it.
+
+        Raises: WorkerLost after the time, beyond the memory, or without a valid reply; the worker
+        has been ended then. wire.WireError where the request itself cannot be sent.
+        """
+        nonce = secrets.token_hex(16)  # a reply written before the question cannot know it
+        data = wire.pack({**message, "nonce": nonce})
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._send(data, deadline)
+            reply = wire.receive(lambda count: self._read(count, deadline))
+            if reply.get("nonce") != nonce:
+                raise wire.WireError("a reply to another question")
+            return reply
+        except (EOFError, ConnectionError):
+            self.close()
+            raise WorkerLost("died", self.ending()) from None
+        except wire.WireError as error:
+            self.close()
+            raise WorkerLost("invalid", str(error)) from None
+        except WorkerLost:
+            self.close()
+            raise
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            self._channel.sendall(data)
+        except TimeoutError:
+            raise WorkerLost("timeout") from None
+
+    def _read(self, count: int, deadline: float) -> bytes:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WorkerLost("timeout")
+            ready = wait([self._channel, *self._events()], min(left, TICK_S))
+            if self._channel in ready:
+                return self._channel.recv(count)
+            if self._has_ended(bool(ready)) and not wait([self._channel], 0):
+                return b""
+            if not ready and self._memory() > self._memory_bytes:
+                raise WorkerLost("memory")
+
+    def _memory(self) -> int:
+        """Bytes in use by the worker and all that it started."""
+        return sum(_resident(process) for process in self._processes())
+
+    def close(self) -> None:
+        """Ends the worker and all that it started. May be called again."""
+        raise NotImplementedError
+
+    def ending(self) -> str:
+        """How the process ended, ' (exit status 3)'; '' where that is not known."""
+        raise NotImplementedError
+
+    def _events(self) -> list[Any]:
+        return []
+
+    def _has_ended(self, event: bool) -> bool:
+        raise NotImplementedError
+
+    def _processes(self) -> list[psutil.Process]:
+        raise NotImplementedError
+
+
+class ForkedWorker(Worker):
+    """Forked by a warm parent, which ends it and reports its end."""
+
+    def __init__(self, warm: WarmParent, channel: socket.socket, pid: int, memory_bytes: int) -> None:
+        super().__init__(channel, memory_bytes)
+        self._warm = warm
+        self._pid = pid
+        self._status: int | None = None
+        self._ended = False
+
+    def _events(self) -> list[Any]:
+        return [] if self._ended else [self._warm.control]
+
+    def _has_ended(self, event: bool) -> bool:
+        if event and not self._ended:
+            self._note(self._warm.receive(1.0))
+        return self._ended
+
+    def _note(self, message: str) -> None:
+        self._ended = True
+        if message.startswith("ended "):
+            self._status = int(message.split()[1])
+        else:  # the warm parent itself is gone: the learner's code must have ended it
+            self._warm.close()
+
+    def _processes(self) -> list[psutil.Process]:
+        try:
+            return self._warm.process.children(recursive=True)
+        except psutil.Error:
+            return []
+
+    def close(self) -> None:
+        self._channel.close()
+        if not self._ended:
+            self._warm.send(b"end")
+            self._note(self._warm.receive(10.0))
+
+    def ending(self) -> str:
+        return _ending(self._status)
+
+
+class SpawnedWorker(Worker):
+    """A fresh interpreter of its own: slower, and safe on every system."""
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket, memory_bytes: int, mark: str) -> None:
+        super().__init__(channel, memory_bytes)
+        self._process = process
+        self._mark = mark
+
+    def _has_ended(self, event: bool) -> bool:
+        return self._process.poll() is not None
+
+    def _processes(self) -> list[psutil.Process]:
+        try:
+            top = psutil.Process(self._process.pid)
+            return [top, *top.children(recursive=True)]
+        except psutil.Error:
+            return []
+
+    def close(self) -> None:
+        self._channel.close()
+        if self._process.returncode is None or self._mark:
+            _end(self._processes(), self._process.pid)
+            self._process.wait()
+            _end_marked(self._mark)
+            self._mark = ""
+
+    def ending(self) -> str:
+        return _ending(self._process.returncode)
+
+
+class WarmParent:
+    """The process that imports the libraries once and forks workers; see worker/warm.py."""
+
+    def __init__(self, folder: str, torch: bool) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control = ours
+        self.torch = torch
+        self._folder = folder
+        arguments = ["warm", str(theirs.fileno()), "torch" if torch else "plain"]
+        self._popen = _start(arguments, folder, theirs)
+        self.process = psutil.Process(self._popen.pid)
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None and self.control.fileno() >= 0
+
+    def fork(self, memory_bytes: int) -> ForkedWorker:
+        """A new worker. Raises SandboxError where the warm parent does not answer."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                socket.send_fds(self.control, [b"fork"], [theirs.fileno()])
+            except OSError as error:
+                raise SandboxError(f"no worker could be started: {error}") from error
+        answer = self.receive(START_S)
+        if not answer.startswith("forked "):
+            self.close()
+            raise SandboxError(f"no worker could be started: {_tail(self._folder)}")
+        return ForkedWorker(self, ours, int(answer.split()[1]), memory_bytes)
+
+    def send(self, message: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self.control.send(message)
+
+    def receive(self, timeout_s: float) -> str:
+        """The next message, '' where none comes in time or the warm parent is gone."""
+        try:
+            self.control.settimeout(timeout_s)
+            return self.control.recv(64).decode("ascii", "replace")
+        except OSError:
+            return ""
+
+    def close(self) -> None:
+        """Ends it, its worker and all that those started."""
+        running = self.control.fileno() >= 0
+        self.control.close()  # it then ends its worker and itself
+        if not running:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(5.0)
+            if self._popen.returncode == 0:
+                return
+        with contextlib.suppress(psutil.Error):
+            _end([self.process, *self.process.children(recursive=True)], self._popen.pid)
+        self._popen.wait()
+        _end_marked(self._folder)
+
+
+def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
+    """A worker in a fresh interpreter."""
+    ours, theirs = socket.socketpair()
+    handed = "share" if sys.platform == "win32" else str(theirs.fileno())
+    process = _start(["worker", handed, str(os.getpid()), "torch" if torch else "plain"], folder, theirs)
+    if handed == "share":
+        shared = theirs.share(process.pid)  # type: ignore[attr-defined]
+        assert process.stdin is not None
+        process.stdin.write(len(shared).to_bytes(4, "big") + shared)
+        process.stdin.close()
+    theirs.close()
+    return SpawnedWorker(process, ours, memory_bytes, folder)
+
+
+def new_folder() -> str:
+    """A temporary folder: home, working directory and scratch space of the workers of one notebook."""
+    return tempfile.mkdtemp(prefix="attention-")
+
+
+def remove_folder(folder: str) -> None:
+    """Removes it; what the learner's code made unwritable is made writable first."""
+
+    def again(function: Any, path: str, _: Any) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+            function(path)
+
+    shutil.rmtree(folder, onerror=again)
+
+
+def _start(arguments: list[str], folder: str, channel: socket.socket) -> subprocess.Popen[bytes]:
+    windows = sys.platform == "win32"
+    with open(os.path.join(folder, "errors.txt"), "wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-B", str(START), *arguments],
+            env=_environment(folder), cwd=folder, pass_fds=() if windows else (channel.fileno(),),
+            stdin=subprocess.PIPE if windows else subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+            start_new_session=not windows, close_fds=True,
+        )  # fmt: skip
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """What the interpreter needs and nothing else: no tokens, no names, no paths of the grader's user."""
+    kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
+    rest = {"MPLBACKEND": "Agg", "LANG": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "", "PATH": os.defpath}
+    return {name: os.environ[name] for name in kept if name in os.environ} | threads | places | rest
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return ""
+    if status >= 0:
+        return f" (exit status {status})"
+    try:
+        return f" (signal {signal.Signals(-status).name})"
+    except ValueError:
+        return f" (signal {-status})"
+
+
+def _resident(process: psutil.Process) -> int:
+    """Bytes of memory of one process; pages shared by several are divided among them (Linux)."""
+    try:
+        with open(f"/proc/{process.pid}/smaps_rollup", "rb") as file:
+            return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
+    except (OSError, StopIteration):
+        pass
+    try:
+        return process.memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _end(processes: list[psutil.Process], group: int) -> None:
+    """Kills a process group and the given processes, which may have left it."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def _end_marked(folder: str) -> None:
+    """Kills what a worker left behind outside its tree: such processes carry its folder as TMPDIR."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get("TMPDIR") == folder:
+                process.kill()
+
+
+def _tail(folder: str) -> str:
+    """The last line that a failed start left."""
+    with contextlib.suppress(OSError):
+        lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()
+        return json.dumps(lines[-1][:500]) if lines else "it ended without a word"
+    return "it ended without a word"

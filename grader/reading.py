@@ -1,0 +1,139 @@
+"""Reads a stranger's notebook file, whatever it holds, into cells of code."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 64 << 20
+MAX_CELLS = 20_000
+MAX_CODE = 2_000_000  # characters of all code cells together; the longest solved lesson has about 20,000
+ROLES = ("given", "demo", "exercise", "check", "payoff")
+EXPECTED = (
+    "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
+    "`grader reset` restores the lesson and keeps a backup; the cells can then be pasted into it."
+)
+
+
+class Unreadable(Exception):
+    """A notebook that cannot be read; the message says what to mend and what is expected."""
+
+
+@dataclass(frozen=True)
+class NotebookCell:
+    """A code cell. number: its position among all cells of the notebook, from 1."""
+
+    number: int
+    text: str
+    id: str = ""
+    role: str = ""
+    exercise: str = ""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The code cells of a file. lesson: what its metadata says, '' where they say nothing."""
+
+    file: str
+    cells: tuple[NotebookCell, ...]
+    lesson: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read_notebook(path: Path) -> Notebook:
+    """The notebook of a file. Raises Unreadable for everything that is none."""
+    file = printable(path.name)
+    text, notes = _text(path, file)
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise Unreadable(f"{file} is nested too deeply to be a notebook. {EXPECTED}") from None
+    except (ValueError, MemoryError) as error:
+        raise Unreadable(f"{file} is not JSON ({_reason(error)}). {EXPECTED}") from None
+    return _notebook(file, content, notes)
+
+
+def printable(name: str) -> str:
+    """A file's name as it can stand in a sentence: no control characters, not endless."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)[:200]
+
+
+def code_cells(content: Any) -> list[NotebookCell] | None:
+    """The code cells of parsed JSON, of notebook format 3 too; None where it has no list of cells."""
+    if not isinstance(content, dict):
+        return None
+    cells = content.get("cells")
+    if not isinstance(cells, list):  # before format 4 the cells lay in worksheets
+        sheets = content.get("worksheets")
+        if not isinstance(sheets, list):
+            return None
+        inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+        cells = [cell for found in inside if isinstance(found, list) for cell in found]
+    return [_cell(number, cell) for number, cell in enumerate(cells, 1) if _is_code(cell)]
+
+
+def _text(path: Path, file: str) -> tuple[str, list[str]]:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would wait for ever
+            raise Unreadable(f"{file} is not a regular file. {EXPECTED}")
+        if status.st_size > MAX_BYTES:
+            size = f"{status.st_size / 2**20:.0f} MB, more than the {MAX_BYTES >> 20} MB that are read"
+            raise Unreadable(f"{file} has {size}: clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"{file} cannot be opened ({error.strerror}). {EXPECTED}") from None
+    if not data.strip():
+        raise Unreadable(f"{file} is empty. {EXPECTED}")
+    encoding = json.detect_encoding(data)  # by the byte-order mark, or by where the zeros are
+    try:
+        return data.decode(encoding), []
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), [f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8."]
+
+
+def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
+    cells = code_cells(content)
+    if cells is None:
+        raise Unreadable(f"{file} is JSON, but no notebook: it has no list called cells. {EXPECTED}")
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read. Delete those of no use.")
+    length = sum(len(cell.text) for cell in cells)
+    if length > MAX_CODE:
+        raise Unreadable(f"{file} has {length} characters of code; at most {MAX_CODE} are read. Delete what is no code.")
+    lesson = _metadata(content).get("lesson")
+    return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
+
+
+def _is_code(cell: Any) -> bool:
+    return isinstance(cell, dict) and cell.get("cell_type") == "code"
+
+
+def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
+    source = cell.get("source", cell.get("input", ""))  # 'input' before format 4
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    text = source if isinstance(source, str) else ""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
+    said = _metadata(cell)
+    role, exercise, id = said.get("role"), said.get("exercise"), cell.get("id")
+    return NotebookCell(
+        number, text, id if isinstance(id, str) else "", role if role in ROLES else "",
+        exercise if isinstance(exercise, str) else "",
+    )  # fmt: skip
+
+
+def _metadata(holder: dict[str, Any]) -> dict[str, Any]:
+    metadata = holder.get("metadata")
+    said = metadata.get("grader") if isinstance(metadata, dict) else None
+    return said if isinstance(said, dict) else {}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    return str(error)[:200] or type(error).__name__

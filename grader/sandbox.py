@@ -1,0 +1,275 @@
+"""Runs a notebook's cells in worker processes and asks them what each exercise shows.
+
+The trusted side of the wall: it sends inputs and receives observations, and counts the seconds.
+A worker that ends, hangs or answers nonsense costs the cell or the exercise that was running; the
+rest of the notebook goes on in a fresh worker.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from grader.model import Case
+from grader.processes import (
+    SandboxError, WarmParent, Worker, WorkerLost, new_folder, remove_folder, spawn,
+)  # fmt: skip
+from grader.worker import wire
+from grader.worker.values import Failure, Observation
+
+if TYPE_CHECKING:
+    from grader.allowed import Sources
+    from grader.submission import Plan
+
+TIMEOUT_S = 10.0
+MEMORY_BYTES = 2 << 30
+MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
+CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
+
+__all__ = ["Candidate", "Sandbox", "SandboxError", "TIMEOUT_S", "MEMORY_BYTES"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An exercise as the judge sees it: a name, and a way to try a case on what the learner wrote."""
+
+    name: str
+    sources: Sources | None
+    session: Session
+
+    @property
+    def problem(self) -> Failure | None:
+        """Why there is nothing to try, or None."""
+        return self.session.problem(self.name)
+
+    def observe(self, case: Case) -> Observation:
+        """What the case shows; never raises for anything that the learner's code does."""
+        return self.session.observe(self.name, case)
+
+
+class Sandbox:
+    """Where strangers' code runs. A context manager; one notebook at a time.
+
+    timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell.
+    memory_bytes: of one worker and all that it starts, beyond what the libraries take.
+    torch:        whether workers have torch imported from the start.
+    fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
+                  None: whichever this system allows.
+    """
+
+    def __init__(
+        self,
+        timeout_s: float = TIMEOUT_S,
+        memory_bytes: int = MEMORY_BYTES,
+        torch: bool = False,
+        fork: bool | None = None,
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.memory_bytes = memory_bytes
+        self.isolation = "process"
+        self._torch = torch
+        self._fork = sys.platform == "linux" if fork is None else fork
+        self._warm: WarmParent | None = None
+        self._session: Session | None = None
+        self._folder = new_folder()
+        if self._fork:
+            self._warm = WarmParent(self._folder, torch)  # imports while the caller goes on
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file that the workers left."""
+        if self._session is not None:
+            self._session.close()
+        if self._warm is not None:
+            self._warm.close()
+        self._warm = self._session = None
+        remove_folder(self._folder)
+
+    def need_torch(self) -> None:
+        """From now on workers have torch imported."""
+        if not self._torch:
+            self._torch = True
+            if self._session is not None:
+                self._session.close()
+            if self._warm is not None:
+                self._warm.close()
+            if self._fork:
+                self._warm = WarmParent(self._folder, True)
+
+    def candidates(self, plan: Plan, sources: Sources | None = None) -> Mapping[str, Candidate]:
+        """The exercises of one notebook, by name. Its cells run when the first of them is asked.
+
+        The candidates of an earlier notebook are closed by this.
+        """
+        if self._session is not None:
+            self._session.close()
+        self._session = Session(self, plan)
+        return {name: Candidate(name, sources, self._session) for name in plan.exercises}
+
+    def start(self) -> tuple[Worker, str]:
+        """A fresh worker, ready for cells, and its folder. Raises SandboxError."""
+        folder = new_folder()
+        try:
+            if self._fork:
+                if self._warm is None or not self._warm.alive:
+                    self._warm = WarmParent(self._folder, self._torch)
+                worker: Worker = self._warm.fork(self.memory_bytes)
+            else:
+                worker = spawn(folder, self._torch, self.memory_bytes)
+            begin = {"do": "begin", "memory_bytes": self.memory_bytes, "folder": folder}
+            self.isolation = str(worker.request(begin, 120.0)["isolation"])
+        except WorkerLost as error:
+            remove_folder(folder)
+            raise SandboxError(f"a worker could not be prepared: {error}") from error
+        except SandboxError:
+            remove_folder(folder)
+            raise
+        return worker, folder
+
+
+class NotRun(WorkerLost):
+    """A cell that was left out because of what others had done."""
+
+    def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
+        return Failure(self.kind, message=f"{subject} was not run, because {self.detail}.")
+
+
+class Session:
+    """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
+
+    def __init__(self, sandbox: Sandbox, plan: Plan) -> None:
+        self._sandbox = sandbox
+        self._plan = plan
+        self._worker: Worker | None = None
+        self._folder = ""
+        self._restarts = 0
+        self._cells_s = 0.0
+        self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
+        self._failures: dict[int, Failure] = {}  # cells that raised
+        self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
+        self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
+        self._used_s: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Ends the worker and removes its folder."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        if self._folder:
+            remove_folder(self._folder)
+            self._folder = ""
+
+    def problem(self, name: str) -> Failure | None:
+        """Why there is no object of this name: what its cell raised, or that no cell defines it."""
+        if name in self._fallen:
+            return None  # it was there; observe() tells what became of it
+        self._ready()
+        owner = self._plan.owners.get(name)
+        at = self._bound.get(name)
+        if owner is not None and at != owner:
+            if owner in self._skipped:
+                label = self._plan.cells[owner].label
+                subject = f"{label.capitalize()}, which was to define {name},"
+                return self._said(self._skipped[owner], subject)
+            if owner in self._failures:
+                return self._failures[owner]
+        return None if at is not None else Failure("missing", message=self._plan.missing(name))
+
+    def observe(self, name: str, case: Case) -> Observation:
+        """What one case shows of an exercise, within what is left of its seconds."""
+        if name in self._fallen:
+            return Observation(failure=self._fallen[name])
+        self._ready()
+        problem = self.problem(name)
+        if problem is not None:  # after a restart the cell did not run as it had before
+            return Observation(failure=problem)
+        left_s = self._sandbox.timeout_s - self._used_s.get(name, 0.0)
+        request = {
+            "do": "observe", "name": name, "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs),
+            "options": dict(case.options), "names": tuple(case.names),
+        }  # fmt: skip
+        started = time.monotonic()
+        try:
+            reply = self._request(request, left_s)
+            return self._valid(lambda: wire.observation_from_message(reply["observation"]))
+        except WorkerLost as lost:
+            self._fallen[name] = self._said(lost, name)
+            return Observation(failure=self._fallen[name])
+        finally:
+            self._used_s[name] = self._used_s.get(name, 0.0) + time.monotonic() - started
+
+    def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        assert self._worker is not None
+        try:
+            return self._worker.request(request, max(timeout_s, 0.001))
+        except WorkerLost:
+            self.close()
+            raise
+
+    def _valid(self, read: Any) -> Any:
+        """What `read` makes of a reply; a worker whose reply is malformed is lost."""
+        try:
+            return read()
+        except (wire.WireError, KeyError, TypeError, ValueError) as error:
+            self.close()
+            raise WorkerLost("invalid", str(error)) from None
+
+    def _said(self, lost: WorkerLost, subject: str) -> Failure:
+        return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
+
+    def _ready(self) -> None:
+        """Makes sure that a worker is there that has run the cells."""
+        while self._worker is None:
+            self._failures, self._bound = {}, {}
+            self._worker, self._folder = self._sandbox.start()
+            for position in range(len(self._plan.cells)):
+                if position in self._skipped:
+                    continue
+                try:
+                    self._run(position)
+                except WorkerLost as lost:
+                    self._skip(position, lost)
+                    break
+
+    def _run(self, position: int) -> None:
+        cell = self._plan.cells[position]
+        left_s = self._sandbox.timeout_s * CELLS_TIMES - self._cells_s
+        if left_s <= 0:
+            self._skipped[position] = NotRun("timeout", "the cells before it took too long")
+            return
+        request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
+        started = time.monotonic()
+        try:
+            reply = self._request(request, min(left_s, self._sandbox.timeout_s))
+        finally:
+            self._cells_s += time.monotonic() - started
+        failure, bound = self._valid(lambda: self._cell_result(reply))
+        if failure is not None:
+            self._failures[position] = failure
+            if not cell.own and not any(earlier.own for earlier in self._plan.cells[:position]):
+                self.close()  # nothing of the learner's has run yet
+                raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
+        if cell.own:
+            self._bound.update(dict.fromkeys(bound, position))
+
+    def _cell_result(self, reply: dict[str, Any]) -> tuple[Failure | None, list[str]]:
+        failure = None if reply["failure"] is None else wire.failure_from_message(reply["failure"])
+        return failure, [name for name in reply["bound"] if name in self._plan.exercises]
+
+    def _skip(self, position: int, lost: WorkerLost) -> None:
+        """Leaves a cell out from now on; after too many, all that follow it; then all."""
+        self._skipped[position] = lost
+        self._restarts += 1
+        if self._restarts > MAX_RESTARTS:
+            first = position if self._restarts <= 2 * MAX_RESTARTS else 0
+            reason = f"{self._restarts} other cells ended the process"
+            for later in range(first, len(self._plan.cells)):
+                self._skipped.setdefault(later, NotRun(lost.kind, reason))

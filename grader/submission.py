@@ -1,0 +1,201 @@
+"""From a PATH to what is run: finds a learner's notebooks, tells their lessons, plans each.
+
+The trusted side reads strangers' files here; nothing in one of them makes it raise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import course
+from grader.definitions import defined_names
+from grader.overlay import Plan, empty_plan, lay_over
+from grader.reading import Notebook, Unreadable, printable, read_notebook
+
+MAX_FILES = 200  # notebooks of one folder that are read
+
+__all__ = ["Plan", "Submission", "SubmissionError", "read_submission"]
+
+
+class SubmissionError(ValueError):
+    """A PATH that cannot be graded at all; one sentence for the person who typed it."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One learner's notebooks, planned. message: what to mend where one cannot be read, else ''."""
+
+    name: str
+    path: str
+    plans: tuple[Plan, ...]
+    message: str = ""
+
+    @property
+    def mentions_torch(self) -> bool:
+        return any("torch" in text for plan in self.plans for text in plan.own_texts)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A file: its notebook, or why it has none; and its lesson, '' where that cannot be told."""
+
+    path: Path
+    notebook: Notebook | None
+    problem: str
+    lesson: str
+
+
+def read_submission(path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None) -> Submission:
+    """Plans what a learner handed in: one notebook, or a folder of notebooks.
+
+    name:    the learner's; by default the folder's name, or the file's without its ending.
+    lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
+             notebook has every exercise missing.
+    Raises:  SubmissionError for a path that is not there, is no notebook or holds none, and for an
+             unknown lesson.
+    """
+    path = Path(path)
+    asked = _known(lessons)
+    files, notes = _files(path)
+    read = [_read(file, asked) for file in files]
+    chosen, more = _choose(read)
+    if asked is None:
+        asked = tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
+    plans, messages = [], []
+    for lesson in asked:
+        plan, message = _plan(lesson, chosen.get(lesson), read)
+        plans.append(_with_notes(plan, [*more.get(lesson, ()), *(notes if lesson == asked[0] else ())]))
+        messages.append(message)
+    messages += [file.problem for file in read if file.problem and not (file.lesson and file.lesson in asked)]
+    said = " ".join(dict.fromkeys(message for message in messages if message))
+    return Submission(name or _name(path), str(path), tuple(plans), said[:4000])
+
+
+def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The lessons asked for, in the course's order; '01' stands for '01_three_tokens'."""
+    if lessons is None:
+        return None
+    found = set()
+    for asked in lessons:
+        matches = [name for name in course.lessons() if name == asked or name.partition("_")[0] == asked]
+        if not matches:
+            raise SubmissionError(f"There is no lesson {asked!r}; the lessons are {', '.join(course.lessons())}.")
+        found.update(matches)
+    return tuple(name for name in course.lessons() if name in found)
+
+
+def _files(path: Path) -> tuple[list[Path], list[str]]:
+    """The notebooks of a path, and notes on those left aside."""
+    said = printable(str(path))
+    try:
+        if path.is_file():
+            if path.suffix.lower() != ".ipynb":
+                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.")
+            return [path], []
+        if not path.is_dir():
+            raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is no file and no folder.")
+        files, notes = _inside(path, path)
+        folders = [entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+        if not files and len(folders) == 1:  # an archive's own top folder
+            files, notes = _inside(folders[0], path)
+    except OSError as error:
+        raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
+    if not files:
+        raise SubmissionError(f"{said} holds no notebook: files that end in .ipynb are expected, there or in notebooks/.")
+    return files, notes
+
+
+def _inside(folder: Path, top: Path) -> tuple[list[Path], list[str]]:
+    """The notebooks of a folder and of its notebooks/; links that lead out of `top` are refused."""
+    files, notes, inside = [], [], top.resolve()
+    for place in (folder, folder / "notebooks"):
+        for file in sorted(place.iterdir()) if place.is_dir() else ():
+            if file.suffix.lower() != ".ipynb" or file.name.startswith("."):
+                continue
+            if not file.resolve().is_relative_to(inside):
+                notes.append(f"{printable(file.name)} is a link that leads out of the folder; it was not read.")
+            elif len(files) < MAX_FILES and not file.is_dir():
+                files.append(file)
+    return files, notes
+
+
+def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:
+    try:
+        notebook = read_notebook(path)
+    except Unreadable as error:
+        return _Read(path, None, str(error), _lesson_of_name(path))
+    lesson = notebook.lesson if notebook.lesson in course.lessons() else ""
+    lesson = lesson or _lesson_of_name(path) or _lesson_of_cells(notebook)
+    if not lesson and asked is not None and len(asked) == 1:
+        lesson = asked[0]
+    problem = ""
+    if not lesson:
+        problem = (
+            f"{notebook.file} belongs to no lesson of this course: neither its name (01_three_tokens.ipynb) "
+            "nor the functions that it defines say which."
+        )
+    return _Read(path, notebook, problem, lesson)
+
+
+def _lesson_of_name(path: Path) -> str:
+    stem = path.stem.lower()
+    for lesson in course.lessons():
+        if lesson in stem:
+            return lesson
+    number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
+    return next((name for name in course.lessons() if number and name.startswith(f"{number[1]}_")), "")
+
+
+def _lesson_of_cells(notebook: Notebook) -> str:
+    """The lesson with the most exercises that the notebook defines."""
+    defined = {name for cell in notebook.cells for name in defined_names(cell.text)}
+    counts = Counter({lesson: len(defined & set(course.CONTRACT[lesson])) for lesson in course.lessons()})
+    return next((lesson for lesson, count in counts.most_common(1) if count), "")
+
+
+def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]]]:
+    """One file a lesson: the one that has the lesson's own name, else the one last changed."""
+    chosen: dict[str, _Read] = {}
+    notes: dict[str, list[str]] = {}
+    for lesson in {file.lesson for file in read if file.lesson}:
+        files = [file for file in read if file.lesson == lesson]
+        best = max(files, key=lambda file: (file.path.stem.lower() == lesson, file.notebook is not None, _changed(file)))
+        chosen[lesson] = best
+        others = [printable(file.path.name) for file in files if file is not best]
+        if others:
+            why = "has the lesson's own name" if best.path.stem.lower() == lesson else "was changed last"
+            first = f"{printable(best.path.name)} counts, because it {why}"
+            notes[lesson] = [f"More than one notebook of this lesson: {first}; not read: {', '.join(others[:10])}."]
+    return chosen, notes
+
+
+def _changed(file: _Read) -> tuple[float, str]:
+    try:
+        return file.path.stat().st_mtime, file.path.name
+    except OSError:
+        return 0.0, file.path.name
+
+
+def _plan(lesson: str, file: _Read | None, read: list[_Read]) -> tuple[Plan, str]:
+    if file is None:
+        reason = f"no notebook of lesson {lesson} was handed in; {lesson}.ipynb is expected."
+        unread = [other.problem for other in read if not other.lesson]
+        return empty_plan(lesson, unread[0] if unread else reason), "" if unread else f"No notebook of lesson {lesson}."
+    if file.notebook is None:
+        return empty_plan(lesson, file.problem), file.problem
+    return lay_over(lesson, file.notebook), ""
+
+
+def _with_notes(plan: Plan, notes: list[str]) -> Plan:
+    from dataclasses import replace
+
+    return replace(plan, notes=(*notes, *plan.notes)) if notes else plan
+
+
+def _name(path: Path) -> str:
+    resolved = path.resolve()
+    return resolved.stem if path.is_file() else resolved.name

@@ -1,0 +1,133 @@
+"""What a worker may use: memory, files, processes; and how long it may live."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+try:
+    import resource
+except ImportError:  # Windows has none; there the parent's watch on time and memory is all there is
+    resource = None  # type: ignore[assignment]
+
+MAX_FILE_BYTES = 64 << 20
+MAX_OPEN_FILES = 256
+MAX_PROCESSES = 64  # threads and processes beyond those of this user; without effect for root
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+
+def apply(memory_bytes: int) -> None:
+    """Limits this process and all that it starts; memory_bytes is the room beyond what it has now."""
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if resource is None:
+        return
+    _limit("RLIMIT_CORE", 0)
+    _limit("RLIMIT_FSIZE", MAX_FILE_BYTES)
+    _limit("RLIMIT_NOFILE", MAX_OPEN_FILES)
+    if sys.platform == "linux":  # elsewhere limits on the address space fail or do nothing
+        _limit("RLIMIT_AS", _virtual_bytes() + memory_bytes)
+        _limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large raises OSError
+
+
+def isolate(folder: str) -> str:
+    """Walls beyond a process of its own; returns the level that holds.
+
+    folder: the only place where the worker may write. Landlock and seccomp belong here: they are
+    set last, after every import, and hold for all that the worker starts. Until both are, the level
+    is 'process'.
+    """
+    return "process"
+
+
+def die_with_parent(parent: int) -> None:
+    """The kernel kills this process when its parent ends (Linux only)."""
+    _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if sys.platform == "linux" and os.getppid() != parent:  # it ended before the call
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Descendants whose parent ends become children of this process, so that it can end them too."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_memory(hidden: bool) -> None:
+    """Whether other processes of this user may read this one's memory and descriptors (Linux only)."""
+    _prctl(PR_SET_DUMPABLE, 0 if hidden else 1)
+
+
+def end_all_children(deadline_s: float = 5.0) -> dict[int, int]:
+    """Kills and reaps every descendant; needs `adopt_orphans`. Returns wait statuses by process id.
+
+    A descendant that left its group is found as a child, once its own parent has been killed.
+    """
+    import time
+
+    statuses: dict[int, int] = {}
+    end = time.monotonic() + deadline_s
+    while time.monotonic() < end:
+        for pid in children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            pid, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            break  # no child is left, hence no descendant
+        statuses[pid] = status
+    return statuses
+
+
+def children() -> list[int]:
+    """Process ids of this process's children, zombies included (Linux only)."""
+    me = os.getpid()
+    try:
+        with open(f"/proc/self/task/{me}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:  # a kernel without this file
+        return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _parent_of(pid) == me]
+
+
+def _parent_of(pid: str) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _limit(name: str, value: int) -> None:
+    which = getattr(resource, name, None)
+    if which is None:
+        return
+    hard = resource.getrlimit(which)[1]
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(which, (value, value))
+
+
+def _virtual_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _processes_of_user() -> int:
+    """Threads of this user at this moment: the limit counts those of other programs too."""
+    me, count = os.getuid(), 0
+    for pid in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if pid.isdigit() and os.stat(f"/proc/{pid}").st_uid == me:
+                count += len(os.listdir(f"/proc/{pid}/task"))
+    return count

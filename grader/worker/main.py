@@ -1,0 +1,117 @@
+"""A worker: runs a learner's cells, then answers what each exercise shows of itself.
+
+It knows no answer. It reads requests from one socket and writes one reply to each; whatever the
+learner's code does to this process (patches, exits, floods, forged replies) costs that learner's
+own result and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+from . import limits, standin, wire
+from .cells import Notebook
+from .observe import failure_from, observe
+from .values import Failure, Observation
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
+
+    probe: str
+    args: tuple
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+    names: tuple[str, ...]
+
+
+def serve(channel: socket.socket) -> None:
+    """Answers requests until the channel ends."""
+    notebook, me = None, os.getpid()
+    while True:
+        try:
+            request = wire.receive(channel.recv)
+        except (EOFError, ConnectionError):
+            return
+        if request["do"] == "begin":
+            _settle(request["folder"])
+            limits.apply(request["memory_bytes"])
+            standin.install()
+            notebook = Notebook()
+            answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"])}
+        elif request["do"] == "cell":
+            answer = _run_cell(notebook, request)
+        else:
+            answer = _observe(notebook, request)
+        if os.getpid() != me:  # a fork that the learner's code made has come back from it
+            os._exit(0)
+        channel.sendall(_pack({"nonce": request["nonce"], **answer}))
+
+
+def _settle(folder: str) -> None:
+    """Makes the notebook's own folder the place for everything that its code writes."""
+    os.chdir(folder)
+    for name in ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"):
+        os.environ[name] = folder
+    tempfile.tempdir = None
+
+
+def _run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
+    failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
+    return {"failure": None if failure is None else wire.failure_to_message(failure), "bound": list(bound)}
+
+
+def _observe(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
+    experiment = Experiment(*(request[key] for key in ("probe", "args", "kwargs", "options", "names")))
+    try:
+        seen = observe(notebook.namespace[request["name"]], experiment)
+    except BaseException as error:  # KeyboardInterrupt, raised by the learner's code
+        seen = Observation(failure=failure_from(error))
+    return {"observation": wire.observation_to_message(seen)}
+
+
+def _pack(reply: dict[str, Any]) -> bytes:
+    try:
+        return wire.pack(reply)
+    except wire.WireError as error:  # what came back is larger than a message may be
+        seen = Observation(failure=Failure("invalid", message=str(error)))
+        return wire.pack({"nonce": reply["nonce"], "observation": wire.observation_to_message(seen)})
+
+
+def silence() -> None:
+    """Points the standard streams, both Python's and the descriptors, at nothing.
+
+    A pipe that nobody empties would stop the learner's code in the middle of a print.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    if null > 2:
+        os.close(null)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # for as long as the process lives
+    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+
+
+def main(arguments: list[str]) -> None:
+    """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain`."""
+    descriptor, parent, libraries = arguments
+    if descriptor == "share":  # Windows hands a socket over as bytes, once the process is there
+        size = int.from_bytes(sys.stdin.buffer.read(4), "big")
+        channel = socket.fromshare(sys.stdin.buffer.read(size))  # type: ignore[attr-defined]
+    else:
+        channel = socket.socket(fileno=int(descriptor))
+    silence()
+    limits.die_with_parent(int(parent))
+    if libraries == "torch":
+        import torch
+
+        torch.set_num_threads(1)
+    serve(channel)
+    os._exit(0)  # whatever threads the learner's code has left behind

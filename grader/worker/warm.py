@@ -1,0 +1,107 @@
+"""A parent that imports the slow libraries once and forks a worker whenever it is asked (Linux).
+
+It is a fresh process, never one that holds references: a fork would find them in its memory. It
+computes nothing itself, because threads that a library starts do not survive a fork.
+
+Messages on its control socket, one datagram each:
+  'fork' with a descriptor   → 'forked PID'; then, once, 'ended STATUS' when that worker is gone
+  'end'                      ends the worker, if one is there
+  (end of stream)            ends the worker and this process
+When a worker ends, all that it started ends with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+
+from . import limits, main as worker  # imported here, so that every fork has it
+
+
+def main(arguments: list[str]) -> None:
+    """Serves until the control socket ends: `start.py warm FD torch|plain`."""
+    control = socket.socket(fileno=int(arguments[0]))
+    limits.adopt_orphans()
+    limits.hide_memory(True)
+    if arguments[1] == "torch":
+        import torch
+
+        torch.set_num_threads(1)
+    gc.freeze()  # a collection in a worker then leaves these pages shared
+    wake, wakes = socket.socketpair()
+    for end in (wake, wakes):
+        end.setblocking(False)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    try:
+        _serve(control, wake)
+    finally:
+        limits.end_all_children()
+
+
+def _serve(control: socket.socket, wake: socket.socket) -> None:
+    worker_pid = 0
+    while True:
+        ready, _, _ = select.select([control, wake], [], [])
+        if control in ready:
+            message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
+            if not message:
+                return
+            if message == b"fork":
+                worker_pid = _fork(descriptors[0])
+                control.send(b"forked %d" % worker_pid)
+            elif message == b"end" and worker_pid:
+                os.kill(worker_pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        if wake in ready:
+            wake.recv(4096)
+            status = _reap(worker_pid)
+            if worker_pid and status is not None:
+                worker_pid = 0
+                control.send(b"ended %d" % status)
+
+
+def _reap(worker_pid: int) -> int | None:
+    """Reaps what has ended; the worker's own status if it has, after ending all that it left."""
+    status = None
+    while True:
+        try:
+            pid, code = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == 0:
+            break
+        if pid == worker_pid:
+            status = os.waitstatus_to_exitcode(code)
+            limits.end_all_children()
+    return status
+
+
+def _fork(descriptor: int) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        os.close(descriptor)
+        return pid
+    try:
+        os.setsid()
+        limits.die_with_parent(parent)
+        limits.hide_memory(False)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.closerange(3, descriptor)
+        os.closerange(descriptor + 1, 4096)
+        worker.silence()
+        worker.serve(socket.socket(fileno=descriptor))
+    except BaseException:  # only the code around the learner's can raise here: there is nobody to tell
+        os._exit(70)
+    finally:
+        os._exit(0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit("start.py starts this file")

@@ -1,0 +1,250 @@
+"""Messages between the judge and a worker: length-prefixed JSON and safetensors, never pickle.
+
+A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
+NumPy arrays and scalars, `Tensor` and `numpy.random.Generator`; every type comes back as exactly
+itself. Bytes on the wire: magic (4), length of the JSON (4), length of the arrays (8), then both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, Failure, Observation, Part, Tensor
+
+PREFIX = struct.Struct(">4sIQ")
+MAGIC = b"atn1"
+MAX_JSON_BYTES = 8_000_000
+MAX_ARRAY_BYTES = 128_000_000
+MAX_ARRAYS = 10_000
+MAX_NESTING = 24
+_CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
+PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
+FAILURE_KINDS = ("exception", "not_started", "contract", "timeout", "memory", "died", "invalid")
+
+
+class WireError(ValueError):
+    """A message that is malformed, too large, or of a type that does not travel."""
+
+
+def pack(message: dict[str, Any]) -> bytes:
+    """The bytes of a message. Raises WireError for what cannot travel."""
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        text = json.dumps(_encode(message, arrays, 0)).encode("ascii")
+        blob = save(arrays) if arrays else b""
+    except WireError:
+        raise
+    except Exception as error:
+        raise WireError(f"this message cannot be sent: {type(error).__name__}: {error}") from error
+    if len(text) > MAX_JSON_BYTES or len(blob) > MAX_ARRAY_BYTES:
+        raise WireError(f"a message of {len(text) + len(blob)} bytes is too large")
+    return PREFIX.pack(MAGIC, len(text), len(blob)) + text + blob
+
+
+def receive(read: Callable[[int], bytes]) -> dict[str, Any]:
+    """Reads one message; read(n) returns at most n bytes, and b"" at the end of the stream.
+
+    Raises: EOFError where the stream ends, WireError for anything that is not a message.
+    """
+    magic, text_bytes, blob_bytes = PREFIX.unpack(_exactly(read, PREFIX.size))
+    if magic != MAGIC or text_bytes > MAX_JSON_BYTES or blob_bytes > MAX_ARRAY_BYTES:
+        raise WireError("these bytes are not a message")
+    return unpack(_exactly(read, text_bytes), _exactly(read, blob_bytes))
+
+
+def unpack(text: bytes, blob: bytes) -> dict[str, Any]:
+    """The message of a JSON text and its arrays. Raises WireError for anything malformed."""
+    try:
+        arrays = load(blob) if blob else {}
+        if len(arrays) > MAX_ARRAYS or any(array.size > 4 * MAX_ELEMENTS for array in arrays.values()):
+            raise WireError("too many numbers")
+        message = _decode(json.loads(text), arrays, 0)
+    except WireError:
+        raise
+    except (Exception, RecursionError) as error:  # the parsers raise many types; none may pass
+        raise WireError(f"this message cannot be read: {type(error).__name__}") from error
+    if type(message) is not dict:
+        raise WireError("a message is a dict")
+    return message
+
+
+def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
+    pieces = []
+    while count:
+        piece = read(min(count, 1 << 20))
+        if not piece:
+            raise EOFError("the stream ended within a message")
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
+    """JSON for a value: plain ones as themselves, all others as an object of one key, their type."""
+    if depth > MAX_NESTING:
+        raise WireError(f"nested more than {MAX_NESTING} deep")
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) in (tuple, list):
+        return {type(value).__name__: [_encode(item, arrays, depth + 1) for item in value]}
+    if isinstance(value, dict):
+        if not all(type(key) is str for key in value):
+            raise WireError("the keys of a dict are strings")
+        return {"dict": [[key, _encode(item, arrays, depth + 1)] for key, item in value.items()]}
+    if isinstance(value, np.ndarray):
+        return {"array": _store(value, arrays)}
+    if isinstance(value, np.generic):
+        return {"scalar": _store(np.asarray(value), arrays)}
+    if isinstance(value, Tensor):
+        return {"tensor": [_store(value.array, arrays), value.dtype, value.requires_grad]}
+    if isinstance(value, np.random.Generator):
+        return {"generator": _encode(value.bit_generator.state, arrays, depth + 1)}
+    raise WireError(f"a {type(value).__name__} cannot be sent")
+
+
+def _store(array: np.ndarray, arrays: dict[str, np.ndarray]) -> list[Any]:
+    """Keeps an array for the blob; returns its key and the order of its axes in memory."""
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise WireError(f"an array of {array.dtype} cannot be sent")
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    key = str(len(arrays))
+    arrays[key] = np.array(native.transpose(order), order="C", subok=False)
+    return [key, order]
+
+
+def _decode(node: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
+    if depth > MAX_NESTING:
+        raise WireError(f"nested more than {MAX_NESTING} deep")
+    if node is None or type(node) in (bool, int, float, str):
+        return node
+    if type(node) is not dict or len(node) != 1:
+        raise WireError("a value is plain, or an object of one key")
+    ((kind, content),) = node.items()
+    if kind in ("tuple", "list") and type(content) is list:
+        items = [_decode(item, arrays, depth + 1) for item in content]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "dict" and type(content) is list:
+        return {_text(key, 10_000): _decode(item, arrays, depth + 1) for key, item in content}
+    if kind == "array":
+        return _fetch(content, arrays)
+    if kind == "scalar":
+        return _fetch(content, arrays)[()]
+    if kind == "tensor":
+        stored, dtype, requires_grad = content
+        return Tensor(_fetch(stored, arrays), dtype, requires_grad is True)
+    if kind == "generator":
+        return _generator(_decode(content, arrays, depth + 1))
+    raise WireError(f"an unknown kind of value: {kind[:100]!r}")
+
+
+def _fetch(stored: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    key, order = stored
+    array = arrays[key]
+    if array.dtype.kind not in "biuf":
+        raise WireError(f"an array of {array.dtype}")
+    return array.transpose(np.argsort(order)) if order else array
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    name = state["bit_generator"]
+    if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
+        raise WireError("an unknown bit generator")
+    bits = getattr(np.random, name)()
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+def observation_to_message(observation: Observation) -> dict[str, Any]:
+    """An observation as a message's value, in plain dicts and lists."""
+    failure = observation.failure
+    return {
+        "parts": [[name, _part_to_message(part)] for name, part in observation.parts.items()],
+        "failure": None if failure is None else failure_to_message(failure),
+        "modified": list(observation.modified),
+        "calls": list(observation.calls),
+    }
+
+
+def _part_to_message(part: Part) -> dict[str, Any]:
+    items = [_part_to_message(item) for item in part.items]
+    return {"kind": part.kind, "array": part.array, "dtype": part.dtype, "items": items, "text": part.text}
+
+
+def failure_to_message(failure: Failure) -> dict[str, Any]:
+    """A failure as a message's value."""
+    texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line")}
+    shapes = [[name[:MAX_TEXT], shape[:MAX_TEXT]] for name, shape in failure.shapes]
+    return {**texts, "line_number": failure.line_number, "shapes": shapes}
+
+
+def observation_from_message(message: Any) -> Observation:
+    """The observation that a worker sent. Raises WireError for whatever is not exactly one."""
+    try:
+        parts = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["parts"], MAX_ITEMS)}
+        failure = None if message["failure"] is None else failure_from_message(message["failure"])
+        modified = tuple(_text(name, MAX_TEXT) for name in _list(message["modified"], 100))
+        calls = tuple(_call(name) for name in _list(message["calls"], 10_000))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise WireError(f"not an observation: {error}") from error
+    return Observation(parts, failure, modified, calls)
+
+
+def failure_from_message(message: Any) -> Failure:
+    """The failure that a worker sent. Raises WireError for whatever is not exactly one."""
+    try:
+        number = message["line_number"]
+        if message["kind"] not in FAILURE_KINDS or type(number) is not int or abs(number) > 10**9:
+            raise WireError("not a failure")
+        shapes = tuple((_text(name, MAX_TEXT), _text(shape, MAX_TEXT)) for name, shape in _list(message["shapes"], 32))
+        texts = (_text(message[key], MAX_TEXT) for key in ("kind", "type", "message", "line"))
+        return Failure(*texts, line_number=number, shapes=shapes)
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"not a failure: {error}") from error
+
+
+def _part(message: Any, depth: int) -> Part:
+    kind, array, dtype = message["kind"], message["array"], _text(message["dtype"], MAX_TEXT)
+    if kind not in PART_KINDS or depth > MAX_DEPTH + 1:
+        raise WireError("not a part")
+    if (kind in ("ndarray", "tensor", "number", "bool")) != (type(array) is np.ndarray):
+        raise WireError(f"a part of kind {kind} with {type(array).__name__} as array")
+    if array is not None and not _consistent(kind, array, dtype):
+        raise WireError(f"a part of kind {kind} and type {dtype} with an array of {array.dtype}")
+    items = tuple(_part(item, depth + 1) for item in _list(message["items"], MAX_ITEMS))
+    if items and kind != "sequence":
+        raise WireError(f"a part of kind {kind} with items")
+    return Part(kind, array, dtype, items, _text(message["text"], MAX_TEXT))
+
+
+def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
+    """Whether the array is of the type that the part claims; bfloat16 travels as float32."""
+    if array.size > MAX_ELEMENTS or (kind in ("number", "bool") and array.ndim):
+        return False
+    carried = "float32" if kind == "tensor" and dtype == "bfloat16" else dtype
+    return array.dtype.name == carried and (kind != "bool" or dtype == "bool")
+
+
+def _call(value: Any) -> str:
+    if not _CALL.fullmatch(_text(value, MAX_TEXT)):
+        raise WireError("not the name of an operation")
+    return value
+
+
+def _list(value: Any, longest: int) -> list[Any]:
+    if type(value) is not list or len(value) > longest:
+        raise WireError(f"a list of at most {longest} was expected")
+    return value
+
+
+def _text(value: Any, longest: int) -> str:
+    if type(value) is not str or len(value) > longest:
+        raise WireError(f"a text of at most {longest} characters was expected")
+    return value.encode("utf-8", "replace").decode()  # half a surrogate pair would break every report
