@@ -1,0 +1,170 @@
+"""A small matrix as inline SVG: its numbers in coloured cells, legible in light and dark themes.
+
+Colours follow Okabe and Ito (2008) as the course's figures do: blue below zero, orange above; shades of one
+colour where nothing is negative. Numbers, hatching and outlines say all that the colours say.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from grader.reports.tables import View, number
+from grader.reports.text import clean
+
+RAMPS = {
+    "weights": ("#FFFFFF", "#C6DDEE", "#6FAED6", "#0072B2", "#00395A"),
+    "values": ("#FFFFFF", "#D5EEE6", "#7FCBB4", "#009E73", "#00503A"),
+    "diverging": ("#0072B2", "#8FBFDD", "#FFFFFF", "#EDB58C", "#D55E00"),
+}
+INK, PAPER, INFINITE, MISSING = "#1A1A1A", "#FFFFFF", "#D0D0D0", "#EFEFEF"
+CELL, CHARACTER, MARGIN = 27, 7.3, 20  # pixels: a cell's height, a digit's width, room for the row and column numbers
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Which colour a number has. kind: a key of RAMPS; low, high: the ends of its range."""
+
+    kind: str
+    low: float
+    high: float
+
+    def colour(self, value: float) -> tuple[int, int, int]:
+        """Red, green and blue of a finite number, each 0 to 255."""
+        ramp = [_rgb(stop) for stop in RAMPS[self.kind]]
+        place = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0) * (len(ramp) - 1)
+        at = min(int(place), len(ramp) - 2)
+        return tuple(round(a + (b - a) * (place - at)) for a, b in zip(ramp[at], ramp[at + 1], strict=True))  # type: ignore[return-value]
+
+
+def shared_scale(shown: Sequence[View]) -> Scale:
+    """One scale for the tables that are compared: 0 to 1, 0 to the largest, or diverging around 0."""
+    numbers = np.concatenate([np.zeros(0), *(view.cells.astype(np.float64).ravel() for view in shown)])
+    finite = numbers[np.isfinite(numbers)]
+    reach = min(float(np.abs(finite).max(initial=0.0)), 1e300) or 1.0
+    if (finite < 0).any() or any(view.table.role == "difference" for view in shown):
+        return Scale("diverging", -reach, reach)
+    return Scale("weights", 0.0, 1.0) if reach <= 1 else Scale("values", 0.0, reach)
+
+
+def svg(view: View, scale: Scale | None) -> str:
+    """The view as an SVG element with a spoken description; without a scale its cells stay uncoloured."""
+    if view.cells.size == 0:
+        return "<span>(no entries)</span>"
+    said = view.written
+    wide = max(34.0, CHARACTER * max(len(text) for row in said for text in row) + 14)
+    height, width = view.cells.shape
+    top, left = (MARGIN if width > 1 else 4), (MARGIN + 2 if height > 1 else 2)
+    more_rows, more_columns = (view.first[i] + view.cells.shape[i] < view.total[i] for i in (0, 1))
+    size = (left + wide * width + (16 if more_columns else 3), top + CELL * height + (14 if more_rows else 3))
+    drawn = [_numbers_of_axes(view, left, top, wide)]
+    for (row, column), value in np.ndenumerate(view.cells):
+        box = (left + column * wide, top + row * CELL, wide, CELL)
+        drawn.append(_cell(box, float(value), said[row][column], scale))
+    if view.mark:
+        x, y = left + view.mark[1] * wide, top + view.mark[0] * CELL
+        drawn.append(_outline(x, y, wide))
+    if more_columns:
+        drawn.append(_faint(left + wide * width + 9, top + CELL * height / 2, "…"))
+    if more_rows:
+        drawn.append(_faint(left + wide * width / 2, top + CELL * height + 7, "⋮"))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(spoken(view), quote=True)}" '
+        f'width="{size[0]:g}" height="{size[1]:g}" viewBox="0 0 {size[0]:g} {size[1]:g}" '
+        f'style="font: 12px system-ui, sans-serif; font-variant-numeric: tabular-nums; max-width: 100%">'
+        f"{''.join(drawn)}</svg>"
+    )
+
+
+def spoken(view: View) -> str:
+    """The table in words, row by row, for screen readers."""
+    cut = f", {view.cut}" if view.cut else ""
+    rows = view.written
+    said = "; ".join(f"row {view.first[0] + at}: {', '.join(row)}" for at, row in enumerate(rows))
+    if len(rows) == 1:
+        said = ", ".join(rows[0])
+    mark = ""
+    if view.mark and view.cells.size > 1:
+        row, column = (a + b for a, b in zip(view.mark, view.first, strict=True))
+        mark = f". The largest difference is in row {row}, column {column}" if len(rows) > 1 else (
+            f". The largest difference is at {column}")  # fmt: skip
+    return clean(f"{view.title}{cut}: {said}{mark}.", 4000)
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def _ink(colour: tuple[int, int, int]) -> str:
+    """Dark or white text, whichever has more contrast (WCAG 2.2, relative luminance)."""
+    parts = [c / 255 for c in colour]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return INK if (light + 0.05) / (0.0103 + 0.05) >= 1.05 / (light + 0.05) else PAPER
+
+
+def _cell(box: tuple[float, float, float, float], value: float, said: str, scale: Scale | None) -> str:
+    x, y, wide, high = box
+    shape = f'x="{x:g}" y="{y:g}" width="{wide - 1.5:g}" height="{high - 1.5:g}" rx="1.5"'
+    middle = (x + (wide - 1.5) / 2, y + (high - 1.5) / 2)
+    if np.isnan(value):
+        return f'<rect {shape} fill="{MISSING}"/>{_hatching(box)}{_label(middle, said, INK, chip=True)}'
+    if scale is None:
+        edge = 'fill="none" stroke="currentColor" stroke-opacity=".22"'
+        return f"<rect {shape} {edge}/>{_label(middle, said, 'currentColor')}"
+    if np.isinf(value):
+        return f'<rect {shape} fill="{INFINITE}"/>{_label(middle, said, INK)}'
+    colour = scale.colour(value)
+    # The hairline keeps pale cells visible on white paper.
+    fill = f'fill="rgb{colour}" stroke="#8A8A8A" stroke-opacity=".45" stroke-width=".8"'
+    return f"<rect {shape} {fill}/>{_label(middle, said, _ink(colour))}"
+
+
+def _outline(x: float, y: float, wide: float) -> str:
+    """Two rings, of the theme's text colour and dark: one of them stands out from any cell on any background."""
+    ring = f'<rect x="{x - 1:g}" y="{y - 1:g}" width="{wide + 0.5:g}" height="{CELL + 0.5:g}" rx="2" fill="none"'
+    return f'{ring} stroke="currentColor" stroke-width="4"/>{ring} stroke="{INK}" stroke-width="2"/>'
+
+
+def _hatching(box: tuple[float, float, float, float]) -> str:
+    """Diagonals drawn one by one: a shared pattern would vanish with the output that defines it."""
+    x, y, wide, high = box[0], box[1], box[2] - 1.5, box[3] - 1.5
+    strokes = []
+    start = -high + 4
+    while start < wide:
+        left, right = max(start, 0.0), min(start + high, wide)
+        strokes.append(f"M{x + left:.1f} {y + high - (left - start):.1f}L{x + right:.1f} {y + high - (right - start):.1f}")
+        start += 7
+    return f'<path d="{"".join(strokes)}" stroke="#7A7A7A" stroke-width="1"/>'
+
+
+def _label(middle: tuple[float, float], said: str, ink: str, chip: bool = False) -> str:
+    x, y = middle
+    text = html.escape(clean(said).replace("-", "−") if "e" not in said else clean(said))
+    half = CHARACTER * len(said) / 2 + 2
+    behind = f'<rect x="{x - half:g}" y="{y - 8:g}" width="{2 * half:g}" height="16" fill="{MISSING}"/>' if chip else ""
+    return f'{behind}<text x="{x:g}" y="{y:g}" dy=".35em" text-anchor="middle" fill="{ink}">{text}</text>'
+
+
+def _faint(x: float, y: float, text: str) -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" dy=".35em" text-anchor="middle" fill="currentColor" fill-opacity=".6" '
+        f'font-size="10.5">{text}</text>'
+    )
+
+
+def _numbers_of_axes(view: View, left: float, top: float, wide: float) -> str:
+    height, width = view.cells.shape
+    columns = [_faint(left + (i + 0.5) * wide, 9, str(view.first[1] + i)) for i in range(width)] if width > 1 else []
+    rows = [_faint(9, top + (i + 0.5) * CELL, str(view.first[0] + i)) for i in range(height)] if height > 1 else []
+    return "".join(columns + rows)
+
+
+def legend(scale: Scale) -> str:
+    """What the colours of a scale say, in words."""
+    if scale.kind == "diverging":
+        return f"blue below 0, orange above, up to ±{number(scale.high)}"
+    return f"white is 0, the darkest {number(scale.high)}"

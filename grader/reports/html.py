@@ -1,0 +1,202 @@
+"""A verdict as HTML for JupyterLab, light or dark; and a whole report as a page.
+
+Everything that a learner wrote is escaped. Headings, words and symbols carry what the colours carry.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+
+from grader.model import Report, SubmissionReport, Verdict
+from grader.reports import text
+from grader.reports.heatmap import legend, shared_scale, svg
+from grader.reports.tables import View, views
+
+# status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
+LOOKS = {
+    "passed": ("✓", "#009E73", "solid"), "failed": ("✗", "#D55E00", "solid"), "error": ("!", "#B0559B", "solid"),
+    "timeout": ("!", "#B0559B", "dashed"), "memory": ("!", "#B0559B", "dashed"), "died": ("!", "#B0559B", "dashed"),
+    "forbidden": ("⊘", "#B8860B", "solid"), "not_started": ("○", "#8A8A8A", "dotted"),
+    "missing": ("?", "#8A8A8A", "dotted"), "could_not_grade": ("?", "#8A8A8A", "dashed"),
+    "said": ("", "#8A8A8A", "solid"),
+}  # fmt: skip
+STYLE = """<style>
+.attn {font-family: var(--jp-content-font-family, system-ui, -apple-system, "Segoe UI", sans-serif);
+  font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; color: var(--jp-content-font-color1, inherit);
+  border-left: 3px solid var(--attn-rule); padding: 1px 0 1px 16px; margin: 6px 0 10px; max-width: 62em}
+.attn div.attn-head {font-size: 1.08em; margin: 0 0 2px}
+.attn .attn-sign {color: var(--attn-rule); font-weight: 700; display: inline-block; min-width: 1.1em}
+.attn .attn-name {font-weight: 600}
+.attn .attn-status {opacity: .75; margin-left: .5em}
+.attn p {margin: 0 0 4px}
+.attn .attn-lead {margin-bottom: 8px}
+.attn .attn-row {display: grid; grid-template-columns: 7.6em minmax(0, 1fr); column-gap: 1em; margin: 8px 0}
+.attn .attn-label {font-size: .86em; opacity: .72; padding-top: .12em}
+.attn .attn-tables {display: flex; flex-wrap: wrap; gap: 10px 26px; align-items: flex-start; margin-top: 4px}
+.attn figure {margin: 0}
+.attn figcaption {font-size: .86em; opacity: .8; margin: 0 0 3px; text-align: left; font-style: normal}
+.attn .attn-fine {font-size: .86em; opacity: .72; margin: 4px 0 0}
+.attn code, .attn pre {font-family: var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace);
+  font-size: .93em; background: none; color: inherit; padding: 0; border: 0}
+.attn pre {white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 2px 0 6px}
+.attn pre.attn-code {border-left: 1px solid color-mix(in srgb, currentColor 35%, transparent); padding-left: 10px}
+.attn ul {margin: 0; padding-left: 1.1em}
+.attn li {margin: 0 0 1px}
+.attn details {margin: 6px 0 2px}
+.attn summary {cursor: pointer; font-size: .86em; opacity: .72}
+.attn table {border-collapse: collapse; font-size: 1em; margin: 4px 0; color: inherit; border: 0}
+.attn th, .attn td {text-align: left; padding: 2px 1.4em 2px 0; border: 0; background: none; color: inherit}
+.attn th {font-weight: 400; font-size: .86em; opacity: .72}
+.attn tr {background: none !important}
+.attn tbody tr.attn-first td {padding-top: 9px}
+.attn td.attn-number {text-align: right; font-variant-numeric: tabular-nums}
+@media (max-width: 640px) {.attn .attn-row {grid-template-columns: 1fr}}
+</style>"""
+
+
+def escape(said: object) -> str:
+    """Text that is safe in HTML, without control characters."""
+    return html.escape(text.clean(said), quote=True)
+
+
+def prose(said: object) -> str:
+    """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
+    made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said))
+    calls = r"(?<![\w>])((?:check|hint|explain|solution|progress)\([^()\n]{0,80}\))(?!</code>)"
+    return re.sub(calls, r"<code>\1</code>", made)
+
+
+def block(status: str, head: str, body: Iterable[str]) -> str:
+    """The frame of everything that is shown: a narrow rule at the left, a heading, paragraphs."""
+    sign, colour, line = LOOKS[status]
+    mark = f'<span class="attn-sign" aria-hidden="true">{sign}</span> ' if sign else ""
+    return (
+        f'{STYLE}<div class="attn attn-{status}" style="--attn-rule: {colour}; border-left-style: {line}">'
+        f'<div class="attn-head">{mark}{head}</div>{"".join(body)}</div>'
+    )
+
+
+def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
+    """What failed; the experiment; expected and got; the likely mistake; where to look next."""
+    head = (
+        f'<span class="attn-name">{escape(judged.exercise)}</span>'
+        f'<span class="attn-status">{text.WORDS[judged.status]}</span>'
+    )
+    body = []
+    if not (judged.passed and judged.headline == f"{judged.exercise} passed."):
+        body.append(f'<p class="attn-lead">{prose(judged.headline)}</p>')
+    body += [_detail(sentence) for sentence in judged.details]
+    shown = views(judged.tables)
+    inputs = [view for view in shown if view.table.role == "input"]
+    compared = [view for view in shown if view.table.role != "input"]
+    if judged.experiment or inputs:
+        body.append(row("Experiment", f"<p>{prose(judged.experiment)}</p>" + _figures(inputs)))
+    if compared:
+        body.append(row("Expected and got", _figures(compared) + _key(compared)))
+    body += _mistakes(judged)
+    if judged.passed:
+        body += _passed(judged)
+    elif judged.look:
+        body.append(row("Where to look", f"<p>{prose(judged.look)}</p>"))
+    body += _folded(judged, shown)
+    body += [f'<p class="attn-fine">{prose(note)}</p>' for note in notes]
+    return block(judged.status, head, body)
+
+
+def row(label: str, content: str) -> str:
+    """A label at the left and its content."""
+    return f'<div class="attn-row"><div class="attn-label">{label}</div><div>{content}</div></div>'
+
+
+def code(said: str) -> str:
+    """Lines of code."""
+    return f'<pre class="attn-code">{escape(said)}</pre>'
+
+
+def _detail(sentence: str) -> str:
+    quoted = text.split_line(sentence)
+    return f"<p>{escape(quoted[0])}:</p>{code(quoted[1])}" if quoted else f"<p>{prose(sentence)}</p>"
+
+
+def _figures(shown: Sequence[View]) -> str:
+    """Tables side by side; expected and got share one scale, the difference has its own."""
+    if not shown:
+        return ""
+    pair = [view for view in shown if view.table.role in ("expected", "got")]
+    scale = shared_scale(pair)
+    drawn = []
+    for view in shown:
+        used = None if view.table.role == "input" else scale if view in pair else shared_scale([view])
+        cut = f"<br>{escape(view.cut)}" if view.cut else ""
+        drawn.append(f"<figure><figcaption>{escape(view.title)}{cut}</figcaption>{svg(view, used)}</figure>")
+    return f'<div class="attn-tables">{"".join(drawn)}</div>'
+
+
+def _key(shown: Sequence[View]) -> str:
+    """What outlines and colours mean, in words."""
+    said = []
+    if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
+        said.append("Outlined: the largest difference shown")
+    pair = [view for view in shown if view.table.role in ("expected", "got")]
+    if pair:
+        said.append(f"expected and got: {legend(shared_scale(pair))}")
+    return f'<p class="attn-fine">{"; ".join(said)}.</p>' if said else ""
+
+
+def _mistakes(judged: Verdict) -> list[str]:
+    if not judged.mistakes:
+        return [row("Likely mistake", f"<p>{text.NO_MISTAKE}</p>")] if judged.status == "failed" else []
+    label = "Likely mistake" if len(judged.mistakes) == 1 else "Likely mistakes"
+    said = [
+        f'<p><span class="attn-name">{escape(id)}</span>&ensp;{prose(sentence)}</p>'
+        for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)
+    ]
+    if len(said) > 1:
+        said.append('<p class="attn-fine">Each of them gives exactly this result.</p>')
+    return [row(label, "".join(said))]
+
+
+def _passed(judged: Verdict) -> list[str]:
+    items = "".join(f"<li>{prose(sentence)}</li>" for sentence in judged.verified)
+    body = [row("Verified", f"<ul>{items}</ul>")] if items else []
+    if judged.max_difference is not None:
+        body.append(row("Precision", f"<p>{text.difference(judged.max_difference)}</p>"))
+    return [*body, row("What comes next", f"<p>{prose(judged.look)}</p>")] if judged.look else body
+
+
+def _folded(judged: Verdict, shown: Sequence[View]) -> list[str]:
+    """What a reader may want and need not see: what held before the failure, the numbers as text."""
+    folded = []
+    if judged.verified and not judged.passed:
+        items = "".join(f"<li>{prose(sentence)}</li>" for sentence in judged.verified)
+        folded.append(f"<details><summary>What holds</summary><ul>{items}</ul></details>")
+    if shown:
+        tables = "\n\n".join(f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
+        folded.append(f"<details><summary>The numbers as text</summary><pre>{escape(tables)}</pre></details>")
+    return folded
+
+
+def render(report: Report) -> str:
+    """A page that stands alone: each submission, its lessons, its verdicts in full."""
+    body = "".join(_submission(one) for one in report.submissions)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<title>{escape(report.course)}: report</title>"
+        "<style>body {font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em}"
+        " h1, h2 {font-weight: 600; line-height: 1.25} h1 {font-size: 1.4em} h2 {font-size: 1.1em; margin-top: 2em}</style>"
+        f"</head><body>{body}</body></html>\n"
+    )
+
+
+def _submission(one: SubmissionReport) -> str:
+    made = [f"<h1>{escape(text.one_line(one.name))}: {one.score} of {one.max_score} points</h1>"]
+    if one.message:
+        made.append(f"<p>{prose(one.message)}</p>")
+    for lesson in one.lessons:
+        made.append(f"<h2>{escape(lesson.name)}: {lesson.score} of {lesson.max_score}</h2>")
+        made += [f"<p>{prose(note)}</p>" for note in lesson.notes]
+        made += [verdict(judged) for judged in lesson.verdicts]
+    return "".join(made)

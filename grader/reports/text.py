@@ -1,0 +1,196 @@
+"""A verdict or a report as plain text: complete without colour, for terminals and screen readers."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports.tables import View, views
+
+WIDTH = 96
+LIMIT = 20_000  # characters that one exercise may add to a report
+WORDS = {
+    "passed": "passed", "failed": "failed", "error": "error", "timeout": "out of time", "memory": "out of memory",
+    "forbidden": "not allowed", "not_started": "not started", "missing": "missing",
+    "could_not_grade": "could not be graded",
+}  # fmt: skip
+NO_MISTAKE = "No known mistake fits."
+# C0 and C1 controls without tab and newline, what reorders or hides text, what no encoding can carry.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
+    "\ufffe\uffff\ud800-\udfff]"
+)
+_ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?", re.DOTALL)
+
+
+def clean(text: object, limit: int = LIMIT) -> str:
+    """Text without control characters and terminal sequences, at most `limit` characters long."""
+    said = str(text)
+    if len(said) > 4 * limit:
+        said = said[: 4 * limit]
+    said = _CONTROL.sub("", _ESCAPE.sub("", said.replace("\r\n", "\n").replace("\r", "\n")))
+    if len(said) > limit:
+        note = " … (shortened)"
+        said = said[: limit - len(note)] + note
+    return said
+
+
+def defuse(text: str) -> str:
+    """Breaks what a CI service would take for a command in a log: `::error …::`, `##[…]`, `##vso[…]`."""
+    return re.sub(r"##(?=\[|vso\[)", "# #", re.sub(r"::(?=[A-Za-z])", ": :", text))
+
+
+def one_line(text: object, limit: int = 300) -> str:
+    """Text on one line."""
+    return " ".join(clean(text, 4 * limit).split())[:limit]
+
+
+def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
+    """What failed; the experiment; expected and got; the likely mistake; where to look next."""
+    title = f"{WORDS[judged.status].upper()}: {judged.exercise}"
+    blocks = [f"{title}\n{'-' * len(title)}"]
+    headline = judged.headline
+    if not (judged.passed and headline == f"{judged.exercise} passed."):
+        blocks.append(_wrapped(headline))
+    blocks += [_detail(sentence) for sentence in judged.details]
+    if judged.experiment:
+        blocks.append(_section("Experiment", [judged.experiment]))
+    shown = views(judged.tables)
+    blocks += [_table(view) for view in shown if view.table.role == "input"]
+    blocks += _compared([view for view in shown if view.table.role != "input"])
+    blocks += _mistakes(judged)
+    blocks += _verified(judged)
+    if judged.look:
+        blocks.append(_wrapped(judged.look) if judged.passed else _section("Where to look", [judged.look]))
+    blocks += [_wrapped(f"Note: {note}") for note in notes]
+    return clean("\n".join(block for block in blocks if block)).rstrip()
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Wraps prose; lines that the text already has are kept."""
+    lines = clean(text).splitlines() or [""]
+    return "\n".join(
+        textwrap.fill(line, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False,
+                      break_long_words=False)
+        for line in lines
+    )  # fmt: skip
+
+
+def split_line(sentence: str) -> tuple[str, str] | None:
+    """('Your line (line 3 of its cell)', 'x @ y') of a detail that quotes the learner's code, else None."""
+    found = re.match(r"((?:Your|The|Its) line(?: \([^)]*\))?): (.*)", sentence, re.DOTALL)
+    return (found[1], found[2]) if found else None
+
+
+def _detail(sentence: str) -> str:
+    quoted = split_line(sentence)
+    return f"{quoted[0]}:\n    {clean(quoted[1])}" if quoted else _wrapped(sentence)
+
+
+def _section(title: str, sentences: Sequence[str]) -> str:
+    return "\n".join([f"\n{title}", *(_wrapped(sentence, "  ") for sentence in sentences)])
+
+
+def _compared(shown: Sequence[View]) -> list[str]:
+    if not shown:
+        return []
+    marked = any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1
+    return ["\nExpected and got", *(_table(view) for view in shown), *(["  * the largest difference shown"] if marked else [])]
+
+
+def _mistakes(judged: Verdict) -> list[str]:
+    if judged.mistakes:
+        title = "Likely mistake" if len(judged.mistakes) == 1 else "Likely mistakes: each gives exactly this result"
+        said = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
+        return [_section(title, said)]
+    return [_section("Likely mistake", [NO_MISTAKE])] if judged.status == "failed" else []
+
+
+def _verified(judged: Verdict) -> list[str]:
+    if not judged.verified:
+        return []
+    title = "Verified" if judged.passed else "What holds"
+    said = [f"\n{title}", *(_wrapped(f"- {sentence}", "  ") for sentence in judged.verified)]
+    if judged.max_difference is not None:
+        said.append(f"\n{difference(judged.max_difference)}")
+    return ["\n".join(said)]
+
+
+def difference(largest: float) -> str:
+    """The sentence on the largest difference of a pass."""
+    if largest == 0:
+        return "The numbers equal the reference's exactly."
+    return f"Largest difference from the reference: {largest:.1e}."
+
+
+def table(view: View) -> str:
+    """The numbers of a view in aligned columns, '…' where more follow."""
+    if view.cells.size == 0:
+        return "(no entries)"
+    written = view.written
+    if view.mark is not None and view.cells.size > 1:
+        written[view.mark[0]][view.mark[1]] += "*"
+    columns = [_aligned(column) for column in zip(*written, strict=True)]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    (top, left), (height, width), (total_rows, total_columns) = view.first, view.cells.shape, view.total
+    for row in rows:
+        row[:0] = ["…"] if left else []
+        row += ["…"] if left + width < total_columns else []
+    lines = ["  ".join(row).rstrip() for row in rows]
+    return "\n".join([*(["…"] if top else []), *lines, *(["…"] if top + height < total_rows else [])])
+
+
+def _table(view: View) -> str:
+    cut = f" ({view.cut})" if view.cut else ""
+    return f"\n  {clean(view.title)}{cut}\n{textwrap.indent(table(view), '    ')}"
+
+
+def _aligned(said: Sequence[str]) -> list[str]:
+    """One column of numbers, aligned at the decimal point."""
+    parts = [re.match(r"([^.*]*)(.*)", text).groups() for text in said]  # type: ignore[union-attr]
+    before, after = (max(len(part[side]) for part in parts) for side in (0, 1))
+    return [f"{whole:>{before}}{rest:<{after}}" for whole, rest in parts]
+
+
+def render(report: Report) -> str:
+    """Every submission with its lessons; below, in full, what did not pass though it was attempted."""
+    return defuse("\n\n".join(submission(one) for one in report.submissions)) + "\n"
+
+
+def submission(one: SubmissionReport) -> str:
+    """One learner's result."""
+    lines = [f"{one_line(one.name)}: {one.score} of {one.max_score} points"]
+    if one.message:
+        lines.append(_wrapped(one.message))
+    for lesson in one.lessons:
+        lines += ["", *lesson_lines(lesson)]
+    for lesson in one.lessons:
+        lines += [f"\n{verdict(judged)}" for judged in lesson.verdicts if detailed(judged)]
+    return "\n".join(lines)
+
+
+def lesson_lines(lesson: LessonReport) -> list[str]:
+    """The heading of a lesson and one line an exercise."""
+    lines = [f"{lesson.name}: {lesson.score} of {lesson.max_score}"]
+    wide = max((len(judged.exercise) for judged in lesson.verdicts), default=0)
+    for judged in lesson.verdicts:
+        points = lesson.points[judged.exercise]
+        score = f"{points if judged.passed else 0}/{points}"
+        lines.append(f"  {WORDS[judged.status]:<19}  {score:>5}  {judged.exercise:<{wide}}  {summary(judged)}".rstrip())
+    return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in lesson.notes)]
+
+
+def summary(judged: Verdict) -> str:
+    """One line on a verdict: the mistakes where some are proven, else what failed; '' for a pass."""
+    if judged.status in ("passed", "not_started"):
+        return ""
+    if judged.mistakes:
+        return one_line("; ".join(f"{id}: {said}" for id, said in zip(judged.mistakes, judged.sentences, strict=False)))
+    return one_line(judged.headline)
+
+
+def detailed(judged: Verdict) -> bool:
+    """True where more can be said than one line holds."""
+    return judged.status not in ("passed", "not_started", "missing")
