@@ -144,10 +144,10 @@ def _notebook(cells: list[dict[str, Any]], about: dict[str, str]) -> dict[str, A
 
 def _built_from(name: str) -> str:
     """A digest of what decides a solution notebook's outputs: source, specification, the lesson's figures."""
-    package = Path(__file__).resolve().parent
-    module = f"lesson_{name[:2]}.py"
-    files = (course.source_path(name), package / "lessons" / module, package / "figures" / module)
-    return _digest("\0".join(file.read_text(encoding="utf-8") for file in files if file.is_file()))
+    package, modules = Path(__file__).resolve().parent, f"lesson_{name[:2]}*.py"
+    files = [course.source_path(name), *(path for part in ("lessons", "figures")
+                                         for path in sorted((package / part).glob(modules)))]
+    return _digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 
 
 def _digest(text: str) -> str:

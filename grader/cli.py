@@ -46,6 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _complain(f"{what}.", BAD_INPUT)
+    except Exception as error:
+        if os.environ.get("GRADER_DEBUG"):
+            raise
+        return _complain(f"a mistake in the grader itself, {type(error).__name__}: {error}. "
+                         "Nothing was changed; GRADER_DEBUG=1 shows where it happened.", NOT_GRADED)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -133,7 +138,7 @@ def _threshold(text: str) -> tuple[float, bool]:
         number = -1.0
     percent = text.endswith("%")
     if not 0 <= number <= (100 if percent else float("inf")):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of points, such as 12, nor a share, such as 80%")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither points, such as 12, nor a share, such as 80%")
     return number, percent
 
 
@@ -161,7 +166,7 @@ def _build(options: argparse.Namespace) -> int:
         return _check_builds(names)
     from grader.execute import build
 
-    return _each(names, lambda name: build(name), "built")
+    return _each(names, build, "built")
 
 
 def _check_builds(names: Sequence[str]) -> int:

@@ -95,7 +95,7 @@ def _of_regions(slip, cell: Cell) -> Iterator[Slip]:
             if not opened:
                 yield slip("'# endregion' closes no region.", number)
             opened = 0
-        elif line.startswith("# region") or line.startswith(END):
+        elif line.startswith(("# region", END)):
             yield slip(f"regions are marked '{BEGIN}' and '{END}'; this line says {line!r}.", number)
     if opened:
         yield slip("this solution region is never closed with '# endregion'.", opened)
