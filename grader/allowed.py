@@ -71,7 +71,8 @@ def ran(forbids: tuple[str, ...], observation: Observation) -> Offence | None:
     for group in forbids:
         for call in observation.calls:
             if call in GROUPS.get(group, ()):
-                return Offence(f"While it ran, `{call}` was called: {WORDS[group]}.", name=call)
+                name = "a library's operator" if call == "torch" else f"`{call}`"
+                return Offence(f"While it ran, {name} was called: {WORDS[group]}.", name=call)
     return None
 
 

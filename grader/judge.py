@@ -215,7 +215,7 @@ class _Judging:
                 sentence = held.check(*arguments)
                 if sentence:
                     i = group[-1]
-                    headline = f"It does not hold that {held.title}: {sentence}"
+                    headline = f"This was to hold: {held.title}. {sentence[:1].upper()}{sentence[1:]}"
                     return self._fail(
                         "failed", "properties", headline, self._experiment(self.drawn.cases[i]), (), self._tables(i)
                     )

@@ -28,7 +28,10 @@ SOFTMAX = frozenset({
     "softmax", "log_softmax", "softmin", "gumbel_softmax", "special_softmax", "special_log_softmax",
     "_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax",
 })  # fmt: skip
-GROUPS = {"attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"})}
+# 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
+GROUPS = {
+    "attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
+}  # fmt: skip
 # A learner's own function may be called softmax: only these packages count.
 LIBRARIES = ("torch", "scipy", "jax", "tensorflow", "keras", "sklearn", "flax", "mlx", "cupy", "xformers")
 
@@ -67,10 +70,14 @@ def _profiled(names: frozenset[str], seen: list[str]) -> Iterator[None]:
                 seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
             elif name in names and _library(frame.f_globals.get("__name__")):
                 seen.append(name)
+            elif "torch" in names and "torch" not in seen and _library(frame.f_globals.get("__name__")):
+                seen.append("torch")
         elif event == "c_call":
             name = getattr(arg, "__name__", None)
             if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
                 seen.append(name)
+            elif "torch" in names and "torch" not in seen and _of_torch(arg):
+                seen.append("torch")
 
     before, before_threads = sys.getprofile(), threading.getprofile()
     sys.setprofile(hook)
@@ -137,6 +144,8 @@ def _torch_modes(names: frozenset[str], seen: list[str]) -> list[Any]:
     class Operators(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             name = func._schema.name.partition("::")[2]
+            if "torch" in names:
+                name = "torch"
             if name in names:
                 seen.append(name)
             return func(*args, **(kwargs or {}))

@@ -1,0 +1,153 @@
+"""Lesson 08: gradients by hand, as learners write them."""
+
+_FORWARD = '''
+def attend(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return p @ v, p
+'''
+
+RIGHT = {
+    "softmax_backward": [
+        '''def softmax_backward(grad_weights, weights):
+    out = np.zeros(weights.shape)
+    for at in np.ndindex(weights.shape[:-1]):
+        p, g = weights[at], grad_weights[at]
+        for j in range(len(p)):
+            out[at + (j,)] = sum(g[i] * p[i] * ((i == j) - p[j]) for i in range(len(p)))
+    return out
+''',
+        '''def softmax_backward(grad_weights, weights):
+    n = weights.shape[-1]
+    jacobian = weights[..., :, None] * (np.eye(n) - weights[..., None, :])
+    return np.einsum("...i,...ij->...j", grad_weights, jacobian)
+''',
+        '''def softmax_backward(g, p):
+    inner = np.einsum("...i,...i->...", g, p)[..., None]
+    return (p * g - p * inner).astype(np.float32)
+''',
+        '''def softmax_backward(grad_weights, weights):
+    product = grad_weights * weights
+    return product - weights * np.sum(product, -1, keepdims=True)
+''',
+    ],
+    "attention_backward": [
+        _FORWARD
+        + '''
+def attention_backward(q, k, v, grad_output):
+    p = attend(q, k, v)[1]
+    gp = np.einsum("...qd,...kd->...qk", grad_output, v)
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return [np.einsum("...qk,...kd->...qd", gs, k), np.einsum("...qk,...qd->...kd", gs, q),
+            np.einsum("...qk,...qd->...kd", p, grad_output)]
+''',
+        _FORWARD
+        + '''
+def attention_backward(q, k, v, grad_output):
+    out, p = attend(q, k, v)
+    delta = (out * grad_output).sum(-1, keepdims=True)  # as FlashAttention does
+    gs = p * (grad_output @ np.swapaxes(v, -1, -2) - delta)
+    root = q.shape[-1] ** 0.5
+    return gs @ (k / root), np.swapaxes(gs, -1, -2) @ (q / root), np.swapaxes(p, -1, -2) @ grad_output
+''',
+        '''def attention_backward(q, k, v, grad_output):
+    q, k, v, grad_output = (np.asarray(x, dtype=np.float32) for x in (q, k, v, grad_output))
+    gq, gk, gv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    scale = np.float32(1 / np.sqrt(q.shape[-1]))
+    for at in np.ndindex(q.shape[:-2]):
+        for i in range(q.shape[-2]):
+            s = k[at] @ q[at][i] * scale
+            p = np.exp(s - s.max())
+            p /= p.sum()
+            gp = v[at] @ grad_output[at][i]
+            gs = p * (gp - gp @ p) * scale
+            gq[at][i] = gs @ k[at]
+            gk[at] += np.outer(gs, q[at][i])
+            gv[at] += np.outer(p, grad_output[at][i])
+    return gq, gk, gv
+''',
+        '''def softmax_gradient(g, p):
+    return p * (g - (g * p).sum(axis=-1, keepdims=True))
+
+def attention_backward(q, k, v, grad_output):
+    d = q.shape[-1]
+    _, p = attention(q, k, v)
+    gs = softmax_gradient(grad_output @ v.swapaxes(-2, -1), p) / np.sqrt(d)
+    return gs @ k, gs.swapaxes(-2, -1) @ q, p.swapaxes(-2, -1) @ grad_output
+''',
+    ],
+}
+
+WRONG = {
+    "softmax_backward": [
+        ("BW1", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights"),
+        ("GB5", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights * (1 - weights)"),
+        ("GB4", '''def softmax_backward(g, p):
+    return p * (g - np.sum(g, axis=-1)[..., None])
+'''),
+        ("GB2", "def softmax_backward(g, p):\n    return p * (g - np.sum(g * p))"),
+        (None, '''def softmax_backward(g, p):
+    g = g - (g * p).sum(axis=0)
+    return p * g
+'''),
+        (None, '''def softmax_backward(g, p):
+    import torch
+    s = torch.log(torch.tensor(p)).requires_grad_()
+    (torch.softmax(s, -1) * torch.tensor(g)).sum().backward()
+    return s.grad.numpy()
+'''),
+        (None, "def softmax_backward(g, p):\n    g -= (g * p).sum(-1, keepdims=True)\n    return p * g"),
+    ],
+    "attention_backward": [
+        ("BW2", _FORWARD + '''
+def attention_backward(q, k, v, g):
+    p = attend(q, k, v)[1]
+    gp = g @ v.swapaxes(-1, -2)
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True))
+    return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+'''),
+        ("BW1", _FORWARD + '''
+def attention_backward(q, k, v, g):
+    p = attend(q, k, v)[1]
+    gs = p * (g @ v.swapaxes(-1, -2)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+'''),
+        ("GB7", _FORWARD + '''
+def attention_backward(q, k, v, g):
+    p = attend(q, k, v)[1]
+    gp = g @ v.swapaxes(-1, -2)
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs @ q, p.swapaxes(-1, -2) @ g
+'''),
+        (None, _FORWARD + '''
+def attention_backward(q, k, v, g):
+    grads = []
+    for x in (q, k, v):
+        grad = np.zeros(x.shape)
+        for at in np.ndindex(x.shape):
+            moved = []
+            for step in (1e-5, -1e-5):
+                y = np.array(x, dtype=float)
+                y[at] += step
+                inputs = [y if z is x else z for z in (q, k, v)]
+                moved.append((attend(*inputs)[0] * g).sum())
+            grad[at] = (moved[0] - moved[1]) / 2e-5
+        grads.append(grad)
+    return tuple(grads)
+'''),
+        (None, '''def attention_backward(q, k, v, g):
+    import torch
+    q, k, v = (torch.tensor(np.asarray(x, dtype=float), requires_grad=True) for x in (q, k, v))
+    (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).backward(torch.tensor(np.asarray(g, dtype=float)))
+    return q.grad.numpy(), k.grad.numpy(), v.grad.numpy()
+'''),
+        (None, _FORWARD + '''
+def attention_backward(q, k, v, g):
+    p = attend(q, k, v)[1]
+    gp = g @ v.swapaxes(-1, -2)
+    gs = p * (gp - (gp * p).sum(-2, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+'''),
+    ],
+}  # fmt: skip
