@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from grader import build, course
+from grader.errors import AuthorError
 from grader.judge import judge
 from grader.model import Case, Exercise, Lesson, Tensor
-from grader.proofread import BEGIN, END, AuthorError
+from grader.proofread import BEGIN, END
 from grader.worker.observe import failure_from, observe
 from grader.worker.values import Failure, Observation
 

@@ -18,8 +18,9 @@ from typing import Any
 
 from grader import course
 from grader.course import Cell
+from grader.errors import AuthorError, Slip
 from grader.model import Exercise, Lesson
-from grader.proofread import BEGIN, END, AuthorError, Slip, proofread, task_name
+from grader.proofread import BEGIN, END, proofread, task_name
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
@@ -47,7 +48,12 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
 def learner_notebook(name: str, cells: Sequence[Cell], lesson: Lesson) -> dict[str, Any]:
     """The notebook that a learner opens: stubs in place of solutions, no outputs."""
     made = _cells(cells, lesson, stubbed)
-    return _notebook(made, {"lesson": name, "version": _digest(json.dumps(made, sort_keys=True))})
+    return _notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
+
+
+def pristine(name: str) -> dict[str, Any]:
+    """The learner's notebook as the course means it: from the source, whatever was done to the file in notebooks/."""
+    return learner_notebook(name, course.cells(name), course.lesson(name))
 
 
 def solution_notebook(name: str, cells: Sequence[Cell], lesson: Lesson) -> dict[str, Any]:
@@ -112,6 +118,8 @@ def _cells(cells: Sequence[Cell], lesson: Lesson, exercise_text) -> list[dict[st
         metadata: dict[str, Any] = {"grader": {"role": cell.role}}
         if cell.exercise:
             metadata["grader"]["exercise"] = cell.exercise
+        if cell.role == "exercise" and exercise_text is stubbed:
+            metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
         tags = [tag for tag in cell.tags if exercise_text is not stubbed or not tag.startswith("nbval-")]
         if tags:
             metadata["tags"] = tags
@@ -131,7 +139,7 @@ def _id(cell: Cell, task_of: str | None, text: str, seen: Counter[str]) -> str:
     if task_of or cell.exercise:
         id = f"{'task' if task_of else cell.role}-{task_of or cell.exercise}"
     else:
-        id = f"{cell.role}-{_digest(text)}"
+        id = f"{cell.role}-{digest(text)}"
     id = id[:60]  # nbformat allows 64
     seen[id] += 1
     return id if seen[id] == 1 else f"{id}-{seen[id]}"
@@ -147,10 +155,10 @@ def _built_from(name: str) -> str:
     package, modules = Path(__file__).resolve().parent, f"lesson_{name[:2]}*.py"
     files = [course.source_path(name), *(path for part in ("lessons", "figures")
                                          for path in sorted((package / part).glob(modules)))]
-    return _digest("\0".join(file.read_text(encoding="utf-8") for file in files))
+    return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -16,19 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from grader import course
+from grader.errors import AuthorError, InputError
 
 PASSED, NOT_PASSED, BAD_INPUT, NOT_GRADED = 0, 1, 2, 3
 BUILDS_AT_ONCE = 2
 
 
-class InputError(Exception):
-    """The call or its input is wrong; the message says what, in one sentence."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. Returns: the exit code; never raises for bad input."""
-    from grader.proofread import AuthorError
-
     try:
         options = parser().parse_args(arguments)
         return options.run(options)
@@ -171,8 +166,6 @@ def _build(options: argparse.Namespace) -> int:
 
 def _check_builds(names: Sequence[str]) -> int:
     from grader.build import stale
-    from grader.proofread import AuthorError
-
     problems: list[str] = []
     for name in names:
         try:
@@ -190,8 +183,6 @@ def _check_builds(names: Sequence[str]) -> int:
 def _each(names: Sequence[str], work: Callable[[str], None], done: str) -> int:
     """Does the work for each lesson, two at a time, and tells of each as it ends."""
     import time
-
-    from grader.proofread import AuthorError
 
     def one(name: str) -> bool:
         started = time.perf_counter()
@@ -228,23 +219,120 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    raise InputError("not yet")
+    from grader.grading import grade
+    from grader.submission import SubmissionError
+
+    files = {form: getattr(options, form) for form in ("json", "junit", "markdown") if getattr(options, form)}
+    for file in files.values():
+        _writable(file)
+    print(f"grading {', '.join(options.paths)} …", file=sys.stderr, flush=True)
+    chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
+    try:
+        report = grade(options.paths, lessons=options.lessons, seed=options.seed, **chosen)
+    except SubmissionError as error:
+        raise InputError(str(error)) from None
+    if "-" not in files.values():
+        _print_card(report)
+    written = all([_write_report(form, file, report) for form, file in files.items()])
+    return _outcome(report, options.min_score) if written else BAD_INPUT
+
+
+def _print_card(report: Any) -> None:
+    from grader.reports import terminal
+
+    print(terminal.render(report))
+
+
+def _writable(file: str) -> None:
+    """Fails before anything is graded, not after. Raises: InputError."""
+    folder = Path(file).parent
+    if file != "-" and not folder.is_dir():
+        raise InputError(f"{file} can't be written: there is no folder {folder}.")
+    if file != "-" and (Path(file).is_dir() or not os.access(folder, os.W_OK)):
+        raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
+
+
+def _write_report(form: str, file: str, report: Any) -> bool:
+    """Writes one report; where that fails says so and returns False, so that the others are still written."""
+    from importlib import import_module
+
+    from grader.files import write_whole
+
+    text = import_module(f"grader.reports.{form}").render(report)
+    if file == "-":
+        print(text)
+        return True
+    try:
+        write_whole(Path(file), text if text.endswith("\n") else text + "\n")
+    except OSError as error:
+        _complain(f"the {form} report was not written to {file}: {error.strerror}.", BAD_INPUT)
+        return False
+    return True
+
+
+def _outcome(report: Any, threshold: tuple[float, bool] | None) -> int:
+    """The exit code: what could not be graded comes first, then --min-score or 'everything passed'."""
+    verdicts = [v for one in report.submissions for lesson in one.lessons for v in lesson.verdicts]
+    if any(verdict.status == "could_not_grade" for verdict in verdicts):
+        return NOT_GRADED
+    if threshold is None:
+        return PASSED if verdicts and all(verdict.passed for verdict in verdicts) else NOT_PASSED
+    number, percent = threshold
+    for one in report.submissions:
+        needed = number * one.max_score / 100 if percent else number
+        if one.score < needed - 1e-9:
+            return NOT_PASSED
+    return PASSED
 
 
 def _explain(options: argparse.Namespace) -> int:
-    raise InputError("not yet")
+    from grader.reports.text import explanation
+
+    ids = course.mistake_ids()
+    id = next((known for known in ids if known.lower() == options.id.lower()), None)
+    if id is None:
+        near = get_close_matches(options.id.upper(), ids, 1, 0.5)
+        advice = f"did you mean {near[0]}?" if near else "a verdict shows the ids that it found."
+        raise InputError(f"no mistake is called {options.id!r}; {advice}")
+    print(explanation(course.mistake_text(id)))
+    return PASSED
 
 
 def _reset(options: argparse.Namespace) -> int:
-    raise InputError("not yet")
+    return _change("reset", [lesson_name(options.lesson)], options.folder)
 
 
 def _update(options: argparse.Namespace) -> int:
-    raise InputError("not yet")
+    from grader.workspace import folder
+
+    names = _chosen(options.lessons)
+    if not options.lessons:
+        place = folder(options.folder)
+        names = tuple(name for name in names if (place / f"{name}.ipynb").exists())
+        if not names:
+            raise InputError(f"{place.resolve()} holds no notebook of the course; --folder names the one that does.")
+    return _change("update", names, options.folder)
+
+
+def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
+    from grader import workspace
+
+    failed = False
+    for name in names:  # one notebook that can't be read keeps none of the others back
+        try:
+            print(getattr(workspace, what)(name, workspace.folder(asked)))
+        except InputError as error:
+            failed = bool(_complain(str(error), BAD_INPUT))
+    return BAD_INPUT if failed else PASSED
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    raise InputError("not yet")
+    from grader.doctor import examine, render
+    from grader.workspace import folder
+
+    signs = list(examine(folder(None)))
+    print(render(signs))
+    return PASSED if all(sign.well for sign in signs) else NOT_PASSED
 
 
 def _complain(sentence: str, code: int) -> int:

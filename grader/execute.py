@@ -9,9 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from grader.build import encode, solution_notebook, learner_notebook, checked_cells, solution_path
+from grader.build import checked_cells, encode, learner_notebook, solution_notebook, solution_path
 from grader.course import notebook_path
-from grader.proofread import AuthorError, Slip
+from grader.errors import AuthorError, Slip
+from grader.files import write_whole
 
 CELL_TIMEOUT_S = 180
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -24,7 +25,7 @@ def build(name: str) -> None:
     cells, lesson = checked_cells(name)
     learner = encode(learner_notebook(name, cells, lesson))
     solved = solution_notebook(name, cells, lesson)
-    outputs = run([cell for cell in solved["cells"]], {"metadata": solved["metadata"]})
+    outputs = run(solved)
     failed = []
     for cell, (count, shown), source in zip(solved["cells"], outputs, cells, strict=True):
         if cell["cell_type"] != "code":
@@ -40,9 +41,8 @@ def build(name: str) -> None:
     write_whole(solution_path(name), encode(solved))
 
 
-def run(cells: list[dict[str, Any]], about: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S,
-        progress_file: Path | None = None) -> list[tuple[int | None, list[dict[str, Any]]]]:
-    """Executes a notebook's cells in order; stops at the first that raises.
+def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> list[tuple[int | None, list[dict[str, Any]]]]:
+    """Executes a notebook's cells in order, in a scratch folder; stops at the first that raises.
 
     Returns for each cell (execution count, outputs); (None, []) for Markdown and for what did not run.
     """
@@ -50,36 +50,22 @@ def run(cells: list[dict[str, Any]], about: dict[str, Any], timeout_s: float = C
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-    notebook = nbformat.from_dict({"cells": cells, "nbformat": 4, "nbformat_minor": 5, **about})
+    executed = nbformat.reads(encode(notebook), as_version=4)
     with tempfile.TemporaryDirectory(prefix="lesson-", ignore_cleanup_errors=True) as scratch:
         client = NotebookClient(
-            notebook, km=_kernel_manager(), timeout=timeout_s, coalesce_streams=True,
+            executed, km=_kernel_manager(), timeout=timeout_s, coalesce_streams=True,
             store_widget_state=False, record_timing=False, resources={"metadata": {"path": scratch}},
         )
         try:
-            client.execute(cleanup_kc=True, env=_environment(Path(scratch), progress_file))
+            client.execute(cleanup_kc=True, env=_environment(Path(scratch)))
         except CellExecutionError:
             pass  # the error is among the cell's outputs
         except CellTimeoutError as error:
             raise AuthorError([Slip("a cell", 0, f"is still running after {timeout_s:g} s: {error}")]) from None
     return [
         (cell.get("execution_count"), [_steady(output) for output in cell.get("outputs", ())])
-        for cell in notebook.cells
+        for cell in executed.cells
     ]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a text file in one step: a reader, or a crash, never meets half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(scratch, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
 
 
 def _kernel_manager() -> Any:
@@ -89,13 +75,13 @@ def _kernel_manager() -> Any:
 
     class ThisInterpreter(KernelSpecManager):
         def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-            argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
             return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
     return AsyncKernelManager(kernel_spec_manager=ThisInterpreter())
 
 
-def _environment(scratch: Path, progress_file: Path | None) -> dict[str, str]:
+def _environment(scratch: Path) -> dict[str, str]:
     """The kernel's: this package importable, no start-up files, and a progress record of its own."""
     package_parent = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, (package_parent, os.environ.get("PYTHONPATH", ""))))
@@ -103,7 +89,7 @@ def _environment(scratch: Path, progress_file: Path | None) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": path,
         "IPYTHONDIR": str(scratch / "ipython"),
-        "ATTENTION_COURSE_PROGRESS": str(progress_file or scratch / "progress.json"),
+        "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
     }
 
 

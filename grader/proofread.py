@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from grader.course import Cell
+from grader.errors import Slip
 from grader.model import Lesson
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"
-
-
-@dataclass(frozen=True)
-class Slip:
-    """One thing that an author has to mend, in one sentence. line counts from 1; 0: the whole file."""
-
-    file: str
-    line: int
-    sentence: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.sentence}" if self.line else f"{self.file}: {self.sentence}"
-
-
-class AuthorError(Exception):
-    """A lesson's source or specification can't be built as it stands; `slips` says why."""
-
-    def __init__(self, slips: Sequence[Slip]) -> None:
-        super().__init__("\n".join(map(str, slips)))
-        self.slips = tuple(slips)
 
 
 def task_name(text: str) -> str | None:

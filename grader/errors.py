@@ -1,0 +1,34 @@
+"""What a person at the command line, or an author, has to mend: errors that are sentences, not tracebacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class InputError(Exception):
+    """The call or its input is wrong; the message says what, in one sentence."""
+
+
+class WorkspaceError(InputError):
+    """A learner's folder, or a notebook in it, can't be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One thing that an author has to mend, in one sentence. line counts from 1; 0: the whole file."""
+
+    file: str
+    line: int
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.sentence}" if self.line else f"{self.file}: {self.sentence}"
+
+
+class AuthorError(Exception):
+    """A lesson's source or specification can't be built as it stands; `slips` says why."""
+
+    def __init__(self, slips: Sequence[Slip]) -> None:
+        super().__init__("\n".join(map(str, slips)))
+        self.slips = tuple(slips)

@@ -1,0 +1,205 @@
+"""A learner's folder of notebooks: put a lesson back as it was, or lay work over a newer lesson.
+
+Nothing is overwritten without a dated copy in the folder's backups/.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader import build
+from grader.definitions import defined_names
+from grader.errors import WorkspaceError
+from grader.files import write_whole
+
+BACKUPS = "backups"
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was done to a lesson. kept: names of exercises whose cells are the learner's."""
+
+    lesson: str
+    path: Path
+    backup: Path | None
+    kept: tuple[str, ...] = ()
+    changed: bool = True
+
+    def __str__(self) -> str:
+        if not self.changed:
+            return f"{self.lesson} is current; nothing was changed."
+        before = f"; the notebook as it was: {self.backup}" if self.backup else ""
+        kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
+        return f"{self.path} is the lesson as this version has it{kept}{before}."
+
+
+def folder(asked: Path | None) -> Path:
+    """The folder of notebooks: the one asked for, else notebooks/ here, else this one.
+
+    Raises: WorkspaceError where the one asked for is not a folder.
+    """
+    if asked is None:
+        return Path("notebooks") if Path("notebooks").is_dir() else Path(".")
+    if not asked.is_dir():
+        raise WorkspaceError(f"{asked} is not a folder; --folder names the one that holds your notebooks.")
+    return asked
+
+
+def reset(lesson: str, place: Path) -> Change:
+    """Puts a lesson's notebook back as the course has it; what was there is kept as a backup."""
+    path = place / f"{lesson}.ipynb"
+    backup = _back_up(path)
+    write_whole(path, build.encode(build.pristine(lesson)))
+    return Change(lesson, path, backup)
+
+
+def update(lesson: str, place: Path) -> Change:
+    """Lays a learner's cells over this version of a lesson: its text and given cells, their work.
+
+    Raises: WorkspaceError where the notebook is not there or can't be read.
+    """
+    path = place / f"{lesson}.ipynb"
+    theirs = _read(path)
+    ours = build.pristine(lesson)
+    merged, kept = merge(theirs["cells"], ours["cells"])
+    if merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
+        return Change(lesson, path, None, changed=False)
+    backup = _back_up(path)
+    write_whole(path, build.encode({**ours, "cells": merged}))
+    return Change(lesson, path, backup, kept)
+
+
+def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...]]:
+    """The cells of `ours` with the work in `theirs`; and the exercises that have some.
+
+    An exercise's cells stand where its stub stood. A cell that the learner added follows the cell of the
+    course that it followed before. A cell of the course that the learner changed is the course's again.
+    """
+    stubs = {cell["metadata"]["grader"]["exercise"]: cell for cell in ours if _role(cell) == "exercise"}
+    known = {cell["id"]: cell for cell in ours}
+    answers: dict[str, list[Cell]] = {}
+    added: dict[str | None, list[Cell]] = {None: []}
+    last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
+    outputs: dict[str, Cell] = {}
+    for cell in theirs:
+        exercise = _exercise(cell, stubs)
+        if exercise:
+            last = stubs[exercise]["id"]
+            if not _untouched(cell, stubs[exercise]):
+                answers.setdefault(exercise, []).append(cell)
+        elif (same := _counterpart(cell, ours, known)) is not None:
+            last = same["id"]
+            outputs[last] = cell
+        elif not _role(cell):
+            added.setdefault(last, []).append(cell)
+    merged: list[Cell] = list(added[None])
+    for cell in ours:
+        exercise = cell["metadata"]["grader"].get("exercise") if _role(cell) == "exercise" else None
+        work = answers.get(exercise, []) if exercise else []
+        merged += _as_answers(work, cell) if work else [_with_outputs(cell, outputs.get(cell["id"]))]
+        merged += added.get(cell["id"], [])
+    return _with_unique_ids(merged, known), tuple(name for name in stubs if name in answers)
+
+
+def _exercise(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
+    """The exercise that a learner's cell answers: by its metadata, else by the name that it defines."""
+    about = _about(cell)
+    if about.get("role") == "exercise":
+        return about.get("exercise") if about.get("exercise") in stubs else None
+    if about or cell["cell_type"] != "code":
+        return None
+    defined = defined_names(_text(cell))
+    return next((name for name in stubs if name in defined), None)
+
+
+def _untouched(cell: Cell, stub: Cell) -> bool:
+    text = _text(cell)
+    return text == _text(stub) or build.digest(text) == _about(cell).get("stub")
+
+
+def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) -> Cell | None:
+    """The cell of the course that a learner's cell is, or was before they changed it."""
+    same = known.get(cell.get("id", ""))
+    if same is not None and (_role(cell) or _text(same) == _text(cell)):
+        return same
+    for candidate in ours:
+        if candidate["cell_type"] == cell["cell_type"] and _text(candidate) == _text(cell):
+            return candidate
+    return None
+
+
+def _as_answers(work: Sequence[Cell], stub: Cell) -> Iterator[Cell]:
+    for cell in work:
+        yield {**cell, "id": stub["id"], "metadata": {**cell["metadata"], **stub["metadata"]}}
+
+
+def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:
+    if theirs is None or cell["cell_type"] != "code" or _text(theirs) != _text(cell):
+        return cell
+    return {**cell, "outputs": theirs["outputs"], "execution_count": theirs["execution_count"]}
+
+
+def _with_unique_ids(cells: Sequence[Cell], known: Mapping[str, Cell]) -> list[Cell]:
+    """Gives a cell whose id another one has a new id, for example the second half of a split cell."""
+    taken: set[str] = set()
+    made = []
+    for cell in cells:
+        id, number = cell.get("id") or "added", 1
+        mine = _role(cell) != "" or id not in known
+        while id in taken or not mine:
+            number, mine = number + 1, True
+            id = f"{(cell.get('id') or 'added')[:58]}-{number}"
+        taken.add(id)
+        made.append({**cell, "id": id})
+    return made
+
+
+def _about(cell: Cell) -> Mapping[str, Any]:
+    about = cell.get("metadata", {}).get("grader", {})
+    return about if isinstance(about, Mapping) else {}
+
+
+def _role(cell: Cell) -> str:
+    return str(_about(cell).get("role", ""))
+
+
+def _text(cell: Cell) -> str:
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A notebook in the current format, its sources as lists of lines, as `build` writes them."""
+    import nbformat
+
+    if not path.is_file():
+        raise WorkspaceError(f"{path} is not there; `grader reset {path.stem}` puts the lesson there.")
+    try:
+        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        plain = json.loads(nbformat.writes(notebook))
+        nbformat.validate(plain)
+    except Exception as error:  # nbformat raises many kinds for what is no notebook
+        reason = str(error).partition("\n")[0][:200]
+        advice = f"`grader reset {path.stem}` puts a fresh one in its place and keeps this one"
+        raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
+    return plain
+
+
+def _back_up(path: Path) -> Path | None:
+    """Copies a file, dated to the second, into backups/ beside it. Returns the copy; None for no file."""
+    if not path.is_file():
+        return None
+    stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    for number in range(1, 1000):
+        again = f"-{number}" if number > 1 else ""
+        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}.ipynb"
+        if not copy.exists():
+            write_whole(copy, path.read_bytes())
+            return copy
+    raise WorkspaceError(f"{path.parent / BACKUPS} is full of copies of this second; try again in a moment.")
