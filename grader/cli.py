@@ -233,8 +233,8 @@ def _grade(options: argparse.Namespace) -> int:
         raise InputError(str(error)) from None
     if "-" not in files.values():
         _print_card(report)
-    written = all([_write_report(form, file, report) for form, file in files.items()])
-    return _outcome(report, options.min_score) if written else BAD_INPUT
+    written = [_write_report(form, file, report) for form, file in files.items()]  # each, whatever became of another
+    return _outcome(report, options.min_score) if all(written) else BAD_INPUT
 
 
 def _print_card(report: Any) -> None:

@@ -18,10 +18,11 @@ REINSTALL = "run `make lab` again, or: python -m pip install -e . -c constraints
 # Run in a process of its own: a broken torch may take its process down with it.
 _TORCH = """
 import json, torch
+right = torch.ones(2, 3).mm(torch.ones(3, 1)).tolist() == [[3.0], [3.0]]
 mps = getattr(torch.backends, "mps", None)
 cuda = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
 print(json.dumps({"version": torch.__version__, "cuda": cuda, "mps": bool(mps and mps.is_available()),
-                  "built_for_cuda": torch.version.cuda, "right": torch.ones(2, 3).mm(torch.ones(3, 1)).tolist() == [[3.0], [3.0]]}))
+                  "built_for_cuda": torch.version.cuda, "right": right}))
 """
 
 
@@ -59,8 +60,8 @@ def render(signs: list[Sign]) -> str:
         if sign.repair:
             lines.append(f"         → {sign.repair}")
     ill = sum(not sign.well for sign in signs)
-    lines += ["", "The course can run here." if not ill else f"{ill} of these must be mended before the course can run."]
-    return "\n".join(lines)
+    outcome = f"{ill} of these must be mended before the course can run." if ill else "The course can run here."
+    return "\n".join([*lines, "", outcome])
 
 
 def _python() -> Sign:
