@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 
-from grader.model import Report, SubmissionReport, Verdict
+from grader.model import MistakeText, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.heatmap import legend, shared_scale, svg
 from grader.reports.tables import View, views
@@ -200,3 +201,26 @@ def _submission(one: SubmissionReport) -> str:
         made += [f"<p>{prose(note)}</p>" for note in lesson.notes]
         made += [verdict(judged) for judged in lesson.verdicts]
     return "".join(made)
+
+
+def paragraphs(said: str) -> str:
+    """Prose in paragraphs; an indented one is code."""
+    parts = [part for part in text.clean(said).split("\n\n") if part.strip()]
+    return "".join(code(textwrap.dedent(part)) if part.startswith("    ") else f"<p>{prose(part)}</p>" for part in parts)
+
+
+def explanation(told: MistakeText) -> str:
+    """A mistake at length."""
+    body = [f'<p class="attn-lead">{prose(told.sentence)}</p>', paragraphs(told.why)]
+    for name, said in (("Wrong", told.wrong), ("Right", told.right)):
+        if said:
+            body.append(row(name, code(textwrap.dedent(said).strip("\n"))))
+    if told.evidence:
+        body.append(f'<p class="attn-fine">Met in public: {escape(told.evidence)}</p>')
+    return block("said", f'<span class="attn-name">{escape(told.id)}</span>', body)
+
+
+def explanations(told: Sequence[MistakeText]) -> str:
+    """All mistakes, one line each."""
+    rows = "".join(f"<tr><td>{escape(one.id)}</td><td>{prose(one.sentence)}</td></tr>" for one in told)
+    return block("said", '<span class="attn-name">Known mistakes</span>', [f"<table><tbody>{rows}</tbody></table>"])

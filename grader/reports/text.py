@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.model import LessonReport, MistakeText, Report, SubmissionReport, Verdict
 from grader.reports.tables import View, views
 
 WIDTH = 96
@@ -194,3 +194,15 @@ def summary(judged: Verdict) -> str:
 def detailed(judged: Verdict) -> bool:
     """True where more can be said than one line holds."""
     return judged.status not in ("passed", "not_started", "missing")
+
+
+def explanation(told: MistakeText) -> str:
+    """A mistake at length: the sentence, why, wrong code, right code, and where it was met in public."""
+    blocks = [f"{told.id}: {told.sentence}"]
+    blocks += ["\n" + "\n\n".join(_wrapped(" ".join(part.split())) for part in told.why.split("\n\n"))] if told.why else []
+    for title, lines in (("Wrong", told.wrong), ("Right", told.right)):
+        if lines:
+            blocks.append(f"\n{title}\n{textwrap.indent(textwrap.dedent(lines).strip(chr(10)), '    ')}")
+    if told.evidence:
+        blocks.append(f"\nMet in public: {told.evidence}")
+    return clean("\n".join(blocks))
