@@ -1,0 +1,552 @@
+"""Lesson 05 as learners write it: right in several styles, wrong in many."""
+
+LINEAR_RIGHT = [
+    '''
+def linear_from_numpy(w):
+    weight = torch.tensor(w, dtype=torch.float32).T.contiguous()
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight = nn.Parameter(weight)
+    return layer
+''',
+    '''
+def linear_from_numpy(w):
+    out = nn.Linear(*w.shape, bias=False)
+    out.weight.data = torch.from_numpy(w.T.copy()).float().clone()
+    return out
+''',
+    '''
+def linear_from_numpy(w):
+    layer = nn.Linear(len(w), len(w[0]), bias=False)
+    with torch.no_grad():
+        for i in range(len(w)):
+            for j in range(len(w[0])):
+                layer.weight[j, i] = float(w[i, j])
+    return layer
+''',
+    '''
+def linear_from_numpy(w):
+    layer = nn.Linear(*w.shape, bias=False)
+    layer.load_state_dict({"weight": torch.from_numpy(np.ascontiguousarray(w.T, dtype=np.float32))})
+    return layer
+''',
+    '''
+class Mine(nn.Linear):
+    pass
+
+def linear_from_numpy(w):
+    layer = Mine(1, 1, bias=False)
+    layer.in_features, layer.out_features = w.shape
+    layer.weight = torch.nn.Parameter(torch.as_tensor(w.T.astype("float32")).detach().clone())
+    return layer
+''',
+]
+
+LINEAR_WRONG = [
+    ("PJ1", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight = nn.Parameter(torch.tensor(w, dtype=torch.float32))
+    return layer
+'''),
+    ("PJ1", '''
+def linear_from_numpy(w):
+    d_in, d_out = w.shape
+    layer = nn.Linear(d_in, d_out, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(w))
+    return layer
+'''),
+    ("PJ1", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[1], w.shape[0], bias=False)
+    layer.weight.data = torch.tensor(w).float()
+    return layer
+'''),
+    ("NT1", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight.data = torch.tensor(w).float().view(w.shape[1], w.shape[0])
+    return layer
+'''),
+    ("PJ2", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1])
+    layer.weight.data = torch.tensor(w).float().T
+    return layer
+'''),
+    ("PJ2", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1])
+    nn.init.zeros_(layer.bias)
+    layer.weight.data = torch.tensor(w).float().T
+    return layer
+'''),
+    ("NT2", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight = nn.Parameter(torch.from_numpy(w.T).float())
+    return layer
+'''),
+    ("NT2", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight.data = torch.as_tensor(w, dtype=torch.float32).T
+    return layer
+'''),
+    ("NT3", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight.data = torch.tensor(w).float().T
+    layer.requires_grad_(False)
+    return layer
+'''),
+    ("NT4", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    layer.weight = nn.Parameter(torch.tensor(w.T))
+    return layer
+'''),
+    ("NT5", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
+    weight = torch.tensor(w.T)
+    return layer
+'''),
+    (None, '''
+def linear_from_numpy(w):
+    weight = torch.tensor(w, dtype=torch.float32, requires_grad=True)
+    return lambda x: x @ weight
+'''),
+    (None, '''
+layers = {}
+def linear_from_numpy(w):
+    if w.shape not in layers:
+        layers[w.shape] = nn.Linear(*w.shape, bias=False)
+    with torch.no_grad():
+        layers[w.shape].weight.copy_(torch.tensor(w.T))
+    return layers[w.shape]
+'''),
+    (None, '''
+def linear_from_numpy(w):
+    layer = nn.Linear(*w.shape, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(w.T).half())
+    return layer
+'''),
+    (None, '''
+def linear_from_numpy(w):
+    layer = nn.Linear(*w.shape, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(w.T).long())
+    return layer
+'''),
+    (None, '''
+def linear_from_numpy(w):
+    layer = nn.Linear(*w.shape, bias=False)
+    del layer.weight
+    layer.weight = torch.tensor(w.T, dtype=torch.float32, requires_grad=True)
+    return layer
+'''),
+]
+
+ATTENTION_RIGHT = [
+    '''
+def attention_torch(q, k, v):
+    scores = torch.einsum("...id,...jd->...ij", q, k) * q.size(-1) ** -0.5
+    shifted = scores - scores.max(dim=-1, keepdim=True).values
+    weights = shifted.exp() / shifted.exp().sum(dim=-1, keepdim=True)
+    return torch.einsum("...ij,...jd->...id", weights, v), weights
+''',
+    '''
+def attention_torch(q, k, v):
+    weights = F.softmax(torch.matmul(q / np.sqrt(q.shape[-1]), k.mT), dim=-1)
+    return [weights.matmul(v), weights]
+''',
+    '''
+def attention_torch(q, k, v):
+    rows, out = [], []
+    flat = [t.reshape(-1, *t.shape[-2:]) for t in (q, k, v)]
+    for b in range(flat[0].shape[0]):
+        for i in range(q.shape[-2]):
+            scores = torch.stack([(flat[0][b, i] * flat[1][b, j]).sum() for j in range(k.shape[-2])])
+            w = torch.softmax(scores / math.sqrt(q.shape[-1]), 0)
+            rows.append(w)
+            out.append(sum(w[j] * flat[2][b, j] for j in range(k.shape[-2])))
+    lead = q.shape[:-1]
+    return torch.stack(out).reshape(*lead, v.shape[-1]), torch.stack(rows).reshape(*lead, k.shape[-2])
+''',
+    '''
+def attention_torch(q, k, v):
+    d = torch.tensor(q.shape[-1], dtype=q.dtype)
+    log_weights = torch.log_softmax((k @ q.transpose(-1, -2)).transpose(-1, -2) / torch.sqrt(d), dim=-1)
+    weights = log_weights.exp()
+    return (weights.unsqueeze(-1) * v.unsqueeze(-3)).sum(-2), weights
+''',
+    '''
+from collections import namedtuple
+Result = namedtuple("Result", "output weights")
+def attention_torch(q, k, v):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    e = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
+    return Result(e @ v, e)
+''',
+    '''
+def softmax(x):
+    e = torch.exp(x - x.amax(-1, keepdim=True).detach())
+    return e / e.sum(-1, keepdim=True)
+def attention_torch(q, k, v, scale=None):
+    single = [t.float() for t in (q, k, v)]
+    weights = softmax(single[0] @ single[1].mT * (scale or single[0].shape[-1] ** -0.5))
+    return (weights @ single[2]).to(q.dtype), weights.to(q.dtype)
+''',
+]
+
+
+def _attention(scores: str, weights: str = "torch.softmax(scores, dim=-1)", result: str = "weights @ v, weights") -> str:
+    return f"def attention_torch(q, k, v):\n    scores = {scores}\n    weights = {weights}\n    return {result}\n"
+
+
+_SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
+
+ATTENTION_WRONG = [
+    ("SD1", _attention("q @ k.transpose(-2, -1)")),
+    ("SD2", _attention("torch.einsum('...id,...jd->...ij', q, k) / q.shape[-1]")),
+    ("SD5", _attention("q @ k.mT * q.shape[-1] ** 0.5")),
+    ("SD6", _attention("q @ k.mT", "F.softmax(scores, dim=-1) / q.shape[-1] ** 0.5")),
+    ("SD8", _attention("k @ q.mT / math.sqrt(k.shape[-1])")),
+    ("SM1", _attention(_SCORES, "scores.softmax(dim=-2)")),
+    ("SM2", _attention(_SCORES, "F.softmax(scores)")),
+    ("SM3", _attention(_SCORES, "torch.softmax(scores.flatten(), 0).view_as(scores)")),
+    ("SM4+SM5", _attention(_SCORES, "scores.exp() / scores.exp().sum(-1)")),
+    ("SM5", _attention(_SCORES, "torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)")),
+    ("SM6", _attention(_SCORES, "(scores - scores.max()).exp() / (scores - scores.max()).exp().sum(-1, keepdim=True)")),
+    ("BW3", _attention(_SCORES, "torch.softmax(scores, dim=-1).detach()")),
+    ("BW3", _attention(_SCORES, "torch.softmax(scores.data, dim=-1)")),
+    ("BW3", _attention(_SCORES, "torch.softmax(scores, dim=-1)", "weights.detach() @ v, weights")),
+    ("BW3", '''
+def attention_torch(q, k, v):
+    with torch.no_grad():
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v, weights
+'''),
+    ("BW3", '''
+def attention_torch(q, k, v):
+    output, weights = attention_numpy(*(t.detach().numpy() for t in (q, k, v)))
+    return torch.tensor(output), torch.tensor(weights)
+'''),
+    ("NT6", _attention("q @ k.mT / math.sqrt(v.shape[-1])")),
+    ("NT7", _attention(_SCORES, result="weights @ v, weights.detach()")),
+    ("NT8", _attention(_SCORES, result="weights, weights @ v")),
+    ("NT9", _attention("q.float() @ k.float().mT / math.sqrt(q.shape[-1])", result="weights @ v.float(), weights")),
+    ("NT23", _attention(_SCORES, result="weights @ v")),
+    ("SM1+SD1", _attention("q @ k.mT", "torch.softmax(scores, dim=-2)")),
+    ("SM3", _attention(_SCORES, "(e := (scores - scores.amax(-1, keepdim=True)).exp()) / e.sum()")),
+    (None, _attention("q @ k.T / math.sqrt(q.shape[-1])")),
+    (None, _attention("torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])")),
+    (None, _attention("q @ k.mT / 2")),
+    (None, _attention(_SCORES, "torch.softmax(scores.clamp(-80, 80), dim=-1)")),
+    (None, _attention(_SCORES, "torch.softmax(scores.half(), dim=-1).to(q.dtype)")),
+    (None, _attention(_SCORES, result="(weights @ v).squeeze(0), weights")),
+    (None, _attention("q @ k.mT / math.sqrt(k.shape[-2])")),
+    (None, _attention("torch.einsum('bid,bjd->bij', q, k) / math.sqrt(q.shape[-1])")),
+    (None, _attention(_SCORES, "torch.softmax(torch.tril(scores), dim=-1)")),
+    (None, '''
+def attention_torch(q, k, v):
+    q /= math.sqrt(q.shape[-1])
+    weights = torch.softmax(q @ k.mT, dim=-1)
+    return weights @ v, weights
+'''),
+    (None, '''
+def attention_torch(q, k, v):
+    with torch.no_grad():
+        q /= math.sqrt(q.shape[-1])
+    weights = torch.softmax(q @ k.mT, dim=-1)
+    return weights @ v, weights
+'''),
+    (None, '''
+def attention_torch(q, k, v):
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+    return F.scaled_dot_product_attention(q, k, v), weights
+'''),
+    (None, '''
+seen = {}
+def attention_torch(q, k, v):
+    if (q.shape, k.shape, v.shape) not in seen:
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+        seen[q.shape, k.shape, v.shape] = weights @ v, weights
+    return seen[q.shape, k.shape, v.shape]
+'''),
+]
+
+
+def _module(
+    layers: tuple[str, str, str] = ("d_model, d_k, bias=False", "d_model, d_k, bias=False", "d_model, d_v, bias=False"),
+    qkv: str = "self.w_q(x), self.w_k(x), self.w_v(x)",
+    scores: str = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])",
+    weights: str = "torch.softmax(scores, dim=-1)",
+    result: str = "weights @ v, weights",
+) -> str:
+    q, k, v = layers
+    return f'''
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.d_model, self.d_k, self.d_v = d_model, d_k, d_v
+        self.w_q = nn.Linear({q})
+        self.w_k = nn.Linear({k})
+        self.w_v = nn.Linear({v})
+
+    def forward(self, x):
+        q, k, v = {qkv}
+        scores = {scores}
+        weights = {weights}
+        return {result}
+'''
+
+
+MODULE_RIGHT = [
+    _module(),
+    '''
+def attend(q, k, v):
+    weights = F.softmax(torch.einsum("bid,bjd->bij", q, k) * q.size(-1) ** -0.5, dim=2)
+    return torch.einsum("bij,bjd->bid", weights, v), weights
+
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super(SelfAttention, self).__init__()
+        for name, width in (("w_q", d_k), ("w_k", d_k), ("w_v", d_v)):
+            setattr(self, name, nn.Linear(d_model, width, False))
+        self.register_buffer("scale", torch.tensor(float(d_k)).rsqrt())
+
+    def forward(self, x):
+        return attend(self.w_q(x), self.w_k(x), self.w_v(x))
+''',
+    '''
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=False)
+        self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+        self.scale = d_k ** 0.5
+        nn.init.xavier_uniform_(self.w_q.weight)
+
+    def forward(self, x):
+        outputs, weights = [], []
+        for sentence in x:
+            q, k, v = self.w_q(sentence), self.w_k(sentence), self.w_v(sentence)
+            s = q @ k.T / self.scale
+            s = s - s.max(dim=1, keepdim=True)[0]
+            w = s.exp() / s.exp().sum(dim=1, keepdim=True)
+            weights.append(w)
+            outputs.append(w @ v)
+        return torch.stack(outputs), torch.stack(weights)
+''',
+    '''
+class SelfAttention(nn.Module):
+    def __init__(self, d_model: int, d_k: int, d_v: int, device=None):
+        super().__init__()
+        make = lambda width: nn.Linear(d_model, width, bias=False, device=device)
+        self.w_q, self.w_k, self.w_v = make(d_k), make(d_k), make(d_v)
+        self.softmax = nn.Softmax(dim=-1)
+
+    def forward(self, x):
+        q = F.linear(x, self.w_q.weight)
+        k = x @ self.w_k.weight.T
+        scores = torch.baddbmm(torch.zeros(1, dtype=x.dtype), q, k.transpose(1, 2), beta=0, alpha=q.shape[-1] ** -0.5)
+        weights = self.softmax(scores)
+        self.last_weights = weights.detach()
+        return (weights @ x) @ self.w_v.weight.T, weights
+''',
+]
+
+MODULE_WRONG = [
+    ("SD1", _module(scores="q @ k.mT")),
+    ("SD2", _module(scores="q @ k.mT / self.d_k")),
+    ("SD3", _module(scores="q @ k.mT / math.sqrt(x.shape[-1])")),
+    ("SD3", _module(scores="torch.bmm(q, k.transpose(1, 2)) * self.d_model ** -0.5")),
+    ("SD6", _module(scores="q @ k.mT", weights="torch.softmax(scores, dim=-1) / math.sqrt(self.d_k)")),
+    ("SD8", _module(scores="k @ q.mT / math.sqrt(self.d_k)")),
+    ("SD8", _module(qkv="self.w_k(x), self.w_q(x), self.w_v(x)")),
+    ("SM1", _module(weights="torch.softmax(scores, dim=1)")),
+    ("SM2", _module(weights="F.softmax(scores)")),
+    ("SM3+SM5", _module(weights="scores.exp() / scores.exp().sum()", scores="q @ k.mT / self.d_k ** 0.5")),
+    ("SM5", _module(weights="scores.exp() / scores.exp().sum(-1, keepdim=True)")),
+    ("BW3", _module(weights="torch.softmax(scores, dim=-1).detach()")),
+    ("BW3", _module(weights="torch.softmax(scores, dim=-1).data")),
+    ("PJ1", _module(qkv="x @ self.w_q.weight, x @ self.w_k.weight, x @ self.w_v.weight")),
+    ("PJ2", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
+    ("NT7", _module(result="weights @ v, weights.detach()")),
+    ("NT8", _module(result="weights, weights @ v")),
+    ("NT9", _module(qkv="(layer(x.float()) for layer in (self.w_q, self.w_k, self.w_v))")),
+    ("NT17", _module(qkv="self.w_q(x), self.w_q(x), self.w_v(x)")),
+    ("NT18", _module(result="weights @ x, weights")),
+    ("NT20", _module(layers=("d_k, d_model, bias=False", "d_k, d_model, bias=False", "d_v, d_model, bias=False"))),
+    ("NT21", _module(layers=("d_model, d_k, bias=False",) * 3)),
+    ("NT23", _module(result="weights @ v")),
+    ("NT19", _module().replace("super().__init__()", "pass")),
+    (None, _module(qkv="[layer(x) for layer in (nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4))]")),
+    (None, _module(weights="F.dropout(torch.softmax(scores, dim=-1), 0.1, self.training)")),
+    (None, _module(weights="torch.softmax(scores, dim=-1).to(torch.float32)", result="weights @ v.float() + x.mean(), weights")),
+    (None, _module(scores="torch.stack([q[0] @ k[0].T for _ in x]) / math.sqrt(self.d_k)")),
+    (None, _module(scores="q @ k.mT / math.sqrt(self.d_k) + torch.zeros(3, 3)")),
+    (None, _module(scores="(q @ k.mT / math.sqrt(self.d_k)).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -torch.inf)")),
+    (None, _module(result="(weights @ v).mean(1), weights")),
+    (None, _module(result="weights @ v + x[..., :1], weights")),
+    (None, '''
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(d_model, d, bias=False) for d in (d_k, d_k, d_v))
+
+    def forward(self, x):
+        q, k, v = (layer(x) for layer in self.layers)
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
+        return weights @ v, weights
+'''),
+    (None, '''
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q, self.w_k = nn.Parameter(torch.randn(d_k, d_model)), nn.Parameter(torch.randn(d_k, d_model))
+        self.w_v = nn.Parameter(torch.randn(d_v, d_model))
+
+    def forward(self, x):
+        weights = torch.softmax(x @ self.w_q.T @ self.w_k @ x.mT / math.sqrt(len(self.w_q)), -1)
+        return weights @ x @ self.w_v.T, weights
+'''),
+    (None, '''
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=False)
+        self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(self, x):
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
+        return F.scaled_dot_product_attention(q, k, v), weights
+'''),
+    (None, '''
+class SelfAttention:
+    def __init__(self, d_model, d_k, d_v):
+        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d, bias=False) for d in (d_k, d_k, d_v))
+
+    def __call__(self, x):
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
+        return weights @ v, weights
+'''),
+]
+
+ARRAY_RIGHT = [
+    '''
+def as_numpy(tensor):
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.to(torch.float32)
+    return tensor.numpy(force=True)
+''',
+    '''
+def as_numpy(tensor):
+    plain = tensor.data.to("cpu")
+    return np.array(plain.double() if plain.dtype == torch.bfloat16 else plain)
+''',
+    '''
+NUMPY = {torch.bfloat16: np.float32}
+def as_numpy(tensor):
+    with torch.no_grad():
+        dtype = NUMPY.get(tensor.dtype) or np.dtype(str(tensor.dtype).replace("torch.", ""))
+        out = np.empty(tuple(tensor.shape), dtype)
+        for index in np.ndindex(*tensor.shape):
+            out[index] = tensor[index].item()
+        return out
+''',
+    '''
+def as_numpy(tensor):
+    try:
+        return tensor.detach().cpu().numpy()
+    except TypeError:
+        return tensor.detach().cpu().float().numpy()
+''',
+    '''
+def as_numpy(tensor):
+    dtype = torch.float32 if tensor.dtype == torch.bfloat16 else tensor.dtype
+    return np.asarray(tensor.clone().detach().to(torch.device("cpu"), dtype).contiguous())
+''',
+]
+
+ARRAY_WRONG = [
+    ("NT10", "def as_numpy(tensor):\n    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor\n    return tensor.cpu().numpy()\n"),
+    ("NT10", "def as_numpy(tensor):\n    return tensor.numpy()\n"),
+    ("NT11", "def as_numpy(tensor):\n    return tensor.detach().cpu().numpy()\n"),
+    ("NT11", "def as_numpy(tensor):\n    return tensor.numpy(force=True)\n"),
+    ("NT11+NT13", "def as_numpy(tensor):\n    return tensor.detach().numpy()\n"),
+    ("NT12+NT13", "def as_numpy(tensor):\n    return tensor.detach().float().numpy()\n"),
+    ("NT10+NT11", "def as_numpy(tensor):\n    return tensor.cpu().numpy()\n"),
+    ("NT12", "def as_numpy(tensor):\n    return tensor.detach().cpu().float().numpy()\n"),
+    ("NT12", "def as_numpy(tensor):\n    return tensor.detach().to('cpu', torch.float64).numpy()\n"),
+    ("NT13", '''
+def as_numpy(tensor):
+    tensor = tensor.detach()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+'''),
+    ("NT14", "def as_numpy(tensor):\n    t = tensor.detach().cpu()\n    return t.float() if t.dtype == torch.bfloat16 else t\n"),
+    ("NT15", '''
+def as_numpy(tensor):
+    tensor.requires_grad = False
+    tensor = tensor.cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+'''),
+    ("NT16", "def as_numpy(tensor):\n    return np.array(tensor.tolist())\n"),
+    (None, '''
+def as_numpy(tensor):
+    tensor.detach_()
+    tensor = tensor.cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+'''),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    return (t.half() if t.dtype == torch.bfloat16 else t).numpy()
+'''),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    return (t.view(torch.int16) if t.dtype == torch.bfloat16 else t).numpy()
+'''),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    return np.atleast_1d((t.float() if t.dtype == torch.bfloat16 else t).numpy())
+'''),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu().view(-1)
+    return (t.float() if t.dtype == torch.bfloat16 else t).numpy().reshape(tensor.shape)
+'''),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    t = (t.float() if t.dtype == torch.bfloat16 else t)
+    return t.item() if t.ndim == 0 else t.numpy()
+'''),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    return (t.float() if t.is_floating_point() else t.long()).numpy()
+'''),
+]
+
+RIGHT = {
+    "linear_from_numpy": LINEAR_RIGHT,
+    "attention_torch": ATTENTION_RIGHT,
+    "SelfAttention": MODULE_RIGHT,
+    "as_numpy": ARRAY_RIGHT,
+}
+WRONG = {
+    "linear_from_numpy": LINEAR_WRONG,
+    "attention_torch": ATTENTION_WRONG,
+    "SelfAttention": MODULE_WRONG,
+    "as_numpy": ARRAY_WRONG,
+}
