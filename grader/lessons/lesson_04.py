@@ -1,0 +1,332 @@
+"""Lesson 04: why the scores are divided by √d_k, as an experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from grader.lessons.switch import mistakes
+from grader.model import Case, Exercise, Lesson, MistakeText, Observation, Property
+
+Array = np.ndarray
+
+
+def _std(*bugs: str) -> Callable[..., float]:
+    """Draws q and k and measures their dot products, with the named bugs switched on."""
+
+    def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
+        if "WS7" in bugs:
+            rng = np.random.default_rng(0)
+        if "WS13" in bugs:
+            n_samples = 1000
+        shape = (n_samples, d_k)
+        if "WS1" in bugs:
+            q, k = rng.random(shape), rng.random(shape)
+        elif "WS8" in bugs:
+            q, k = np.random.standard_normal(shape), np.random.standard_normal(shape)
+        else:
+            q, k = rng.standard_normal(shape), rng.standard_normal(shape)
+        if "WS5" in bugs:
+            k = q
+        if "WS6" in bugs:
+            return float((q * k).std())
+        dots = (q * k).sum(axis=-1)
+        if "WS2" in bugs:
+            return float(dots.var())
+        if "WS3" in bugs:
+            return float(np.abs(dots).mean())
+        if "WS4" in bugs:
+            return float((dots / np.sqrt(d_k)).std())
+        return float(dots.std())
+
+    return dot_product_std
+
+
+def std_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for d_k, n_samples in ((1, 12000), (2, 12000), (3, 10000), (5, 6000), (16, 3000), (64, 2000)):
+        seed = int(rng.integers(2**31))
+        yield Case(f"d{d_k}", f"{n_samples} pairs of length {d_k}", (d_k, n_samples), probe="lesson_04.sampled",
+                   options={"seed": seed}, names=("d_k", "n_samples"), rtol=0.08)  # fmt: skip
+    for n_samples in (2, 20, 50):
+        yield Case(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
+                   probe="lesson_04.sampled", options={"seed": int(rng.integers(2**31)), "count": True}, names=("d_k", "n_samples"), rtol=2.0)  # fmt: skip
+    yield Case("few", "four hundred times two pairs of length 9", (9, 2), probe="lesson_04.small_samples",
+               options={"seed": int(rng.integers(2**31)), "calls": 400}, names=("d_k", "n_samples"), rtol=0.08)  # fmt: skip
+
+
+def compare_std(case: Case, expected: Observation, got: Observation) -> str | None:
+    """Judges a sampled figure by what it must be near, and by what must and must not change it."""
+    d_k, n_samples = case.args
+    root = math.sqrt(d_k)
+    parts = {name: part.array for name, part in got.parts.items()}
+    value = parts.get("mean result", parts.get("standard deviation"))
+    if value is None or value.dtype.kind == "b":
+        return "One number was asked for; something else came back."
+    if value.shape != ():
+        return f"An array of shape {value.shape} came back; one number was asked for."
+    if not np.isfinite(value):
+        return "The standard deviation is not a finite number."
+    if "mean result" in parts:
+        return _few(float(value) / root)
+    first = float(value)
+    if n_samples >= 1000:
+        if abs(first / root - 1) > 0.08:
+            return f"With {n_samples} pairs of length {d_k} the result is {first:.4g}; about √{d_k} = {root:.4g} was expected."
+        return None
+    if not parts["repeats"]:
+        return "The same generator state gave two different results: some numbers come from another source than rng."
+    if not parts["varies"]:
+        return f"Two different generators gave the same {first:.4g}: the numbers do not come from rng."
+    return _drawn(case, float(parts["numbers drawn"]))
+
+
+def _few(ratio: float) -> str | None:
+    # Two normal numbers: the mean of |a - b| / 2 is 0.56 standard deviations (ddof 0), of |a - b| / sqrt 2 0.80 (ddof 1).
+    if 0.47 < ratio < 0.89:
+        return None
+    return (f"With 2 samples the mean result is {ratio:.3g}·√d_k; two samples spread by 0.56 (ddof 0) or 0.80 (ddof 1) of it: "
+            "is n_samples used?")  # fmt: skip
+
+
+def _drawn(case: Case, drawn: float) -> str | None:
+    d_k, n_samples = case.args
+    wanted = 2 * d_k * n_samples
+    if 0.49 * wanted <= drawn <= 1.35 * wanted:  # float32 takes half a step, a rejected number one more
+        return None
+    said = "far more" if drawn < 0 else f"{drawn:.0f}"
+    return f"{said} numbers were drawn from rng; {n_samples} pairs of length {d_k} take {wanted}."
+
+
+def _entropy(*bugs: str) -> Callable[..., Array]:
+    def row_entropy(weights: Array) -> Array:
+        if "WS9" in bugs:
+            terms = weights * np.log(weights)
+        else:
+            log = np.log2 if "WS10" in bugs else np.log
+            with np.errstate(divide="ignore", invalid="ignore"):
+                terms = np.where(weights > 0, weights * log(np.where(weights > 0, weights, 1)), 0.0)
+        if "WS12" in bugs:
+            return -terms.sum()
+        if "WS18" in bugs:
+            return -terms.mean(axis=-1)
+        if "WS19" in bugs:
+            return -terms.sum(axis=0)
+        total = terms.sum(axis=-1)
+        if "WS20" in bugs:
+            return -total / np.log(max(weights.shape[-1], 2))
+        return total if "WS11" in bugs else -total
+
+    return row_entropy
+
+
+def _rows(rng: np.random.Generator, *shape: int) -> Array:
+    e = np.exp(rng.normal(size=shape) * 1.5)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def entropy_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case("small", "two rows of three weights", (np.array([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]),))
+    yield Case("row", "one row alone: one number", (np.array([0.1, 0.2, 0.3, 0.4]),))
+    yield Case("zeros", "rows with weights of 0", (np.array([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8]]),))
+    yield Case("zeros-again", "other rows with weights of 0", (np.array([[0.0, 0.25, 0.75], [0.0, 0.0, 1.0]]),))
+    yield Case("zeros-batch", "a batch, some weights 0", (np.where(np.eye(4) > 0, 0, _rows(rng, 2, 4, 4)),))
+    yield Case("seen-again", "the same shape, new numbers", (_rows(rng, 2, 3),))
+    yield Case("square", "as many rows as weights in a row", (_rows(rng, 5, 5),))
+    yield Case("batch", "a batch of heads", (_rows(rng, 2, 3, 5, 7),))
+    yield Case("float32", "float32 weights", (_rows(rng, 3, 6).astype(np.float32),))
+    yield Case("whole", "one-hot rows of whole numbers", (np.array([[0, 1, 0], [1, 0, 0]]),))
+    yield Case("wide", "equal weights over 512 keys", (np.full((2, 512), 1 / 512),))
+    yield Case("tiny", "a weight of 1e-300", (np.array([[1.0, 1e-300], [0.5, 0.5]]),), stage="extremes")
+
+
+def _norm(*bugs: str) -> Callable[..., Array]:
+    def softmax_gradient_norm(scores: Array) -> Array:
+        shift = 0.0 if "SM5" in bugs else scores.max() if "SM6" in bugs else scores.max(axis=-1, keepdims=True)
+        e = np.exp(scores - shift)
+        p = e / e.sum(axis=-1, keepdims=True)
+        if "WS17" in bugs:
+            p = scores
+        eye = np.eye(p.shape[-1])
+        jacobian = p[..., :, None] * eye - p[..., :, None] * p[..., None, :]
+        if "WS14" in bugs:
+            jacobian = p[..., :, None] * eye
+        if "WS16" in bugs:
+            jacobian = (p * (1 - p))[..., :, None] * eye
+        if "WS21" in bugs:
+            return np.abs(jacobian).sum(axis=(-1, -2))
+        if "WS22" in bugs:
+            return np.linalg.norm(jacobian, ord=2, axis=(-2, -1))
+        squares = (jacobian**2).sum(axis=(-1, -2))
+        return squares if "WS15" in bugs else np.sqrt(squares)
+
+    return softmax_gradient_norm
+
+
+def norm_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case("small", "two rows of two scores", (np.array([[0.0, 0.0], [1.0, 0.0]]),))
+    yield Case("row", "one row alone: one number", (np.array([1.0, 0.0, 2.0]),))
+    yield Case("rows", "random rows", (rng.normal(size=(3, 5)),))
+    yield Case("seen-again", "the same shape, new numbers", (rng.normal(size=(3, 5)),))
+    yield Case("square", "as many rows as scores in a row", (rng.normal(size=(4, 4)),))
+    yield Case("batch", "a batch of heads", (rng.normal(size=(2, 3, 4, 6)),))
+    yield Case("shifted", "negative scores", (rng.normal(size=(2, 4)) - 5,))
+    yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)),))
+    yield Case("float32", "float32 scores", (rng.normal(size=(3, 6)).astype(np.float32),))
+    yield Case("whole", "scores of whole numbers", (np.array([[1, 0, 2], [0, 3, -1]]),))
+    for i in range(3):
+        yield Case(f"large-{i}", "scores of thousands", (rng.normal(size=(2, 5)) * 5000,), stage="extremes")
+    for i in range(3):
+        rows = np.array([[0.0, 1.0, 0.5], [-2000.0, -2001.0, -2000.5]]) + rng.normal(size=(2, 3))
+        yield Case(f"far-{i}", "rows far from one another", (rows,), stage="extremes")
+
+
+def _not_above_uniform(case: Case, parts: dict[str, Array]) -> str | None:
+    n = np.shape(case.args[0])[-1]
+    over = float((parts["result"] - math.log(n)).max())
+    return None if over < 1e-5 else f"an entropy of {over + math.log(n):.4g} came back; ln {n} = {math.log(n):.4g} is the most."
+
+
+def _not_negative(case: Case, parts: dict[str, Array]) -> str | None:
+    low = float(parts["result"].min())
+    return None if low > -1e-6 else f"an entropy of {low:.4g} came back."
+
+
+def _norm_bounded(case: Case, parts: dict[str, Array]) -> str | None:
+    high = float(parts["result"].max())
+    return None if -1e-6 <= float(parts["result"].min()) and high < 0.708 else f"a norm of {high:.4g} came back."
+
+
+_TEXTS = (
+    MistakeText("WS1", "The vectors are uniform on [0, 1); standard-normal ones were asked for.",
+        "Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not √d_k. "
+        "They also hide the effect: each query then prefers the same key, the longest one.",
+        "q = rng.random((n_samples, d_k))", "q = rng.standard_normal((n_samples, d_k))"),
+    MistakeText("WS2", "The variance came back; the standard deviation is its square root.",
+        "The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root of "
+        "that, √d_k: with d_k = 64 it is 8, not 64.",
+        "return (q * k).sum(-1).var()", "return (q * k).sum(-1).std()"),
+    MistakeText("WS3", "The mean size of the dot products came back; their standard deviation was asked for.",
+        "For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64.",
+        "return np.abs(dots).mean()", "return dots.std()"),
+    MistakeText("WS4", "The dot products were scaled before they were measured: the result is 1 for every d_k.",
+        "The experiment shows what happens without the scale. Dividing by √d_k first removes what is to be seen.",
+        "return (dots / np.sqrt(d_k)).std()", "return dots.std()"),
+    MistakeText("WS5", "Each vector was multiplied with itself; a pair is two independent vectors.",
+        "q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs "
+        "are independent and the mean is 0.",
+        "dots = (q * q).sum(-1)", "dots = (q * k).sum(-1)"),
+    MistakeText("WS6", "The single products were measured before they were summed over d_k.",
+        "One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k.",
+        "return (q * k).std()", "return (q * k).sum(axis=-1).std()"),
+    MistakeText("WS7", "The function makes a generator of its own; its numbers are the same for every rng.",
+        "A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed "
+        "returns the same figure for ever, and the spread of repeated runs looks like 0.",
+        "rng = np.random.default_rng(0)", "q = rng.standard_normal((n_samples, d_k))  # the rng that was passed in"),
+    MistakeText("WS8", "The numbers come from NumPy's global generator and not from rng.",
+        "np.random.standard_normal shares one hidden state with every other cell of the notebook, so that the figure depends on "
+        "what ran before. With rng passed in, the same state gives the same figure.",
+        "q = np.random.standard_normal((n_samples, d_k))", "q = rng.standard_normal((n_samples, d_k))"),
+    MistakeText("WS9", "A weight of 0 gives NaN: 0 · ln 0 is 0 · (−∞) on a computer and 0 in the definition.",
+        "x ln x tends to 0 as x does, so a key without weight adds no uncertainty. NumPy computes ln 0 = −∞ first, and "
+        "0 · (−∞) is NaN. Masked attention has such weights in every row.",
+        "-(weights * np.log(weights)).sum(-1)",
+        "logs = np.log(np.where(weights > 0, weights, 1))\n-(weights * logs).sum(-1)"),
+    MistakeText("WS10", "The entropy is in bits; nats were asked for: use the natural logarithm.",
+        "log₂ x = ln x / ln 2, so every figure is larger by 1/0.693 = 1.44. Two equal weights have 1 bit or 0.693 nats.",
+        "np.log2(weights)", "np.log(weights)"),
+    MistakeText("WS11", "The minus sign is missing: logarithms of weights are negative, an entropy is not.",
+        "Every weight is at most 1, so its logarithm is at most 0 and the sum is negative. For (½, ½) the sum is −0.693 and the "
+        "entropy 0.693.",
+        "(weights * logs).sum(-1)", "-(weights * logs).sum(-1)"),
+    MistakeText("WS12", "The whole array was summed; each row has an entropy of its own.",
+        "A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes both.",
+        "-(weights * logs).sum()", "-(weights * logs).sum(axis=-1)"),
+    MistakeText("WS13", "n_samples is not used: a fixed number of pairs is drawn.",
+        "How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can neither spend "
+        "less time nor get a sharper figure.",
+        "q = rng.standard_normal((1000, d_k))", "q = rng.standard_normal((n_samples, d_k))"),
+    MistakeText("WS14", "Only the diagonal diag(p) was used; the Jacobian is diag(p) − p pᵀ.",
+        "Without − p pᵀ every score would move its own weight alone, and the row would no longer sum to 1. For a saturated row "
+        "(1, 0) the Jacobian is all zeros, while diag(p) still has a 1.",
+        "jacobian = np.diag(p)", "jacobian = np.diag(p) - np.outer(p, p)"),
+    MistakeText("WS15", "The squares were summed and no root taken: this is the squared norm.",
+        "The Frobenius norm is the root of the sum of squares. For two equal weights the entries are ±¼: the sum of squares is "
+        "¼, the norm ½.",
+        "return (jacobian**2).sum((-1, -2))", "return np.sqrt((jacobian**2).sum((-1, -2)))"),
+    MistakeText("WS16", "Only the diagonal p(1 − p) of the Jacobian was used; the other entries −p_i p_j belong to it.",
+        "A score moves its own weight by p(1 − p) and takes −p_i p_j from each other one. For two equal weights all four entries "
+        "are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5.",
+        "np.sqrt(((p * (1 - p))**2).sum(-1))", "jacobian = np.diag(p) - np.outer(p, p)"),
+    MistakeText("WS17", "The scores were taken for weights: softmax comes first.",
+        "The function receives scores; the Jacobian diag(p) − p pᵀ is written in the weights p = softmax(scores). Scores put in "
+        "its place give norms of any size.",
+        "p = scores", "p = softmax(scores)"),
+    MistakeText("WS18", "The terms were averaged over the keys; an entropy is their sum.",
+        "Each term already carries its weight. Dividing by the number of keys makes long rows look surer than they are: equal "
+        "weights over n keys have ln n nats, the mean gives (ln n)/n.",
+        "-(weights * logs).mean(-1)", "-(weights * logs).sum(-1)"),
+    MistakeText("WS19", "The sum ran over the queries; a row's entropy sums over its keys, the last axis.",
+        "weights[i] is the distribution of query i, so the keys lie along the last axis. Summing over axis 0 mixes what "
+        "different queries give to one key.",
+        "-(weights * logs).sum(axis=0)", "-(weights * logs).sum(axis=-1)"),
+    MistakeText("WS20", "The entropy was divided by ln n; it was asked for in nats.",
+        "Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another name: "
+        "normalised entropy. In nats two equal weights have 0.693.",
+        "-(weights * logs).sum(-1) / np.log(n)", "-(weights * logs).sum(-1)"),
+    MistakeText("WS21", "The absolute values were summed; the Frobenius norm is the root of the sum of squares.",
+        "For two equal weights the four entries are ±¼: their sizes add up to 1, the root of the sum of their squares is ½.",
+        "np.abs(jacobian).sum((-1, -2))", "np.sqrt((jacobian**2).sum((-1, -2)))"),
+    MistakeText("WS22", "The spectral norm came back (`ord=2`), the largest singular value; the Frobenius norm was asked for.",
+        "For a matrix `ord=2` is the largest stretch, while `ord='fro'`, the default, takes all entries. They agree for two keys, "
+        "where the Jacobian has a single direction, and differ from three keys on.",
+        "np.linalg.norm(jacobian, ord=2, axis=(-2, -1))", "np.linalg.norm(jacobian, axis=(-2, -1))"),
+)  # fmt: skip
+
+lesson = Lesson(
+    name="04_why_scale",
+    title="Why √d_k",
+    question="What goes wrong without the factor 1/√d_k, and how would we notice?",
+    texts=_TEXTS,
+    exercises=(
+        Exercise(
+            name="dot_product_std", task="Measure how far the dot products of random vectors spread.", points=2, minutes=8,
+            cases=std_cases, compare=compare_std, container="number", parts=("standard deviation",),
+            mistakes=mistakes(_std, "WS1", "WS2", "WS3", "WS4", "WS5", "WS6", "WS7", "WS8", "WS13"),
+            hints=(
+                "If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
+                "Draw q and k, each (n_samples, d_k), from rng. One dot product a row: multiply, then sum over the last axis.",
+                "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()",
+            ),
+        ),
+        Exercise(
+            name="row_entropy", task="Say in nats how undecided each row of weights is.", points=2, minutes=8,
+            cases=entropy_cases, rtol=0.0, atol=1e-6,
+            mistakes=mistakes(_entropy, "WS9", "WS10", "WS11", "WS12", "WS18", "WS19", "WS20"),
+            combine=lambda ids: _entropy(*ids),
+            properties=(
+                Property("an entropy is never negative", _not_negative),
+                Property("n equal weights are the most undecided, with ln n nats", _not_above_uniform),
+            ),
+            hints=(
+                "What should a row that is sure of one key give? And what does ln 0 give?",
+                "Sum −p ln p over the last axis, with the logarithm taken only where p is above 0.",
+                "logs = np.log(np.where(weights > 0, weights, ____))\nreturn -(____ * logs).sum(axis=____)",
+            ),
+        ),
+        Exercise(
+            name="softmax_gradient_norm", task="Measure how much of a gradient softmax lets through at given scores.",
+            points=3, minutes=10, cases=norm_cases, rtol=0.0, atol=1e-6,
+            mistakes=mistakes(_norm, "SM5", "SM6", "WS14", "WS15", "WS16", "WS17", "WS21", "WS22"),
+            combine=lambda ids: _norm(*ids),
+            properties=(Property("the norm lies between 0 and √½", _norm_bounded),),
+            hints=(
+                "At which scores of two keys does softmax answer most to a change, and at which not at all?",
+                "Softmax first, with the row's maximum subtracted. Then the Jacobian diag(p) − p pᵀ of each row.",
+                "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\n"
+                "return np.sqrt((jacobian**2).sum(axis=____))",
+            ),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,132 @@
+"""Lesson 04: measuring spread, entropy and gradient norms, as learners write them."""
+
+RIGHT = {
+    "dot_product_std": [
+        '''def dot_product_std(d_k, n_samples, rng):
+    dots = [rng.normal(size=d_k) @ rng.normal(size=d_k) for _ in range(n_samples)]
+    return np.std(dots)
+''',
+        '''def dot_product_std(d_k, n_samples, rng):
+    pairs = rng.normal(0, 1, (n_samples, 2, d_k))
+    return np.einsum("nd,nd->n", pairs[:, 0], pairs[:, 1]).std(ddof=1)
+''',
+        '''def dot_product_std(d_k, n_samples, rng):
+    q = rng.standard_normal((d_k, n_samples), dtype=np.float32)
+    k = rng.standard_normal((d_k, n_samples), dtype=np.float32)
+    total = np.zeros(n_samples)
+    for i in range(d_k):
+        total += q[i] * k[i]
+    return float(np.sqrt(np.mean((total - total.mean()) ** 2)))
+''',
+    ],
+    "row_entropy": [
+        '''def row_entropy(weights):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return -np.nansum(weights * np.log(weights), axis=-1)
+''',
+        '''def row_entropy(weights):
+    weights = np.asarray(weights, dtype=float)
+    out = np.zeros(weights.shape[:-1])
+    for at in np.ndindex(out.shape):
+        out[at] = -sum(p * np.log(p) for p in weights[at] if p > 0)
+    return out
+''',
+        '''def row_entropy(weights):
+    safe = np.clip(weights, 1e-30, None)
+    return (weights * -np.log(safe)).sum(-1)
+''',
+        '''def row_entropy(weights):
+    return -(weights * np.log(weights + 1e-12)).sum(axis=-1)
+''',
+    ],
+    "softmax_gradient_norm": [
+        '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    return np.linalg.norm(p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :], axis=(-2, -1))
+''',
+        '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    squared = (p**2).sum(-1)
+    return np.sqrt(np.maximum(squared - 2 * (p**3).sum(-1) + squared**2, 0))
+''',
+        '''def softmax_gradient_norm(scores):
+    scores = np.asarray(scores, dtype=float)
+    out = np.zeros(scores.shape[:-1])
+    for at in np.ndindex(out.shape):
+        p = softmax(scores[at])
+        out[at] = np.sqrt(((np.diag(p) - np.outer(p, p)) ** 2).sum())
+    return out
+''',
+    ],
+}
+
+WRONG = {
+    "dot_product_std": [
+        ("WS2", '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples, d_k))
+    return np.var((q * k).sum(1))
+'''),
+        ("WS4", '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples, d_k))
+    return np.std((q * k).sum(1) / np.sqrt(d_k))
+'''),
+        ("WS8", '''def dot_product_std(d_k, n_samples, rng):
+    q, k = np.random.randn(n_samples, d_k), np.random.randn(n_samples, d_k)
+    return np.std((q * k).sum(1))
+'''),
+        ("WS1", '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.random((n_samples, d_k)), rng.random((n_samples, d_k))
+    return np.std((q * k).sum(1))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(n_samples, d_k)), np.random.normal(size=(n_samples, d_k))
+    return np.std((q * k).sum(1))
+'''),
+        (None, "def dot_product_std(d_k, n_samples, rng):\n    return np.sqrt(d_k)"),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    rng = np.random.default_rng()
+    return np.std((rng.normal(size=(n_samples, d_k)) * rng.normal(size=(n_samples, d_k))).sum(1))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q = rng.normal(size=d_k)
+    return np.std(rng.normal(size=(n_samples, d_k)) @ q)
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples + 1, d_k))
+    return np.std((q * k).sum(1))
+'''),
+    ],
+    "row_entropy": [
+        ("WS9", "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights), axis=-1)"),
+        ("WS10", '''def row_entropy(w):
+    return -np.sum(w * np.log2(np.where(w > 0, w, 1)), axis=-1)
+'''),
+        ("WS12", '''def row_entropy(w):
+    return -np.sum(w * np.log(np.where(w > 0, w, 1)))
+'''),
+        (None, "def row_entropy(w):\n    return -np.sum(w * np.log(w + 1e-4), axis=-1)"),
+        (None, '''def row_entropy(w):
+    return -np.sum(w * np.log(np.where(w > 0, w, 1)), axis=1)
+'''),
+    ],
+    "softmax_gradient_norm": [
+        ("WS15", '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    j = p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :]
+    return (j**2).sum((-1, -2))
+'''),
+        ("WS16", '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    return np.sqrt(((p * (1 - p)) ** 2).sum(-1))
+'''),
+        ("SM5", '''def softmax_gradient_norm(scores):
+    e = np.exp(scores)
+    p = e / e.sum(-1, keepdims=True)
+    return np.linalg.norm(p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :]), axis=(-2, -1))
+'''),
+        (None, '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    return np.linalg.norm(np.diag(p) - np.outer(p, p))
+'''),
+    ],
+}  # fmt: skip
