@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
+import warnings
 
 MAX_CODE = 200_000  # characters of one cell that are parsed
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -18,7 +19,9 @@ def parse(text: str) -> ast.Module | None:
     if len(text) > MAX_CODE:
         return None
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

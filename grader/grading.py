@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from grader import course
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.model import Exercise, LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox import TIMEOUT_S, Sandbox
 from grader.submission import Plan, Submission, read_submission
 from grader.worker.values import Failure, Observation
@@ -79,27 +80,38 @@ class _Absent:
 
 
 def _grade_lesson(plan: Plan, sandbox: Sandbox, seed: int) -> LessonReport:
+    try:
+        exercises = {exercise.name: exercise for exercise in course.lesson(plan.lesson).exercises}
+        points = {name: exercises[name].points for name in plan.exercises}
+        candidates = _candidates(plan, sandbox)
+    except Exception as error:
+        verdicts = tuple(_ours(name, error) for name in plan.exercises)
+        return LessonReport(plan.lesson, verdicts, dict.fromkeys(plan.exercises, 0), plan.notes)
+    verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in plan.exercises)
+    return LessonReport(plan.lesson, verdicts, points, plan.notes)
+
+
+def _candidates(plan: Plan, sandbox: Sandbox) -> Mapping[str, Any]:
     from grader.allowed import Sources
 
-    exercises = {exercise.name: exercise for exercise in course.lesson(plan.lesson).exercises}
-    points = {name: exercises[name].points for name in plan.exercises}
-    candidates = sandbox.candidates(plan, Sources(plan.own_texts))
-    verdicts = []
-    for name in plan.exercises:
-        candidate = candidates[name] if plan.own_texts else _Absent(name, Failure("missing", message=plan.missing(name)))
-        verdicts.append(_verdict(exercises[name], candidate, seed))
-    return LessonReport(plan.lesson, tuple(verdicts), points, plan.notes)
+    if plan.own_texts:
+        return sandbox.candidates(plan, Sources(plan.own_texts))
+    return {name: _Absent(name, Failure("missing", message=plan.missing(name))) for name in plan.exercises}
 
 
-def _verdict(exercise, candidate, seed: int) -> Verdict:
+def _verdict(exercise: Exercise, candidate: Any, seed: int) -> Verdict:
     from grader.judge import judge
 
     try:
         return limited(judge(exercise, candidate, seed))
     except Exception as error:  # ours, never the learner's: the other exercises go on
-        reason = f"{type(error).__name__}: {error}"[:2000]
-        headline = f"{exercise.name} could not be graded; this is the grader's failure, not the notebook's."
-        return Verdict(exercise.name, "could_not_grade", headline, details=(reason,))
+        return _ours(exercise.name, error)
+
+
+def _ours(name: str, error: Exception) -> Verdict:
+    """The verdict where the grader itself failed."""
+    headline = f"{name} could not be graded; this is the grader's failure, not the notebook's."
+    return Verdict(name, "could_not_grade", headline, details=(f"{type(error).__name__}: {error}"[:2000],))
 
 
 def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:

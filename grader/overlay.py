@@ -54,7 +54,7 @@ class Plan:
 def empty_plan(lesson: str, reason: str) -> Plan:
     """For a notebook that is absent or cannot be read: every exercise is missing, for this reason."""
     names = course.CONTRACT[lesson]
-    return Plan(lesson, names, absent={name: f"{name} is missing: {reason}" for name in names})
+    return Plan(lesson, names, absent={name: f"{name} is missing. {reason}" for name in names})
 
 
 def lay_over(lesson: str, notebook: Notebook) -> Plan:
@@ -170,8 +170,9 @@ class _Overlay:
     def _owners(self) -> dict[str, int]:
         """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
         owners: dict[str, int] = {}
+        defined = [defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
         for name in self.exercises:
-            defining = [at for at, cell in enumerate(self.cells) if cell.own and name in defined_names(cell.text)]
+            defining = [at for at, names in enumerate(defined) if name in names]
             meant = list(self._meant_for(name))
             if defining or meant:
                 owners[name] = (defining or meant)[-1]

@@ -42,7 +42,7 @@ class WorkerLost(Exception):
     def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
         """What is said of it; subject: what ran, as a sentence begins, 'Cell 7'."""
         said = {
-            "timeout": f"{subject} did not finish within {timeout_s:g} seconds.",
+            "timeout": f"{subject} did not finish within {timeout_s:g} s.",
             "memory": f"{subject} used more than {memory_bytes / 2**30:g} GiB of memory.",
             "died": f"{subject} ended the process{self.detail}.",
         }

@@ -19,7 +19,11 @@ EXPECTED = (
 
 
 class Unreadable(Exception):
-    """A notebook that cannot be read; the message says what to mend and what is expected."""
+    """A notebook that cannot be read. what: the finding, one sentence; str(): also what to mend."""
+
+    def __init__(self, what: str, mend: str = EXPECTED) -> None:
+        super().__init__(f"{what} {mend}")
+        self.what = what
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,9 @@ def read_notebook(path: Path) -> Notebook:
     try:
         content = json.loads(text)
     except RecursionError:
-        raise Unreadable(f"{file} is nested too deeply to be a notebook. {EXPECTED}") from None
+        raise Unreadable(f"{file} is nested too deeply to be a notebook.") from None
     except (ValueError, MemoryError) as error:
-        raise Unreadable(f"{file} is not JSON ({_reason(error)}). {EXPECTED}") from None
+        raise Unreadable(f"{file} is not JSON ({_reason(error)}).") from None
     return _notebook(file, content, notes)
 
 
@@ -79,16 +83,16 @@ def _text(path: Path, file: str) -> tuple[str, list[str]]:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would wait for ever
-            raise Unreadable(f"{file} is not a regular file. {EXPECTED}")
+            raise Unreadable(f"{file} is not a regular file.")
         if status.st_size > MAX_BYTES:
             size = f"{status.st_size / 2**20:.0f} MB, more than the {MAX_BYTES >> 20} MB that are read"
-            raise Unreadable(f"{file} has {size}: clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
+            raise Unreadable(f"{file} has {size}.", "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise Unreadable(f"{file} cannot be opened ({error.strerror}). {EXPECTED}") from None
+        raise Unreadable(f"{file} cannot be opened ({error.strerror}).") from None
     if not data.strip():
-        raise Unreadable(f"{file} is empty. {EXPECTED}")
+        raise Unreadable(f"{file} is empty.")
     encoding = json.detect_encoding(data)  # by the byte-order mark, or by where the zeros are
     try:
         return data.decode(encoding), []
@@ -99,12 +103,13 @@ def _text(path: Path, file: str) -> tuple[str, list[str]]:
 def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
     cells = code_cells(content)
     if cells is None:
-        raise Unreadable(f"{file} is JSON, but no notebook: it has no list called cells. {EXPECTED}")
+        raise Unreadable(f"{file} is JSON, but no notebook: it has no list called cells.")
     if len(cells) > MAX_CELLS:
-        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read. Delete those of no use.")
+        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete those of no use.")
     length = sum(len(cell.text) for cell in cells)
     if length > MAX_CODE:
-        raise Unreadable(f"{file} has {length} characters of code; at most {MAX_CODE} are read. Delete what is no code.")
+        what = f"{file} has {length} characters of code; at most {MAX_CODE} are read."
+        raise Unreadable(what, "Keep data in files and delete cells of no use.")
     lesson = _metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import course
@@ -41,12 +41,13 @@ class Submission:
 
 @dataclass(frozen=True)
 class _Read:
-    """A file: its notebook, or why it has none; and its lesson, '' where that cannot be told."""
+    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to mend."""
 
     path: Path
     notebook: Notebook | None
-    problem: str
     lesson: str
+    what: str = ""
+    problem: str = ""
 
 
 def read_submission(path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None) -> Submission:
@@ -127,18 +128,16 @@ def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:
     try:
         notebook = read_notebook(path)
     except Unreadable as error:
-        return _Read(path, None, str(error), _lesson_of_name(path))
+        return _Read(path, None, _lesson_of_name(path), error.what, str(error))
     lesson = notebook.lesson if notebook.lesson in course.lessons() else ""
     lesson = lesson or _lesson_of_name(path) or _lesson_of_cells(notebook)
     if not lesson and asked is not None and len(asked) == 1:
         lesson = asked[0]
-    problem = ""
-    if not lesson:
-        problem = (
-            f"{notebook.file} belongs to no lesson of this course: neither its name (01_three_tokens.ipynb) "
-            "nor the functions that it defines say which."
-        )
-    return _Read(path, notebook, problem, lesson)
+    if lesson:
+        return _Read(path, notebook, lesson)
+    what = f"{notebook.file} belongs to no lesson of this course."
+    mend = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
+    return _Read(path, notebook, "", what, f"{what} {mend}")
 
 
 def _lesson_of_name(path: Path) -> str:
@@ -181,18 +180,19 @@ def _changed(file: _Read) -> tuple[float, str]:
 
 
 def _plan(lesson: str, file: _Read | None, read: list[_Read]) -> tuple[Plan, str]:
+    """The plan of a lesson from its file, and what to say of the submission as a whole."""
     if file is None:
-        reason = f"no notebook of lesson {lesson} was handed in; {lesson}.ipynb is expected."
-        unread = [other.problem for other in read if not other.lesson]
-        return empty_plan(lesson, unread[0] if unread else reason), "" if unread else f"No notebook of lesson {lesson}."
+        unread = [other for other in read if not other.lesson]
+        if unread:
+            return empty_plan(lesson, unread[0].what), unread[0].problem
+        what = f"No notebook of lesson {lesson} was handed in."
+        return empty_plan(lesson, what), f"{what} {lesson}.ipynb is expected."
     if file.notebook is None:
-        return empty_plan(lesson, file.problem), file.problem
+        return empty_plan(lesson, file.what), file.problem
     return lay_over(lesson, file.notebook), ""
 
 
 def _with_notes(plan: Plan, notes: list[str]) -> Plan:
-    from dataclasses import replace
-
     return replace(plan, notes=(*notes, *plan.notes)) if notes else plan
 
 

@@ -148,8 +148,8 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
 def _fetch(stored: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
     key, order = stored
     array = arrays[key]
-    if array.dtype.kind not in "biuf":
-        raise WireError(f"an array of {array.dtype}")
+    if array.dtype.kind not in "biuf" or sorted(order) != list(range(array.ndim)):
+        raise WireError(f"an array of {array.dtype} with axes {order}")
     return array.transpose(np.argsort(order)) if order else array
 
 

@@ -1,0 +1,42 @@
+"""What becomes of magics and shell commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.magics import without_magics
+
+CASES = {
+    "x = 1": "x = 1",
+    "%matplotlib inline\nx = 1": "pass\nx = 1",
+    "!pip install torch\nx = 1": "pass\nx = 1",
+    "if True:\n    !ls\n    x = 1": "if True:\n    pass\n    x = 1",
+    "files = !ls *.py\nx = 1": "files = None\nx = 1",
+    "t = %timeit -o f()\n": "t = None\n",
+    "%time x = f(3)": "x = f(3)",
+    "np.sum?\nx = 1": "pass\nx = 1",
+    "?np.sum": "pass",
+    "np.sum??": "pass",
+    "%%time\nx = 1": "\nx = 1",
+    "%%capture out\n%cd x\nx = 1": "\npass\nx = 1",
+    "\n%%timeit -n 3\nx = 1": "\nx = 1",
+    "%%bash\nrm -rf /": "",
+    "%%html\n<b>": "",
+    "!tar \\\n  -x \\\n  file\nx = 1": "pass\n\n\nx = 1",
+    "x = (7\n % 4)\n%cd y": "x = (7\n % 4)\npass",
+    "text = '''\n%not a magic\n'''\n%magic": "text = '''\n%not a magic\n'''\npass",
+    "x = 7 % 4  # why?": "x = 7 % 4  # why?",
+    "s = '(' # [\n%magic": "s = '(' # [\npass",
+    "x != 3\n%m": "x != 3\npass",
+    "def f(:\n    return": "def f(:\n    return",
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_magics(text):
+    assert without_magics(text) == CASES[text]
+
+
+def test_python_is_never_changed():
+    text = "x = 10\ny = x \\\n% 3\nz = '''\n!not a command\n'''\n"
+    assert without_magics(text) == text

@@ -1,0 +1,330 @@
+"""Worker processes: what they answer, what they may use, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from grader.definitions import defined_names
+from grader.model import Case
+from grader.overlay import Plan, RunCell
+from grader.processes import SandboxError
+from grader.sandbox import MAX_RESTARTS, Sandbox
+
+CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
+ROOT = Path(__file__).resolve().parent.parent
+MiB = 1 << 20
+
+
+def plan(*texts: str, given: tuple[str, ...] = ()) -> Plan:
+    """Cells that define f and g, run as the learner's after `given` ones of the course."""
+    cells = tuple(RunCell(f"given cell {i}", text, False) for i, text in enumerate(given, 1))
+    cells += tuple(RunCell(f"cell {i}", text, True) for i, text in enumerate(texts, 1))
+    owners = {}
+    for at, cell in enumerate(cells):
+        owners.update({name: at for name in defined_names(cell.text) & {"f", "g"}})
+    return Plan("01_toy", ("f", "g"), cells, owners)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["forked", "spawned"])
+def sandbox(request):
+    if request.param and sys.platform != "linux":
+        pytest.skip("a warm parent needs Linux")
+    with Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, fork=request.param) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """One sandbox of this system's own kind, for what does not depend on how a worker starts."""
+    with Sandbox(timeout_s=1.5, memory_bytes=200 * MiB) as made:
+        yield made
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; a zombie that only its new parent can reap has."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.Error:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def seen(sandbox: Sandbox, name: str, *texts: str, case: Case = CASE):
+    """What one exercise shows: an array, or a failure."""
+    candidate = sandbox.candidates(plan(*texts))[name]
+    if candidate.problem is not None:
+        return candidate.problem
+    observation = candidate.observe(case)
+    return observation.failure or observation.parts["result"].array
+
+
+DOUBLE = "def f(x):\n    return 2 * x"
+
+
+def test_a_function_is_called_with_the_case_s_inputs(sandbox):
+    assert seen(sandbox, "f", DOUBLE).tolist() == [0, 2, 4]
+
+
+def test_what_a_function_raises_comes_with_its_line(sandbox):
+    failure = seen(sandbox, "f", "def f(x):\n    y = x[:2]\n    return y @ x")
+    assert (failure.kind, failure.type, failure.line) == ("exception", "ValueError", "return y @ x")
+    assert ("x", "(3,) float64") in failure.shapes
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        ("while True: pass", "timeout", "f did not finish within 1.5 s."),
+        ("a = np.ones((300, 300))\n    while True: a = np.tanh(a @ a)", "timeout", "f did not finish within 1.5 s."),
+        ("import time; time.sleep(60)", "timeout", "f did not finish within 1.5 s."),
+        ("os._exit(0)", "died", "f ended the process (exit status 0)."),
+        ("os.kill(os.getpid(), 11)", "died", "f ended the process (signal SIGSEGV)."),
+        ("return [0] * 10**9", "memory", ""),
+        ("return np.ones(10**9)", "memory", "Unable to allocate"),
+        ("held = []\n    while True: held.append(bytearray(10**6))", "memory", ""),
+        ("raise SystemExit(0)", "exception", ""),
+        ("raise KeyboardInterrupt", "exception", ""),
+        ("return f(x)", "exception", "recursion"),
+        ("raise NotImplementedError('f')", "not_started", ""),
+        ("input()", "exception", ""),
+    ],
+)
+def test_one_exercise_falls_and_the_other_stands(sandbox, monkeypatch, body, kind, says):
+    if kind == "memory":
+        monkeypatch.setattr(sandbox, "timeout_s", 20.0)  # a busy machine hands out pages slowly
+    candidates = sandbox.candidates(plan("import os\nimport numpy as np", f"def f(x):\n    {body}", "def g(x):\n    return x + 1"))
+    failure = candidates["f"].observe(CASE).failure
+    assert failure.kind == kind and says in failure.message
+    assert candidates["g"].observe(CASE).parts["result"].array.tolist() == [1, 2, 3]
+    if kind in ("timeout", "died"):
+        started = time.monotonic()
+        assert candidates["f"].observe(CASE).failure == failure  # at once, and no second process
+        assert time.monotonic() - started < 0.1
+
+
+def test_memory_of_several_processes_is_added_up(sandbox, monkeypatch):
+    text = (
+        "import mmap, os, time\n"
+        "def f(x):\n"
+        "    for i in range(4):\n"
+        "        if os.fork() == 0:\n"
+        "            os.setsid()\n"
+        "            m = mmap.mmap(-1, 80 << 20)\n"
+        "            for at in range(0, len(m), 4096): m[at] = 1\n"
+        "            time.sleep(60)\n"
+        "    time.sleep(60)"
+    )
+    monkeypatch.setattr(sandbox, "timeout_s", 20.0)
+    assert seen(sandbox, "f", text).kind == "memory"
+
+
+def test_children_that_leave_the_group_end_with_the_worker(sandbox, tmp_path):
+    text = (
+        "import os, time\n"
+        "def f(x):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        if os.fork() == 0:\n"
+        f"            open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "            time.sleep(60)\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "    time.sleep(0.3)\n"
+        "    return x"
+    )
+    assert seen(sandbox, "f", text).tolist() == [0, 1, 2]
+    pid = int((tmp_path / "pid").read_text())
+    assert not psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    sandbox.candidates(plan(DOUBLE))  # closes the notebook before
+    assert gone(pid)
+
+
+def test_a_child_that_returns_from_the_function_answers_nothing(sandbox):
+    candidates = sandbox.candidates(plan("import os\ndef f(x):\n    os.fork()\n    return x", "def g(x): return x"))
+    for name in ("f", "g", "f", "g"):
+        assert candidates[name].observe(CASE).failure is None
+
+
+# --- cells ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "says"),
+    [
+        ("import os; os._exit(3)", "died", "Cell 2, which was to define g, ended the process (exit status 3)."),
+        ("while True: pass", "timeout", "Cell 2, which was to define g, did not finish within 1.5 s."),
+        ("raise ValueError('no')", "exception", "no"),
+        ("import sys; sys.exit(0)", "exception", "0"),
+        ("raise KeyboardInterrupt('stop')", "exception", "stop"),
+        ("1 +", "exception", "invalid syntax"),
+    ],
+)
+def test_a_cell_that_falls_takes_only_its_own_exercise(sandbox, line, kind, says):
+    candidates = sandbox.candidates(plan(DOUBLE, f"{line}\ndef g(x):\n    return x", "h = 1"))
+    problem = candidates["g"].problem
+    assert problem.kind == kind and says in problem.message
+    assert candidates["f"].problem is None
+    assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+
+
+def test_a_name_that_was_bound_before_its_cell_failed_counts(quick):
+    assert seen(quick, "f", f"{DOUBLE}\nassert f(1) == 3").tolist() == [0, 2, 4]
+
+
+def test_the_last_definition_counts_even_when_its_cell_fails(quick):
+    assert seen(quick, "f", DOUBLE, "raise ValueError('later')\ndef f(x): return x").message == "later"
+
+
+def test_a_name_that_only_running_reveals_is_found(quick):
+    assert seen(quick, "f", "globals()['f'] = lambda x: x + 5").tolist() == [5, 6, 7]
+
+
+def test_a_name_that_nothing_defines_is_missing(quick):
+    assert seen(quick, "g", DOUBLE).kind == "missing"
+    assert seen(quick, "g", "if False:\n    g = 1").kind == "missing"
+
+
+def test_cells_run_as_in_a_kernel(quick):
+    text = (
+        "import inspect\n"
+        "if __name__ == '__main__':\n"
+        "    display(get_ipython().run_line_magic('x', 'y'))\n"
+        "def f(x):\n"
+        "    return inspect.getsource(f)\n"
+    )
+    observation = quick.candidates(plan(text))["f"].observe(CASE)
+    assert observation.parts["result"].text.startswith("def f(x):")
+
+
+def test_check_and_figures_are_harmless_in_a_worker(quick):
+    text = (
+        "from grader import check, explain, figures, hint, passed, progress, solution\n"
+        "from grader.figures import matrix\n"
+        "import grader.figures.lesson_01 as drawn\n"
+        "fig, axes = figures.panels(2)\n"
+        "matrix([[1]], 'x', ax=axes[0]).set_title('t')\n"
+        "figures.show(fig, alt='x'); drawn.anything(1)[2].x = 3\n"
+        "def f(x):\n"
+        "    return x if not (check(f) or passed(f) or hint(f) or progress()) else None\n"
+    )
+    assert seen(quick, "f", text).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("module", ["grader.course", "grader.lessons.lesson_01", "grader.model", "solutions", "grader.worker"])
+def test_the_course_is_not_importable(sandbox, module):
+    failure = seen(sandbox, "f", f"import {module}\ndef f(x): return x")
+    assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
+
+
+def test_a_worker_inherits_nothing(sandbox, monkeypatch):
+    monkeypatch.setenv("API_TOKEN", "secret")
+    text = (
+        "import os, sys\n"
+        "def f(x):\n"
+        "    files = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')]\n"
+        "    return '|'.join([*os.environ, *sys.path, *sys.argv[1:], os.getcwd(), *files])"
+    )
+    said = sandbox.candidates(plan(text))["f"].observe(CASE).parts["result"].text
+    assert "API_TOKEN" not in said and str(ROOT) not in said.replace(sys.prefix, "")
+    assert "attention-" in said
+
+
+def test_the_lesson_s_own_cells_failing_is_the_grader_s_fault(quick):
+    candidate = quick.candidates(plan(DOUBLE, given=("import no_such_library",)))["f"]
+    with pytest.raises(SandboxError, match="no_such_library"):
+        candidate.problem
+    assert seen(quick, "f", DOUBLE).tolist() == [0, 2, 4]
+
+
+def test_ten_thousand_cells_that_end_the_process_come_to_an_end(quick):
+    started = time.monotonic()
+    candidates = quick.candidates(plan(DOUBLE, *(["import os; os._exit(0)"] * 10_000), "def g(x): return x"))
+    assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+    problem = candidates["g"].problem
+    assert problem.kind == "died" and problem.message.endswith(f"because {MAX_RESTARTS + 1} other cells ended the process.")
+    assert time.monotonic() - started < 10
+
+
+def test_a_thousand_harmless_cells(quick):
+    assert seen(quick, "f", *(f"x{i} = {i}" for i in range(1000)), DOUBLE).tolist() == [0, 2, 4]
+
+
+def test_cells_together_have_a_limit(quick, monkeypatch):
+    monkeypatch.setattr("grader.sandbox.CELLS_TIMES", 0.5)
+    candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 5, "def g(x): return x"))
+    assert candidates["g"].problem.message == "Cell 6, which was to define g, was not run, because the cells before it took too long."
+
+
+# --- attacks on the channel -----------------------------------------------------------------------
+
+
+def test_garbage_on_every_descriptor_costs_only_its_own_cell(sandbox):
+    text = "import os\nfor n in range(3, 50):\n    try: os.write(n, b'x' * 100)\n    except OSError: pass\ndef g(x): return x"
+    candidates = sandbox.candidates(plan(DOUBLE, text))
+    assert candidates["g"].problem.kind == "invalid"
+    assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+
+
+def test_a_reply_before_the_question_is_no_answer(quick):
+    text = (
+        "import sys\n"
+        "wire = sys.modules['inside.wire']\n"
+        "values = sys.modules['inside.values']\n"
+        "import numpy as np, os\n"
+        "def g(x):\n"
+        "    good = wire.observation_to_message(values.Observation({'result': values.describe(np.ones(3))}))\n"
+        "    forged = wire.pack({'nonce': '0' * 32, 'observation': good})\n"
+        "    for n in range(3, 50):\n"
+        "        try: os.write(n, forged)\n"
+        "        except OSError: pass\n"
+        "    return x"
+    )
+    candidates = quick.candidates(plan(DOUBLE, text))
+    assert candidates["g"].observe(CASE).failure.kind == "invalid"
+    assert candidates["f"].observe(CASE).failure is None
+
+
+def test_closing_every_descriptor_costs_only_its_own_cell(quick):
+    candidates = quick.candidates(plan(DOUBLE, "import os\nos.closerange(0, 250)\ndef g(x): return x"))
+    assert candidates["g"].problem.kind == "died"
+    assert candidates["f"].observe(CASE).failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+def test_a_warm_parent_that_was_killed_is_replaced(quick):
+    candidates = quick.candidates(plan("import os, time\ndef f(x):\n    os.kill(os.getppid(), 9); time.sleep(5)", "def g(x): return x"))
+    assert candidates["f"].observe(CASE).failure.kind == "died"
+    assert candidates["g"].observe(CASE).failure is None
+
+
+def test_a_flood_of_prints_is_no_timeout(quick):
+    text = "def f(x):\n    for _ in range(200): print('x' * 1_000_000)\n    import os; os.write(1, b'y' * 10_000_000)\n    return x"
+    assert seen(quick, "f", text + "\nprint('z' * 50_000_000)").tolist() == [0, 1, 2]
+
+
+def test_a_file_may_not_grow_without_end(quick):
+    text = "def f(x):\n    with open('big', 'wb') as file:\n        while True: file.write(bytes(10**7))"
+    assert seen(quick, "f", text).type == "OSError"
+
+
+def test_closing_leaves_no_process_and_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(psutil.pids())
+    for fork in {sys.platform == "linux", False}:
+        with Sandbox(timeout_s=1.0, fork=fork) as made:
+            assert seen(made, "f", "import os\nos.mkdir('d'); open('d/x', 'w').close(); os.chmod('d', 0)\n" + DOUBLE) is not None
+            mine = {process.pid for process in psutil.Process().children(recursive=True)} - before
+            assert mine
+        assert all(gone(pid) for pid in mine)
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,291 @@
+"""From a learner's file or folder to the cells that run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from grader import reading
+from grader.submission import SubmissionError, read_submission
+from tests import toy_course as toy
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch):
+    toy.install(monkeypatch)
+
+
+def plan_of(tmp_path: Path, content, file: str = "01_toy.ipynb"):
+    submission = read_submission(toy.write(tmp_path / file, content))
+    assert [plan.lesson for plan in submission.plans] == [toy.NAME]
+    return submission.plans[0]
+
+
+def owner_text(plan, name: str) -> str:
+    return plan.cells[plan.owners[name]].text
+
+
+def test_the_solved_lesson_runs_given_cells_and_exercises_in_order(tmp_path):
+    plan = plan_of(tmp_path, toy.solved())
+    assert [cell.label for cell in plan.cells] == ["given cell 2", "given cell 4", "cell 5", "cell 8", "cell 9"]
+    assert [cell.own for cell in plan.cells] == [False, False, True, True, True]
+    assert plan.own_texts == tuple(toy.RIGHT.values())
+    assert plan.notes == ()
+
+
+def test_given_cells_come_from_the_course(tmp_path):
+    content = toy.solved()
+    content["cells"][3]["source"] = "OFFSET = 100"
+    plan = plan_of(tmp_path, content)
+    assert [cell.text for cell in plan.cells if "OFFSET =" in cell.text] == ["OFFSET = 0"]
+
+
+def test_what_a_learner_adds_to_a_given_cell_runs_after_the_course_s_copy(tmp_path):
+    content = toy.solved()
+    content["cells"][1]["source"] = "import math\nimport numpy as np\nprint(np.pi)\n@math.foo\ndef helper():\n    return 1"
+    plan = plan_of(tmp_path, content)
+    assert plan.cells[0].text.startswith("import numpy")
+    added = plan.cells[1]
+    assert added.own and added.text.split("\n") == ["import math", "", "", "@math.foo", "def helper():", "    return 1"]
+    assert any("Cell 2 is one of the lesson's own" in note for note in plan.notes)
+
+
+def test_demonstrations_checks_and_payoffs_do_not_run(tmp_path):
+    content = toy.solved()
+    content["cells"][2]["source"] = "print('a longer demonstration')\nwhile True: pass"
+    content["cells"][5]["source"] = "check(double)\nprint(double(3))"
+    assert len(plan_of(tmp_path, content).cells) == 5
+
+
+def test_a_changed_demonstration_runs_where_another_cell_needs_it(tmp_path):
+    content = toy.solved(double="def double(x):\n    return times(x, 2)")
+    content["cells"][2]["source"] = "def times(x, n):\n    return n * x"
+    assert any("def times" in cell.text for cell in plan_of(tmp_path, content).cells)
+
+
+def test_cells_that_the_learner_added_run_at_their_place(tmp_path):
+    content = toy.solved()
+    content["cells"].insert(7, toy.code("helper = 3"))
+    assert [cell.text for cell in plan_of(tmp_path, content).cells][3] == "helper = 3"
+
+
+def test_without_metadata_and_ids_cells_are_found_by_what_they_define(tmp_path):
+    content = toy.notebook([toy.code("".join(cell["source"])) for cell in toy.solved()["cells"]], "")
+    plan = plan_of(tmp_path, content, "homework.ipynb")
+    assert set(plan.owners) == set(toy.EXERCISES)
+    assert [cell.text for cell in plan.cells if not cell.own][1] == "OFFSET = 0"
+    assert not any("print(np.pi)" in cell.text or cell.text == "check(double)" for cell in plan.cells)
+
+
+def test_all_functions_in_one_cell(tmp_path):
+    plan = plan_of(tmp_path, toy.notebook([toy.code("\n".join(toy.RIGHT.values()))], ""), "x.ipynb")
+    assert set(plan.owners.values()) == {2}  # after both given cells
+
+
+def test_imports_come_first_even_where_the_learner_s_cell_stands_above_them(tmp_path):
+    content = toy.solved()
+    content["cells"].insert(0, toy.code("size = np.zeros(3)"))
+    assert plan_of(tmp_path, content).cells[0].text.startswith("import numpy")
+
+
+def test_the_last_definition_counts_and_the_report_says_so(tmp_path):
+    content = toy.solved()
+    content["cells"].append(toy.code("def double(x):\n    return x + x"))
+    plan = plan_of(tmp_path, content)
+    assert owner_text(plan, "double").endswith("return x + x")
+    assert plan.notes == ("double is defined in cells 5 and 10; the last of them, cell 10, counts.",)
+
+
+def test_a_missing_definition_is_named_with_what_its_cell_begins_with(tmp_path):
+    content = toy.solved()
+    del content["cells"][7]
+    plan = plan_of(tmp_path, content)
+    assert "row_sums" not in plan.owners
+    expected = "row_sums is missing: no cell of 01_toy.ipynb defines it; its cell begins with `def row_sums(x):`."
+    assert plan.missing("row_sums") == expected
+
+
+@pytest.mark.parametrize("text", ["double = lambda x: x", "(double, other) = (1, 2)", "from math import sqrt as double",
+                                  "if True:\n    def double(x): return x", "class double: pass",
+                                  "def double(x:\n  return", "with open('x') as double: pass",
+                                  "ｄouble = 3"])  # fmt: skip
+def test_ways_to_define_a_name(tmp_path, text):
+    plan = plan_of(tmp_path, toy.notebook([toy.code(text)]))
+    assert plan.owners == {"double": 2}
+
+
+def test_a_name_inside_a_function_is_no_definition(tmp_path):
+    plan = plan_of(tmp_path, toy.notebook([toy.code("def f():\n    double = 1\n[double for double in ()]\nf(double=3)")]))
+    assert plan.owners == {}
+
+
+def test_magics_are_taken_out_and_said(tmp_path):
+    content = toy.solved(double="%%time\n!pip install x\n" + toy.RIGHT["double"])
+    plan = plan_of(tmp_path, content)
+    assert owner_text(plan, "double") == "\npass\n" + toy.RIGHT["double"]
+    assert plan.notes == ("Magics and shell commands are not run while grading (cell 5).",)
+
+
+# --- which lesson -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["01_toy.ipynb", "01_toy-Copy1.ipynb", "01.ipynb", "01 ada.ipynb", "lesson 01.ipynb", "ada_01_TOY.ipynb"])
+def test_the_lesson_by_the_file_s_name(tmp_path, file):
+    plan_of(tmp_path, toy.notebook([toy.code("x = 1")], ""), file)
+
+
+def test_a_notebook_of_no_lesson_has_every_exercise_missing(tmp_path):
+    submission = read_submission(toy.write(tmp_path / "essay.ipynb", toy.notebook([toy.code("x = 1")], "")))
+    assert [plan.lesson for plan in submission.plans] == [toy.NAME, "02_second"]
+    assert "essay.ipynb belongs to no lesson" in submission.message
+    asked = read_submission(tmp_path / "essay.ipynb", lessons=["01"])
+    assert asked.message == "" and [plan.lesson for plan in asked.plans] == [toy.NAME]
+
+
+def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
+    toy.write(tmp_path / "01_toy.ipynb", toy.solved())
+    submission = read_submission(tmp_path, lessons=["01_toy", "02"])
+    assert [plan.lesson for plan in submission.plans] == [toy.NAME, "02_second"]
+    assert submission.plans[1].missing("nobody") == "nobody is missing. No notebook of lesson 02_second was handed in."
+    with pytest.raises(SubmissionError, match="There is no lesson '99'"):
+        read_submission(tmp_path, lessons=["99"])
+
+
+# --- folders ------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_notebooks_and_its_notebooks_folder(tmp_path):
+    ada = tmp_path / "ada"
+    (ada / "notebooks").mkdir(parents=True)
+    (ada / "notebooks" / ".ipynb_checkpoints").mkdir()
+    toy.write(ada / "notebooks" / "01_toy.ipynb", toy.solved())
+    toy.write(ada / "notebooks" / ".ipynb_checkpoints" / "02_second.ipynb", toy.solved())
+    submission = read_submission(ada)
+    assert (submission.name, [plan.lesson for plan in submission.plans]) == ("ada", [toy.NAME])
+
+
+def test_of_two_notebooks_the_one_with_the_lesson_s_name_counts(tmp_path):
+    toy.write(tmp_path / "01_toy.ipynb", toy.solved())
+    toy.write(tmp_path / "01_toy-Copy1.ipynb", toy.pristine())
+    plan = read_submission(tmp_path).plans[0]
+    assert owner_text(plan, "double") == toy.RIGHT["double"]
+    assert "01_toy.ipynb counts, because it has the lesson's own name; not read: 01_toy-Copy1.ipynb." in plan.notes[0]
+
+
+def test_of_two_other_notebooks_the_one_changed_last_counts(tmp_path):
+    old, new = toy.write(tmp_path / "01 z.ipynb", toy.pristine()), toy.write(tmp_path / "01 a.ipynb", toy.solved())
+    os.utime(old, (1, 1))
+    os.utime(new, (2, 2))
+    plan = read_submission(tmp_path).plans[0]
+    assert owner_text(plan, "double") == toy.RIGHT["double"] and "was changed last" in plan.notes[0]
+
+
+def test_links_that_leave_the_folder_are_not_read(tmp_path):
+    secret = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
+    ada = tmp_path / "ada"
+    ada.mkdir()
+    (ada / "01_toy.ipynb").symlink_to(secret)
+    (ada / "02_second.ipynb").write_text(json.dumps(toy.notebook([], "02_second")))
+    submission = read_submission(ada)
+    assert [plan.lesson for plan in submission.plans] == ["02_second"]
+    assert submission.plans[0].notes == ("01_toy.ipynb is a link that leads out of the folder; it was not read.",)
+
+
+def test_paths_that_cannot_be_graded(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "essay.txt").write_text("x")
+    for path, sentence in ((tmp_path / "nowhere", "is not there"), (tmp_path / "empty", "holds no notebook"),
+                           (tmp_path / "essay.txt", "is not a notebook")):  # fmt: skip
+        with pytest.raises(SubmissionError, match=sentence):
+            read_submission(path)
+
+
+# --- what cannot be read ------------------------------------------------------------------------
+
+UNREADABLE = {
+    "empty": (b"", "is empty"),
+    "broken": (b'{"cells": [', "is not JSON \\(line 1"),
+    "deep": (b"[" * 500_000, "nested too deeply"),
+    "deep dicts": (b'{"a":' * 500_000, "nested too deeply"),
+    "a list": (b"[1, 2]", "no list called cells"),
+    "a number": (b"1e400", "no list called cells"),
+    "digits": (b"1" * 10_000, "is not JSON"),
+    "cells is a dict": (b'{"cells": {}}', "no list called cells"),
+    "zip": (b"PK\x03\x04\xff\xfe\x00\x00\x81", "is not JSON"),
+    "too many cells": (json.dumps({"cells": [{"cell_type": "code"}] * 20_001}).encode(), "has 20001 cells"),
+    "too much code": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 2_000_001}]}).encode(), "characters of code"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kind):
+    data, sentence = UNREADABLE[kind]
+    submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", data))
+    (plan,) = submission.plans
+    assert plan.lesson == toy.NAME and plan.own_texts == ()
+    with pytest.raises(reading.Unreadable, match=sentence) as raised:
+        reading.read_notebook(tmp_path / "01_toy.ipynb")
+    assert submission.message == str(raised.value)
+    assert plan.missing("double") == f"double is missing. {raised.value.what}"
+
+
+def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MAX_BYTES", 1000)
+    submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()))
+    assert "clear its outputs" in submission.message.lower()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "01_toy.ipynb")
+    with pytest.raises(SubmissionError):
+        read_submission(tmp_path / "01_toy.ipynb")
+    assert "not a regular file" in read_submission(tmp_path).message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_other_encodings_are_read(tmp_path, encoding):
+    text = json.dumps(toy.solved(double="# naïve\n" + toy.RIGHT["double"]), ensure_ascii=False)
+    plan = plan_of(tmp_path, text.encode(encoding))
+    assert "# naïve" in owner_text(plan, "double") and plan.notes == ()
+
+
+def test_latin_1_is_read_and_said(tmp_path):
+    text = json.dumps(toy.solved(double="# naïve\n" + toy.RIGHT["double"]), ensure_ascii=False)
+    plan = plan_of(tmp_path, text.encode("latin-1"))
+    assert "# naïve" in owner_text(plan, "double") and "save it as UTF-8" in plan.notes[0]
+
+
+def test_the_older_format_is_read(tmp_path):
+    cells = [{"cell_type": "code", "input": text, "language": "python"} for text in toy.RIGHT.values()]
+    plan = plan_of(tmp_path, {"nbformat": 3, "metadata": {}, "worksheets": [{"cells": cells}, 3, {"cells": None}]})
+    assert set(plan.owners) == set(toy.EXERCISES)
+
+
+def test_strange_cells_are_passed_over(tmp_path):
+    strange = [None, 3, [], {}, {"cell_type": []}, {"cell_type": "code"}, {"cell_type": "code", "source": [1, None, "x = 1"]},
+               {"cell_type": "code", "source": 7, "metadata": "no", "id": 4},
+               {"cell_type": "code", "source": "y = '\ud800'", "metadata": {"grader": {"role": [], "exercise": {}}}},
+               {"cell_type": "code", "source": "", "metadata": {"grader": {"role": "exercise", "exercise": "unknown"}}}]  # fmt: skip
+    content = toy.solved()
+    content["cells"] += strange
+    content["metadata"]["grader"]["lesson"] = {"not": "a string"}
+    plan = plan_of(tmp_path, content)
+    assert set(plan.owners) == set(toy.EXERCISES) and plan.cells[-1].text == "y = '?'"
+
+
+def test_ten_thousand_cells_are_planned(tmp_path):
+    content = toy.solved()
+    content["cells"] += [toy.code(f"def double(x): return {i}") for i in range(10_000)]
+    plan = plan_of(tmp_path, content)
+    assert len(plan.cells) == 10_005 and len(plan.notes[0]) < 300
+
+
+@pytest.mark.parametrize("text", ["-" * 100_000 + "1", "(" * 100_000, "a" + "+1" * 90_000, "x = '''" + "a" * 100_000, "%" + " " * 100_000,
+                                  " " * 150_000 + "= !", "\x00", "lambda:" * 20_000 + "1", "=" * 100_000])  # fmt: skip
+def test_code_that_breaks_parsers_is_only_code(tmp_path, text):
+    content = toy.solved()
+    content["cells"].append(toy.code(text))
+    assert set(plan_of(tmp_path, content).owners) == set(toy.EXERCISES)

@@ -1,0 +1,218 @@
+"""The wire: every type comes back as itself, and nothing malformed gets through."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+from grader.worker import wire
+from grader.worker.values import Failure, Observation, Part, Tensor, describe
+
+
+def through(value):
+    """A value after its journey over the wire."""
+    data = wire.pack({"value": value})
+    stream = [data[:7], data[7:]]
+    return wire.receive(lambda count: _take(stream, count))["value"]
+
+
+def _take(stream: list[bytes], count: int) -> bytes:
+    if not stream:
+        return b""
+    piece, stream[0] = stream[0][:count], stream[0][count:]
+    if not stream[0]:
+        del stream[0]
+    return piece
+
+
+@pytest.mark.parametrize("value", [None, True, False, 0, 1, -(10**30), 0.1, -0.0, math.inf, "", "naïve \U0001f600\n", (), [], {}, (1,),
+                                   [1, (2.0, [None])], {"a": {"b": ()}}, ((), ((),))])  # fmt: skip
+def test_plain_values_come_back_as_themselves(value):
+    back = through(value)
+    assert back == value and type(back) is type(value) and str(back) == str(value)
+
+
+def test_nan_comes_back():
+    assert math.isnan(through(math.nan))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64"])
+def test_arrays_come_back_with_type_shape_and_values(dtype):
+    for shape in ((), (0,), (0, 3), (1,), (2, 3), (2, 0, 4), (2, 3, 4)):
+        array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+        back = through(array)
+        assert type(back) is np.ndarray and back.dtype == array.dtype and back.shape == shape
+        assert np.array_equal(back, array) and back.flags.writeable
+
+
+def test_arrays_keep_the_order_of_their_axes_in_memory():
+    array = np.arange(24.0).reshape(2, 3, 4)
+    for view in (array, array.T, array.transpose(1, 0, 2), array[::2, ::-1], np.broadcast_to(array[0], (5, 3, 4))):
+        back = through(view)
+        assert np.array_equal(back, view)
+    assert through(array.T).flags.f_contiguous and not through(array.T).flags.c_contiguous
+
+
+def test_special_numbers_and_byte_order():
+    array = np.array([np.nan, np.inf, -np.inf, -0.0])
+    assert through(array).tobytes() == array.tobytes()
+    assert np.array_equal(through(array.astype(">f8")), array, equal_nan=True)
+    scalar = through(np.float32(0.1))
+    assert type(scalar) is np.float32 and scalar == np.float32(0.1)
+    assert type(through(np.bool_(True))) is np.bool_
+
+
+def test_tensors_and_generators():
+    back = through(Tensor(np.float32([1.5]), "bfloat16", True))
+    assert (back.dtype, back.requires_grad, back.array.tolist()) == ("bfloat16", True, [1.5])
+    rng = np.random.default_rng(3)
+    rng.normal()
+    assert through(rng).normal(size=3).tolist() == rng.normal(size=3).tolist()
+    legacy = np.random.Generator(np.random.MT19937(5))
+    assert through(legacy).integers(100, size=4).tolist() == legacy.integers(100, size=4).tolist()
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, {3}, b"x", 1j, np.array(["a"]), np.array([None]), np.array([1j]), np.longdouble(1), print])
+def test_other_types_do_not_travel(value):
+    with pytest.raises(wire.WireError):
+        wire.pack({"value": value})
+
+
+def test_nesting_has_a_limit():
+    value: list = []
+    for _ in range(100):
+        value = [value]
+    with pytest.raises(wire.WireError, match="nested"):
+        wire.pack({"value": value})
+
+
+# --- observations ---------------------------------------------------------------------------------
+
+
+def test_observations_come_back():
+    torch_like = Part("tensor", np.float32([[1, 2]]), "bfloat16")
+    parts = {"output": describe(np.arange(6.0).reshape(2, 3)), "many": describe((1, [2.5, None, "x", True], {})), "t": torch_like}
+    seen = Observation(parts, None, ("x",), ("softmax", "einsum 12 24"))
+    back = wire.observation_from_message(through(wire.observation_to_message(seen)))
+    assert (back.modified, back.calls, list(back.parts)) == (("x",), ("softmax", "einsum 12 24"), ["output", "many", "t"])
+    assert np.array_equal(back.parts["output"].array, seen.parts["output"].array)
+    assert [item.kind for item in back.parts["many"].items] == ["number", "sequence", "other"]
+    assert [item.kind for item in back.parts["many"].items[1].items] == ["number", "none", "text", "bool"]
+    assert back.parts["t"].dtype == "bfloat16"
+
+
+def test_failures_come_back_and_long_texts_are_cut():
+    failure = Failure("exception", "E" * 5000, "message \ud800", "line", 3, (("x", "(2,)"),))
+    back = wire.failure_from_message(through(wire.failure_to_message(failure)))
+    assert (back.kind, len(back.type), back.line_number, back.shapes) == ("exception", 2000, 3, (("x", "(2,)"),))
+    assert back.message == "message ?"
+
+
+def good() -> dict:
+    return wire.observation_to_message(Observation({"result": describe(np.zeros((2, 3)))}))
+
+
+def forged(**changes) -> dict:
+    message = good()
+    message["parts"][0][1].update(changes)
+    return message
+
+
+FORGED = {
+    "no dict": 3,
+    "no parts": {},
+    "unknown kind": forged(kind="object"),
+    "a kind without its array": forged(array=None),
+    "an array where none belongs": forged(kind="text"),
+    "another type than claimed": forged(dtype="float32"),
+    "a number that is a matrix": forged(kind="number"),
+    "a bool of floats": forged(kind="bool", array=np.array(1.0)),
+    "bfloat16 of float64": forged(kind="tensor", dtype="bfloat16"),
+    "items of an array": forged(items=[{}]),
+    "a list for an array": forged(array=[1.0]),
+    "a long text": forged(text="x" * 100_000),
+    "a number for a text": forged(dtype=3),
+    "a status for a failure": {**good(), "failure": "passed"},
+    "a failure of unknown kind": {**good(), "failure": wire.failure_to_message(Failure("passed"))},
+    "a failure with a float for a line": {**good(), "failure": {**wire.failure_to_message(Failure("died")), "line_number": 1.5}},
+    "calls that are none": {**good(), "calls": ["einsum <b>"]},
+    "modified that is none": {**good(), "modified": "x"},
+    "too many parts": {**good(), "parts": good()["parts"] * 100},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_malformed_observation_is_refused(kind):
+    with pytest.raises(wire.WireError):
+        wire.observation_from_message(FORGED[kind])
+
+
+def test_a_deeply_nested_observation_is_refused():
+    message = good()
+    part = {"kind": "none", "array": None, "dtype": "", "items": [], "text": ""}
+    for _ in range(8):
+        part = {"kind": "sequence", "array": None, "dtype": "", "items": [part], "text": ""}
+    message["parts"] = [["result", part]]
+    with pytest.raises(wire.WireError):
+        wire.observation_from_message(message)
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def read_all(data: bytes):
+    stream = [data] if data else []
+    return wire.receive(lambda count: _take(stream, count))
+
+
+def test_a_stream_that_ends_early():
+    data = wire.pack({"value": np.zeros(100)})
+    for cut in (0, 3, 15, 20, len(data) - 1):
+        with pytest.raises(EOFError):
+            read_all(data[:cut])
+
+
+def test_a_length_beyond_the_limit_is_refused_before_anything_is_read():
+    with pytest.raises(wire.WireError):
+        read_all(wire.PREFIX.pack(wire.MAGIC, 10, 2**60))
+    with pytest.raises(wire.WireError):
+        read_all(wire.PREFIX.pack(wire.MAGIC, 2**32 - 1, 0))
+    with pytest.raises(wire.WireError):
+        read_all(b"HTTP/1.1 200 OK\r\n\r\n passed")
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b'{"list": []}', b'{"dict": [["a", {"array": ["9", []]}]]}',
+                                  b'{"dict": [[1, 2]]}', b'{"dict": [1]}', b'{"tuple": 3}', b'{"eval": "1"}', b'{"a": 1, "b": 2}',
+                                  b'{"dict": [["a", {"generator": {"dict": [["bit_generator", "os"]]}}]]}',
+                                  b'{"dict": [["a", ' + b"1" * 5000 + b"]]}"])  # fmt: skip
+def test_json_that_is_no_message_is_refused(text):
+    with pytest.raises(wire.WireError):
+        wire.unpack(text, b"")
+
+
+def test_arrays_with_a_false_order_or_type_are_refused():
+    text = json.dumps({"dict": [["a", {"array": ["0", [0, 0]]}]]}).encode()
+    from safetensors.numpy import save
+
+    with pytest.raises(wire.WireError):
+        wire.unpack(text, save({"0": np.zeros((2, 2))}))
+    with pytest.raises(wire.WireError):
+        wire.unpack(text, save({"0": np.zeros((2, 2), np.complex64)}))
+
+
+def test_flipped_bytes_are_refused_or_read_as_plain_data():
+    data = wire.pack({"observation": good(), "list": [1, (2.5, "x")]})
+    chance = random.Random(0)
+    for _ in range(500):
+        changed = bytearray(data)
+        for _ in range(chance.randrange(1, 4)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        try:
+            message = read_all(bytes(changed))
+            wire.observation_from_message(message.get("observation"))
+        except (wire.WireError, EOFError):
+            pass
