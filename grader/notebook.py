@@ -84,8 +84,9 @@ def hint(target: Any, level: int | None = None) -> Shown:
     argument = wanted.argument
     more = f"hint({argument}) goes one further." if level < HINTS else f"solution({argument}) is open now."
     said = exercise.hints[level - 1].strip("\n")
+    is_code = level == HINTS and "```" not in said  # the third may be bare code, or prose with a fenced block
     title = f"Hint {level} of {HINTS} for {wanted.name}"
-    return _shown(said, title, code=level == HINTS, more=(more, *record.take_notes()))
+    return _shown(said, title, code=is_code, more=(more, *record.take_notes()))
 
 
 def solution(target: Any) -> Shown:
@@ -251,7 +252,7 @@ def _verdict_shown(verdict: Any, notes: tuple[str, ...]) -> Shown:
 def _shown(said: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Shown:
     from grader.reports import html, text
 
-    plain = "\n\n".join(part for part in (title, text.clean(said), *more) if part)
+    plain = "\n\n".join(part for part in (title, text.clean(said) if code else text.plain(said), *more) if part)
     body = [html.code(said) if code else html.paragraphs(said), *(f"<p>{html.prose(each)}</p>" for each in more)]
     return _printed(Shown(plain, html.block("said", f'<span class="attn-name">{html.escape(title)}</span>', body)))
 
@@ -261,7 +262,8 @@ def _printed(shown: Shown) -> Shown:
     from grader.live import _ipython
 
     if _ipython() is None and not hasattr(sys, "ps1"):
-        print(shown.text)
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack the minus sign or the root
+        print(shown.text.encode(encoding, "replace").decode(encoding))
     return shown
 
 

@@ -18,7 +18,7 @@ from grader.reports.tables import View, views
 # status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
 LOOKS = {
     "passed": ("✓", "#009E73", "solid"), "failed": ("✗", "#D55E00", "solid"), "error": ("!", "#B0559B", "solid"),
-    "timeout": ("!", "#B0559B", "dashed"), "memory": ("!", "#B0559B", "dashed"), "died": ("!", "#B0559B", "dashed"),
+    "timeout": ("!", "#B0559B", "dashed"), "memory": ("!", "#B0559B", "dashed"),
     "forbidden": ("⊘", "#B8860B", "solid"), "not_started": ("○", "#8A8A8A", "dotted"),
     "missing": ("?", "#8A8A8A", "dotted"), "could_not_grade": ("?", "#8A8A8A", "dashed"),
     "said": ("", "#8A8A8A", "solid"),
@@ -204,9 +204,8 @@ def _submission(one: SubmissionReport) -> str:
 
 
 def paragraphs(said: str) -> str:
-    """Prose in paragraphs; an indented one is code."""
-    parts = [part for part in text.clean(said).split("\n\n") if part.strip()]
-    return "".join(code(textwrap.dedent(part)) if part.startswith("    ") else f"<p>{prose(part)}</p>" for part in parts)
+    """Markdown prose in paragraphs, with its code."""
+    return "".join(code(part) if kind == "code" else f"<p>{prose(part)}</p>" for kind, part in text.passages(said))
 
 
 def explanation(told: MistakeText) -> str:

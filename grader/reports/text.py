@@ -65,7 +65,7 @@ def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
     if judged.look:
         blocks.append(_wrapped(judged.look) if judged.passed else _section("Where to look", [judged.look]))
     blocks += [_wrapped(f"Note: {note}") for note in notes]
-    return clean("\n".join(block for block in blocks if block)).rstrip()
+    return clean("\n".join(block for block in blocks if block), LIMIT - 1_000).rstrip()
 
 
 def _wrapped(text: str, indent: str = "") -> str:
@@ -86,7 +86,7 @@ def split_line(sentence: str) -> tuple[str, str] | None:
 
 def _detail(sentence: str) -> str:
     quoted = split_line(sentence)
-    return f"{quoted[0]}:\n    {clean(quoted[1])}" if quoted else _wrapped(sentence)
+    return f"{quoted[0]}:\n{textwrap.indent(clean(quoted[1]), '    ')}" if quoted else _wrapped(sentence)
 
 
 def _section(title: str, sentences: Sequence[str]) -> str:
@@ -196,10 +196,31 @@ def detailed(judged: Verdict) -> bool:
     return judged.status not in ("passed", "not_started", "missing")
 
 
+def passages(said: str) -> list[tuple[str, str]]:
+    """Markdown prose taken apart: ('prose', paragraph) and ('code', lines), fenced or indented code alike."""
+    found: list[tuple[str, str]] = []
+    for at, part in enumerate(re.split(r"^```\w*\n(.*?)^```[ ]*$", clean(said) + "\n", flags=re.MULTILINE | re.DOTALL)):
+        if at % 2:
+            found.append(("code", part.rstrip()))
+            continue
+        for paragraph in re.split(r"\n[ ]*\n", part):
+            if paragraph.strip():
+                indented = paragraph.lstrip("\n").startswith("    ")
+                found.append(("code", textwrap.dedent(paragraph).strip("\n")) if indented else ("prose", paragraph.strip()))
+    return found
+
+
+def plain(said: str) -> str:
+    """Markdown prose as wrapped text, its code indented."""
+    return "\n\n".join(
+        textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in passages(said)
+    )  # fmt: skip
+
+
 def explanation(told: MistakeText) -> str:
     """A mistake at length: the sentence, why, wrong code, right code, and where it was met in public."""
     blocks = [f"{told.id}: {told.sentence}"]
-    blocks += ["\n" + "\n\n".join(_wrapped(" ".join(part.split())) for part in told.why.split("\n\n"))] if told.why else []
+    blocks += [f"\n{plain(told.why)}"] if told.why else []
     for title, lines in (("Wrong", told.wrong), ("Right", told.right)):
         if lines:
             blocks.append(f"\n{title}\n{textwrap.indent(textwrap.dedent(lines).strip(chr(10)), '    ')}")

@@ -1,0 +1,51 @@
+"""A report as JSON, format 1. Readers find keys by name: keys may be added, none changes its meaning."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import text
+
+FORMAT = 1
+
+
+def render(report: Report) -> str:
+    """The report as one JSON document, ASCII throughout; nothing in it can be a CI log's command."""
+    made = json.dumps(as_data(report), indent=2, ensure_ascii=True, allow_nan=False)
+    # Colons and hashes in a row stand in texts alone, where an escape is the same character.
+    return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """The report in plain dicts and lists."""
+    return {
+        "format": FORMAT, "course": text.clean(report.course), "seed": report.seed, "isolation": report.isolation,
+        "submissions": [submission(one) for one in report.submissions],
+    }  # fmt: skip
+
+
+def submission(one: SubmissionReport) -> dict[str, Any]:
+    """One learner's result. message: what to mend where a notebook could not be read, else ''."""
+    return {
+        "name": text.clean(one.name), "path": text.clean(one.path), "score": one.score, "max_score": one.max_score,
+        "message": text.clean(one.message), "lessons": [_lesson(lesson) for lesson in one.lessons],
+    }  # fmt: skip
+
+
+def _lesson(lesson: LessonReport) -> dict[str, Any]:
+    return {
+        "name": lesson.name, "score": lesson.score, "max_score": lesson.max_score,
+        "notes": [text.clean(note) for note in lesson.notes],
+        "exercises": [_exercise(judged, lesson.points[judged.exercise]) for judged in lesson.verdicts],
+    }  # fmt: skip
+
+
+def _exercise(judged: Verdict, points: int) -> dict[str, Any]:
+    """headline: what failed; message: the whole verdict as text."""
+    return {
+        "name": judged.exercise, "status": judged.status, "score": points if judged.passed else 0, "max_score": points,
+        "mistakes": list(judged.mistakes), "headline": text.clean(judged.headline, 2_000), "stage": judged.stage,
+        "message": text.clean(text.verdict(judged), text.LIMIT - 2_000), "seconds": round(float(judged.seconds), 4),
+    }  # fmt: skip

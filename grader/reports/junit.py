@@ -1,0 +1,75 @@
+"""A report as JUnit XML: a test suite for each lesson, a test case for each exercise, never a skip.
+
+What is not written (not_started, missing) is a failure: a skip would count as a pass where a build is judged.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import text
+
+ERRORS = ("error", "timeout", "memory", "could_not_grade")  # the code did not run to its end, or ours did not
+_INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
+
+
+def render(report: Report) -> str:
+    """The report as one XML document."""
+    top = ElementTree.Element("testsuites", name=_valid(report.course))
+    several = len(report.submissions) > 1
+    for one in report.submissions:
+        _submission(top, one, several)
+    for key in ("tests", "failures", "errors"):
+        top.set(key, str(sum(int(suite.get(key, "0")) for suite in top)))
+    ElementTree.indent(top)
+    made = ElementTree.tostring(top, encoding="unicode")
+    # The same characters for an XML reader, and no command for the CI service whose log shows the file.
+    made = made.replace("::", ":&#58;").replace("##", "#&#35;")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
+
+
+def _submission(top: ElementTree.Element, one: SubmissionReport, several: bool) -> None:
+    prefix = f"{text.one_line(one.name)}." if several else ""
+    for lesson in one.lessons:
+        _lesson(top, lesson, prefix)
+    if one.message or not one.lessons:
+        name = _valid(f"{prefix}submission")
+        suite = ElementTree.SubElement(top, "testsuite", name=name, tests="1", failures="0", errors="1", skipped="0")
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name="can be read", time="0")
+        _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
+
+
+def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None:
+    failed = [judged for judged in lesson.verdicts if not judged.passed]
+    errors = sum(judged.status in ERRORS for judged in failed)
+    suite = ElementTree.SubElement(
+        top, "testsuite", name=_valid(prefix + lesson.name), tests=str(len(lesson.verdicts)),
+        failures=str(len(failed) - errors), errors=str(errors), skipped="0",
+        time=f"{sum(judged.seconds for judged in lesson.verdicts):.3f}",
+    )  # fmt: skip
+    for judged in lesson.verdicts:
+        _case(suite, judged, prefix + lesson.name)
+    if lesson.notes:
+        ElementTree.SubElement(suite, "system-out").text = _valid("\n".join(lesson.notes))
+
+
+def _case(suite: ElementTree.Element, judged: Verdict, classname: str) -> None:
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=_valid(classname), name=judged.exercise, time=f"{judged.seconds:.3f}"
+    )
+    if not judged.passed:
+        kind = "error" if judged.status in ERRORS else "failure"
+        message = text.summary(judged) or text.one_line(judged.headline)
+        _problem(case, kind, judged.status, message, text.verdict(judged))
+
+
+def _problem(case: ElementTree.Element, kind: str, status: str, message: str, body: str) -> None:
+    made = ElementTree.SubElement(case, kind, type=status, message=_valid(text.one_line(message)))
+    made.text = _valid(text.clean(body, text.LIMIT - 1_000))
+
+
+def _valid(said: str) -> str:
+    """Text that XML 1.0 can hold."""
+    return _INVALID.sub("", text.clean(said))
