@@ -18,10 +18,11 @@ import numpy as np
 from grader import build, course
 from grader.errors import AuthorError
 from grader.judge import judge
+from grader.live import Live
 from grader.model import Case, Exercise, Lesson, Tensor
 from grader.proofread import BEGIN, END
-from grader.worker.observe import failure_from, observe
-from grader.worker.values import Failure, Observation
+from grader.worker.observe import failure_from
+from grader.worker.values import Failure
 
 MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course
 TELLING = 12  # characters from which a solution's text, met elsewhere, gives it away
@@ -51,19 +52,6 @@ class Findings:
     @property
     def kept(self) -> bool:
         return not self.slips
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """An object of this process, as the judge takes it."""
-
-    name: str
-    obj: Any
-    problem: Failure | None = None
-    sources: None = None
-
-    def observe(self, case: Case) -> Observation:
-        return observe(self.obj, case)
 
 
 def audit(names: Sequence[str]) -> Findings:
@@ -109,11 +97,11 @@ def render(findings: Findings, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: _Candidate) -> None:
+def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) -> None:
     def slip(sentence: str) -> None:
         findings.slips.append(f"{lesson}, {exercise.name}: {sentence}")
 
-    verdict = judge(exercise, _Candidate(exercise.name, course.reference(exercise.name)))
+    verdict = judge(exercise, Live(exercise.name, course.reference(exercise.name)))
     if not verdict.passed:
         slip(f"its own solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
@@ -121,7 +109,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: _Candida
         slip(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
     named = set()
     for mistake in exercise.mistakes:
-        verdict = judge(exercise, _Candidate(exercise.name, mistake.wrong))
+        verdict = judge(exercise, Live(exercise.name, mistake.wrong))
         if verdict.passed:
             slip(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
@@ -228,7 +216,7 @@ def _signature(value: Any) -> tuple[Any, Any]:
     return type(value).__name__, value if plain else None
 
 
-def _stubs(cells: Sequence[course.Cell], lesson: Lesson) -> dict[str, _Candidate]:
+def _stubs(cells: Sequence[course.Cell], lesson: Lesson) -> dict[str, Live]:
     """What an untouched notebook defines for each exercise, by running its given cells and its stubs."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     problems: dict[str, Failure] = {}
@@ -240,7 +228,7 @@ def _stubs(cells: Sequence[course.Cell], lesson: Lesson) -> dict[str, _Candidate
             except Exception as error:
                 problems[cell.exercise] = failure_from(error)
     return {
-        exercise.name: _Candidate(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
+        exercise.name: Live(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
         for exercise in lesson.exercises
     }
 

@@ -1,0 +1,28 @@
+"""What every test shares: one thread a process, a progress record of its own, a folder for artefacts."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two cores run two test processes
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def own_record(tmp_path_factory, monkeypatch):
+    """No test reads or writes the record of the person who runs the tests."""
+    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.mktemp("record") / "progress.json"))
+
+
+@pytest.fixture
+def artefacts(request) -> Path:
+    """A folder for what a test leaves to be looked at: artefacts/NAME-OF-TEST, or under $TEST_ARTEFACTS."""
+    name = re.sub(r"\W+", "-", request.node.name).strip("-")
+    place = Path(os.environ.get("TEST_ARTEFACTS", ROOT / "artefacts")) / name
+    place.mkdir(parents=True, exist_ok=True)
+    return place

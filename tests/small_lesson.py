@@ -1,0 +1,89 @@
+"""A lesson of one exercise, as an author writes it, for testing what is built from a source."""
+
+from __future__ import annotations
+
+import jupytext
+
+from grader import course
+from grader.course import Cell
+from grader.lessons.switch import mistakes
+from grader.model import Case, Exercise, Lesson
+
+NAME = "01_small"
+FILE = f"solutions/{NAME}.py"
+SOURCE = '''# %% [markdown]
+# # A small lesson
+
+# %% role="given"
+import numpy as np
+
+# %% role="demo" tags=["nbval-check-output"]
+print(np.arange(3).sum())
+
+# %% [markdown]
+# @exercise double
+#
+# `x` (n,) → (n,)
+
+# %% role="exercise" exercise="double"
+def double(x):
+    """Twice x. x: (n,)."""
+    # region solution
+    total = x + x
+    return total
+    # endregion
+
+# %% role="check" exercise="double"
+check(double)
+
+# %% role="payoff" exercise="double"
+if passed(double):
+    print(double(np.ones(2)))
+'''
+
+
+def build_double(*bugs: str):
+    return lambda x: {"TY1": x * x, "TY2": x + 2, "TY3": 3 * x}[bugs[0]] if bugs else 2 * x
+
+
+def cases(rng):
+    yield Case("small", "two numbers", (rng.normal(size=2),), names=("x",))
+    yield Case("again", "two others", (rng.normal(size=2),), names=("x",))
+    for size in (3, 4, 5):
+        yield Case(f"of {size}", "more", (rng.normal(size=size),), names=("x",))
+
+
+EXERCISE = Exercise(
+    "double", "Double each number.", 1, 3, cases, mistakes(build_double, "TY1", "TY2", "TY3"),
+    ("What is twice 1?", "Look at +.", "return ____ * x"),
+)  # fmt: skip
+LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,))
+
+
+def cells(text: str = SOURCE) -> tuple[Cell, ...]:
+    """The cells of a source, as course.cells gives them for a file."""
+    heads = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]
+    made = []
+    for number, cell in enumerate(jupytext.reads(text, fmt="py:percent").cells):
+        about = cell.metadata
+        role = "prose" if cell.cell_type == "markdown" else about.get("role", "")
+        made.append(
+            Cell(role, cell.source, about.get("exercise", ""), tuple(about.get("tags", ())), number, heads[number])
+        )
+    return tuple(made)
+
+
+def install(monkeypatch, folder, text: str = SOURCE) -> None:
+    """Makes the small lesson the whole course, its files in `folder`, for the time of one test."""
+    for part in ("solutions", "notebooks"):
+        (folder / part).mkdir(exist_ok=True)
+    (folder / FILE).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(course, "CONTRACT", {NAME: ("double",)})
+    monkeypatch.setattr(course, "lessons", lambda: (NAME,))
+    monkeypatch.setattr(course, "root", lambda: folder)
+    monkeypatch.setattr(course, "cells", lambda name: cells((folder / FILE).read_text(encoding="utf-8")))
+    monkeypatch.setattr(course, "lesson", lambda name: LESSON)
+    monkeypatch.setattr(course, "lesson_of", lambda name: NAME)
+    monkeypatch.setattr(course, "reference", lambda name: build_double())
+    monkeypatch.setattr(course, "next_exercise", lambda name: None)
+    monkeypatch.setattr(course, "mistake_text", lambda id: __import__("grader.model").model.MistakeText(id, id, id))

@@ -1,0 +1,214 @@
+"""From a source to two notebooks; what an author forgot is said by file and line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import nbformat
+import pytest
+
+from grader import build, course
+from grader.errors import AuthorError
+from grader.execute import run
+from grader.proofread import proofread
+from tests import small_lesson as small
+
+
+def learner(text: str = small.SOURCE) -> dict:
+    return build.learner_notebook(small.NAME, small.cells(text), small.LESSON)
+
+
+def source_of(notebook: dict, id: str) -> str:
+    return "".join(next(cell["source"] for cell in notebook["cells"] if cell["id"] == id))
+
+
+def test_a_region_becomes_a_stub_and_the_docstring_stays():
+    assert source_of(learner(), "exercise-double") == (
+        'def double(x):\n    """Twice x. x: (n,)."""\n    raise NotImplementedError("double is not written yet")'
+    )
+
+
+def test_a_region_with_a_text_becomes_that_text():
+    text = "# region solution: pair = None  # two numbers\npair = [4, 2]\n# endregion"
+    assert build.stubbed(text, "pair") == "pair = None  # two numbers"
+
+
+def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
+    text = ("class Twice:\n    def __init__(self):\n        # region solution\n        self.n = 2\n        # endregion\n\n"
+            "    def forward(self, x):\n        # region solution\n        return self.n * x\n        # endregion")
+    stub = build.stubbed(text, "Twice")
+    assert stub.count('        raise NotImplementedError("Twice is not written yet")') == 2
+    assert "self.n" not in stub
+    compile(stub, "stub", "exec")
+
+
+def test_the_task_line_becomes_heading_minutes_points_and_task():
+    assert source_of(learner(), "task-double") == (
+        "### Exercise: `double`\n\n*3 minutes · 1 point* — Double each number.\n\n`x` (n,) → (n,)"
+    )
+
+
+def test_the_learners_notebook_is_valid_and_holds_no_outputs_and_no_answer():
+    notebook = learner()
+    nbformat.validate(notebook)
+    assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
+    assert "total = x + x" not in build.encode(notebook)
+    assert "region" not in build.encode(notebook)
+    assert "nbval" not in build.encode(notebook)  # an empty stored output would fail where outputs are compared
+
+
+def test_cells_say_their_role_and_their_exercise():
+    about = [cell["metadata"]["grader"] for cell in learner()["cells"]]
+    assert [each["role"] for each in about] == ["prose", "given", "demo", "prose", "exercise", "check", "payoff"]
+    assert {each.get("exercise") for each in about if each["role"] in ("exercise", "check", "payoff")} == {"double"}
+
+
+def test_ids_survive_an_edit_elsewhere():
+    edited = small.SOURCE.replace("# # A small lesson", "# # A small lesson, retold\n\n# %% [markdown]\n# More.")
+    before, after = ({cell["id"] for cell in learner(text)["cells"]} for text in (small.SOURCE, edited))
+    assert len(before - after) == 1  # the title's own id, which follows its words
+    assert len(after - before) == 2
+
+
+def test_the_version_changes_with_a_cell_and_not_without():
+    assert learner()["metadata"] == learner()["metadata"]
+    changed = learner(small.SOURCE.replace("arange(3)", "arange(4)"))
+    assert changed["metadata"]["grader"]["version"] != learner()["metadata"]["grader"]["version"]
+
+
+def test_a_solution_keeps_its_code_without_the_markers(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path)
+    notebook = build.solution_notebook(small.NAME, small.cells(), small.LESSON)
+    text = source_of(notebook, "exercise-double")
+    assert "total = x + x" in text
+    assert "region" not in text
+    assert notebook["cells"][2]["metadata"]["tags"] == ["nbval-check-output"]
+
+
+@pytest.mark.parametrize("find, put, line, said", [
+    ("    # endregion\n", "", 18, "never closed"),
+    ("    # region solution\n", "", 20, "closes no region"),
+    ("    # region solution\n    total = x + x\n    return total\n    # endregion\n", "    return x + x\n", 15, "given away"),
+    ("    total = x + x\n", "    # region solution\n", 19, "begins inside another"),
+    ("    # endregion", "    # endregion here", 21, "this line says"),
+    ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 7, "needs a role"),
+    ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 7, "did you mean 'demo'"),
+    ("# @exercise double\n", "# @exercise dobule\n", 10, "did you mean 'double'"),
+    ('# %% role="check" exercise="double"', '# %% role="check" exercise="dobule"', 23, "no exercise of this lesson"),
+    ('# %% role="check" exercise="double"', '# %% role="check"', 23, "says which exercise"),
+    ("check(double)", "check(double, 1)", 24, "and nothing else"),
+    ("if passed(double):", "if True:", 27, "begins with 'if passed(double):'"),
+    ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 8, "not Python"),
+    ('# %% role="check" exercise="double"\ncheck(double)\n', "", 0, "no check cell"),
+    ("# @exercise double\n", "# Exercise\n", 0, "no task"),
+    ('role="exercise" exercise="double"', 'role="demo"', 0, "no exercise cell"),
+])  # fmt: skip
+def test_a_slip_of_the_author_is_said_with_its_line(find, put, line, said):
+    assert find in small.SOURCE
+    slips = proofread(small.FILE, small.cells(small.SOURCE.replace(find, put, 1)), small.LESSON)
+    told = [slip for slip in slips if said in slip.sentence]
+    assert told, list(map(str, slips))
+    assert told[0].line == line
+    assert str(told[0]).startswith(f"{small.FILE}:{line}: " if line else f"{small.FILE}: ")
+
+
+def test_a_second_cell_for_an_exercise_is_a_slip():
+    again = small.SOURCE + '\n# %% role="check" exercise="double"\ncheck(double)\n'
+    (slip,) = proofread(small.FILE, small.cells(again), small.LESSON)
+    assert "a second check cell" in slip.sentence and slip.line == 30 and "line 23" in slip.sentence
+
+
+def test_a_right_source_has_no_slips():
+    assert proofread(small.FILE, small.cells(), small.LESSON) == []
+
+
+def test_a_specification_that_departs_from_the_contract_is_a_slip(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path)
+    monkeypatch.setattr(course, "CONTRACT", {small.NAME: ("double", "treble")})
+    with pytest.raises(AuthorError, match="the contract has double, treble"):
+        build.checked_cells(small.NAME)
+
+
+def executed(notebook: dict) -> dict:
+    """The notebook as `grader build` would leave it, without a kernel."""
+    for number, cell in enumerate(notebook["cells"], 1):
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = number
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ["said\n"]}]
+    return notebook
+
+
+def files(monkeypatch, tmp_path) -> None:
+    """A course of the small lesson whose two notebooks are fresh."""
+    small.install(monkeypatch, tmp_path)
+    course.notebook_path(small.NAME).write_text(build.encode(learner()), encoding="utf-8")
+    solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON))
+    build.solution_path(small.NAME).write_text(build.encode(solved), encoding="utf-8")
+
+
+def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
+    files(monkeypatch, tmp_path)
+    assert build.stale(small.NAME) == []
+
+
+def test_missing_notebooks_are_stale(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path)
+    assert [text.split(":")[0] for text in build.stale(small.NAME)] == [
+        "notebooks/01_small.ipynb", "solutions/01_small.ipynb"]
+
+
+def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
+    files(monkeypatch, tmp_path)
+    path = course.source_path(small.NAME)
+    path.write_text(path.read_text().replace("arange(3)", "arange(4)"))
+    assert len(build.stale(small.NAME)) == 2
+
+
+def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, tmp_path):
+    files(monkeypatch, tmp_path)
+    path = course.source_path(small.NAME)
+    path.write_text(path.read_text().replace("total = x + x", "total = 2 * x"))
+    assert [text.split(":")[0] for text in build.stale(small.NAME)] == ["solutions/01_small.ipynb"]
+
+
+@pytest.mark.parametrize("spoil, said", [
+    (lambda cell: cell.update(execution_count=None), "not run"),
+    (lambda cell: cell.update(outputs=[{"output_type": "error", "ename": "E", "evalue": "", "traceback": []}]), "error"),
+    (lambda cell: cell.update(outputs=[]), "without its stored output"),
+])  # fmt: skip
+def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil, said):
+    files(monkeypatch, tmp_path)
+    path = build.solution_path(small.NAME)
+    notebook = json.loads(path.read_text())
+    spoil(next(cell for cell in notebook["cells"] if cell["id"] == "check-double"))
+    path.write_text(build.encode(notebook))
+    (problem,) = build.stale(small.NAME)
+    assert said in problem
+
+
+def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
+    files(monkeypatch, tmp_path)
+    build.solution_path(small.NAME).write_text("[]")
+    course.notebook_path(small.NAME).write_text("")
+    assert len(build.stale(small.NAME)) == 2
+
+
+def code(*texts: str) -> dict:
+    cells = [build._cell(f"c{i}", text, {"grader": {"role": "demo"}}, False) for i, text in enumerate(texts)]
+    return build._notebook(cells, {"lesson": "x"})
+
+
+def test_a_kernel_of_this_interpreter_runs_the_cells_and_steadies_what_they_say():
+    outputs = run(code(
+        "import sys, os; print(sys.executable); print(os.environ['ATTENTION_COURSE_PROGRESS'] != '')",
+        "print(object())\nimport warnings; warnings.warn('look')",
+        "from IPython.display import display\nimport ipywidgets\ndisplay(ipywidgets.FloatSlider())",
+        "1 / 0", "print('not reached')",
+    ))  # fmt: skip
+    assert outputs[0] == (1, [{"name": "stdout", "output_type": "stream", "text": [f"{sys.executable}\n", "True\n"]}])
+    assert outputs[1][1][0]["text"] == ["<object object at 0x…>\n"]
+    assert outputs[1][1][1]["text"][0] == "<this cell>:2: UserWarning: look\n"
+    assert "widget-view" not in json.dumps(outputs[2][1])
+    assert outputs[3][1][0]["ename"] == "ZeroDivisionError"
+    assert outputs[4] == (None, [])
