@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.lessons.lesson_03_texts import TEXTS
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, Property
+from grader.model import Case, Exercise, Lesson, Mistake, Property
 
 Arrays = tuple[np.ndarray, ...]
 Parts = dict[str, np.ndarray]
@@ -35,6 +35,8 @@ def _combine(build: Callable[..., Callable]) -> Callable[[frozenset[str]], Calla
 
 def _project(*bugs: str) -> Callable[..., Arrays]:
     def project_qkv(x: np.ndarray, w_q: np.ndarray, w_k: np.ndarray, w_v: np.ndarray) -> Arrays:
+        if "AB8 by einsum" in bugs:
+            return tuple(np.einsum("btd,dk->btk", x, w) for w in (w_q, w_k, w_v))
         if "AB1" in bugs:
             w_q, w_k, w_v = w_q.T, w_k.T, w_v.T
         if "AB2" in bugs:
@@ -66,11 +68,13 @@ def _softmax(scores: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
     axes = {"SM1": -2, "SM2": 0, "SM3": None, "AB10": 1, "AB11": 2}
     axis = next((axes[bug] for bug in bugs if bug in axes), -1)
     if "SM5" in bugs:
-        top = 0.0
+        exps = np.exp(scores)
+    elif "SM6" in bugs or "SM6 of an item" in bugs:
+        exps = np.exp(scores - scores.max(axis=(-2, -1) if "SM6 of an item" in bugs else None, keepdims=True))
     else:
-        top = scores.max() if "SM6" in bugs else scores.max(axis=axis, keepdims=True)
-    exps = np.exp(scores - top)
-    return exps / (exps.sum(axis=-1) if "SM4" in bugs else exps.sum(axis=axis, keepdims=True))
+        exps = np.exp(scores - scores.max(axis=axis, keepdims="SM4 of both" not in bugs))
+    kept = "SM4" not in bugs and "SM4 of both" not in bugs
+    return exps / exps.sum(axis=axis, keepdims=kept)
 
 
 def _turned(k: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
@@ -88,7 +92,10 @@ def _attention(*bugs: str) -> Callable[..., Arrays]:
     def scaled_dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Arrays:
         if "AB8" in bugs:
             _batch, _queries, _features = q.shape
-        product = k @ q.swapaxes(-1, -2) if "SD8" in bugs else q @ _turned(k, bugs)
+        if "AB8 by einsum" in bugs:
+            product = np.einsum("bqd,bkd->bqk", q, k)
+        else:
+            product = k @ q.swapaxes(-1, -2) if "SD8" in bugs else q @ _turned(k, bugs)
         scores = product / _scale(q, k, v, bugs)
         weights = _softmax(scores, bugs)
         if "SD6" in bugs:
@@ -224,6 +231,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         ("rows-apart", "rows of scores near 1,000 and near −1,000", np.array([[1000.0, -1000.0]]), 3, 5),
         ("items-apart", "one item's scores near 9,900, the other's near −9,900",
          np.array([[9900.0] * 3, [-9900.0] * 3]), 5, 6),
+        ("mixed", "scores near 1,000, 0 and −1,000 in each item", np.array([[0.0, -1000.0, 1000.0]] * 2), 4, 6),
     ):  # fmt: skip
         yield Case(key, title, _near(rng, centre, t_k, d_v), stage="extremes")
     far = _near(rng, np.array([[-1000.0, 1000.0, 0.0]]), 4, 2)
@@ -332,7 +340,10 @@ _PROJECTION = Exercise(
     minutes=4,
     parts=("q", "k", "v"),
     cases=project_cases,
-    mistakes=mistakes(_project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9"),
+    mistakes=(
+        *mistakes(_project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9"),
+        Mistake("AB8", _project("AB8 by einsum")),
+    ),
     combine=_combine(_project),
     forbids=("attention",),
     properties=(
@@ -354,9 +365,14 @@ _ATTENTION = Exercise(
     minutes=12,
     parts=("output", "weights"),
     cases=attention_cases,
-    mistakes=mistakes(
-        _attention, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB8", "AB10", "AB11",
-        "AB12", "AB13", "AB14", "AB15", "AB16", "AB17", "AB18", "AB19", "AB20", "AB21", "AB22", "AB23",
+    mistakes=(
+        *mistakes(
+            _attention, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB8", "AB10",
+            "AB11", "AB12", "AB13", "AB14", "AB15", "AB16", "AB17", "AB18", "AB19", "AB20", "AB21", "AB22", "AB23",
+        ),
+        Mistake("SM4", _attention("SM4 of both")),
+        Mistake("SM6", _attention("SM6 of an item")),
+        Mistake("AB8", _attention("AB8 by einsum")),
     ),  # fmt: skip
     combine=_combine(_attention),
     forbids=("attention",),
@@ -379,9 +395,13 @@ _EINSUM = Exercise(
     points=2,
     minutes=8,
     cases=einsum_cases,
-    mistakes=mistakes(
-        _einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13", "AB14",
-        "AB20", "AB22", "AB23", "AB24",
+    mistakes=(
+        *mistakes(
+            _einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13", "AB14",
+            "AB20", "AB22", "AB23", "AB24",
+        ),
+        Mistake("SM4", _einsum("SM4 of both")),
+        Mistake("SM6", _einsum("SM6 of an item")),
     ),  # fmt: skip
     combine=_combine(_einsum),
     forbids=("attention",),

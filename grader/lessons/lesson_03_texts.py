@@ -41,9 +41,9 @@ TEXTS = (
         "is done twice as soon as attention scales, too.",
         "q = x @ w_q / math.sqrt(d_k)", "q = x @ w_q"),
     MistakeText(
-        "AB8", "The shape is unpacked into exactly three sizes; the input may have two dimensions, four or more.",
-        "`B, T, d = x.shape` fits a batch of sentences and nothing else. The last two axes can be had without knowing "
-        "the others: `x.shape[-2]` and `x.shape[-1]`.",
+        "AB8", "The code takes inputs of exactly three dimensions; they may have two, four or more.",
+        "`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last two "
+        "axes can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`.",
         "B, T, d_k = q.shape", "d_k = q.shape[-1]"),
     MistakeText(
         "AB9", "The values are returned before the keys; (q, k, v) was asked for.",

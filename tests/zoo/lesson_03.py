@@ -319,7 +319,7 @@ def project_qkv(x, w_q, w_k, w_v):
     q = x @ w_k / math.sqrt(w_k.shape[1])
     return q, x @ w_q, x @ w_v
 '''),
-        (None, '''
+        ("AB8", '''
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.einsum("btd,dk->btk", x, w) for w in (w_q, w_k, w_v))
 '''),
@@ -400,6 +400,18 @@ def scaled_dot_product_attention(q, k, v):
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = exps / exps.sum(axis=-1)
     return weights @ v, weights
+'''),
+        ("SM4", '''
+def scaled_dot_product_attention(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    exps = np.exp(scores - scores.max(-1))
+    weights = exps / exps.sum(-1)
+    return weights @ v, weights
+'''),
+        ("AB8", _SOFTMAX + '''
+def scaled_dot_product_attention(q, k, v):
+    weights = softmax(np.einsum("nid,njd->nij", q, k) / math.sqrt(q.shape[-1]))
+    return np.einsum("nij,njd->nid", weights, v), weights
 '''),
         ("SM5", '''
 def scaled_dot_product_attention(q, k, v):
@@ -578,7 +590,7 @@ def scaled_dot_product_attention(q, k, v):
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return weights @ v, weights
 '''),
-        (None, '''
+        ("SM6", '''
 def scaled_dot_product_attention(q, k, v):
     """One maximum for each sentence."""
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
