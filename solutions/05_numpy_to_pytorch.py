@@ -74,15 +74,16 @@ assert np.abs(in64 - in32).max() < 1e-6
 # The results part in the seventh digit. One published walk-through compares its NumPy and its PyTorch attention with a
 # tolerance of 10⁻⁶, and for these scores that holds.
 #
-# **Predict:** what happens to the difference when the scores are 10, 100, 1000 times larger?
+# **Predict:** softmax ignores a number that is added to every score. So if we add 10, 100 or 1000 to all of them, does the
+# difference between the two precisions stay as it is?
 
 # %% role="demo"
 figures.lesson_05.rounding(attention_numpy)
 
 # %% [markdown]
-# A score near 1000 is rounded to the nearest 0.00006, and `exp` turns an absolute error of its argument into a relative
-# error of its result. So the tolerance must grow with the scores; a fixed 10⁻⁶ fails right code. `check` allows for float32,
-# and inside a notebook `np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)` does.
+# float32 numbers near 1000 lie 0.00006 apart. Each score is rounded to one of them before softmax sees it, and `exp` turns an
+# absolute error of its argument into a relative error of its result. So a fixed 10⁻⁶ fails right code once the scores are
+# large; a tolerance comes from the precision *and* the size of the numbers. `check` leaves room for float32.
 #
 # ## The untransposed weight
 #

@@ -16,29 +16,29 @@ COLOUR_WORDS = ("red", "green", "blue")  # the three colours of the training tas
 
 
 def rounding(attention: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
-    """How far float32 weights are from float64 ones, as the scores grow from 1 to 10,000."""
+    """How far float32 weights are from float64 ones, as all scores grow by the same amount, 1 to 10,000."""
     rng = np.random.default_rng(0)
     scores, errors = [], []
-    for size in np.repeat(np.logspace(-0.5, 3.5, 17), 8):
-        q, k, v = rng.normal(size=(3, 6, 8))
-        q = q * size
+    for offset in np.repeat(np.logspace(0, 4, 17), 8):
+        q, k, v = rng.normal(size=(3, 6, 9))
+        q[:, -1], k[:, -1] = 3 * offset, 1  # adds the offset to every score: the scale is √9
         exact, rounded = (attention(*(a.astype(t) for a in (q, k, v)))[1] for t in (np.float64, np.float32))
-        scores.append(np.abs(q @ k.T / np.sqrt(8)).max())
-        errors.append(max(np.abs(exact - rounded).max(), 1e-12))
+        scores.append(offset)
+        errors.append(np.abs(exact - rounded).max())
     fig, (ax,) = panels(1, width=6.8, height=3.9)
     ax.loglog(scores, errors, "o", color=COLOURS["blue"], markersize=4, alpha=0.6, label="one draw of q, k and v")
     span = np.array([min(scores), max(scores)])
     ax.loglog(span, span * np.finfo(np.float32).eps, color=COLOURS["black"], linewidth=1.4, label="spacing of float32 there")
     ax.axhline(1e-6, color=COLOURS["vermillion"], linestyle="--", linewidth=1.6, label="the published tolerance, 10⁻⁶")
-    ax.set_ylim(1e-9, 3e-3)
+    ax.set_ylim(5e-9, 3e-3)
     ax.set_title("The larger the scores, the larger the rounding error")
-    ax.set_xlabel("largest score")
-    ax.set_ylabel("largest difference of a weight\nfloat32 against float64")
-    ax.legend(loc="lower right", frameon=True, edgecolor="none")
+    ax.set_xlabel("number added to every score")
+    ax.set_ylabel("largest difference of a weight,\nfloat32 against float64")
+    ax.legend(loc="upper left", frameon=False)
     above = np.mean(np.array(errors)[np.array(scores) > 100] > 1e-6)
     show(fig, alt="Scatter plot on two logarithmic axes. The largest difference between float32 and float64 weights rises with "
-                  f"the largest score, from about {min(errors):.0e} to {max(errors):.0e}, along the spacing of float32. With "
-                  f"scores above 100, {above:.0%} of the draws lie above the dashed line at 10⁻⁶.")
+                  f"the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, along the spacing of float32. "
+                  f"Where it is above 100, {above:.0%} of the draws lie above the dashed line at 10⁻⁶.")
 
 
 def compare(expected: np.ndarray, got: np.ndarray, names: tuple[str, str], claim: str) -> None:
@@ -46,7 +46,8 @@ def compare(expected: np.ndarray, got: np.ndarray, names: tuple[str, str], claim
     difference = got - expected
     largest = float(np.abs(difference).max())
     reach = float(max(np.abs(expected).max(), np.abs(got).max()))
-    fig, axes = panels(3, width=8.6, height=0.62 * len(expected) + 1.5)
+    rows, columns = expected.shape
+    fig, axes = panels(3, width=3 * (0.62 * columns + 1.0), height=0.72 * rows + 2.0)
     labels = {"xlabel": "output feature", "ylabel": "row of x"}
     for ax, array, name in zip(axes, (expected, got), names):
         matrix(array, name, kind="scores", limits=(-reach, reach), ax=ax, **labels)
@@ -60,7 +61,7 @@ def compare_weights(expected: np.ndarray, got: np.ndarray, words: Sequence[str])
     """NumPy's weights (T, T), PyTorch's, and the difference."""
     difference = got - expected
     largest = float(np.abs(difference).max())
-    fig, axes = panels(3, width=9.6, height=4.1)
+    fig, axes = panels(3, width=9.6, height=3.95)
     labels = {"rows": words, "columns": words, "xlabel": "key", "ylabel": "query"}
     matrix(expected, "NumPy, float64", ax=axes[0], **labels)
     matrix(got, "PyTorch, float32", ax=axes[1], **labels)
@@ -75,11 +76,12 @@ def compare_weights(expected: np.ndarray, got: np.ndarray, words: Sequence[str])
 def _difference(ax: Axes, difference: np.ndarray, largest: float, **labels: Any) -> None:
     """A tiny difference is written in units of its own size, so that the cells stay readable."""
     if largest >= 1e-2 or largest == 0:
-        matrix(difference, f"Difference, at most {_short(largest)}", kind="difference", ax=ax, **labels)
+        matrix(difference, "", kind="difference", ax=ax, **labels)
+        ax.set_title(f"Difference\n(at most {_short(largest)})")
         return
     power = int(np.floor(np.log10(largest)))
-    title = f"Difference × 10{_raised(-power)}, at most {_short(largest)}"
-    matrix(difference / 10.0**power, title, kind="difference", ax=ax, fmt=".1f", **labels)
+    matrix(difference / 10.0**power, "", kind="difference", ax=ax, fmt=".1f", **labels)
+    ax.set_title(f"Difference × 10{_raised(-power)}\n(at most {_short(largest)})")
 
 
 def _short(number: float) -> str:
@@ -94,12 +96,13 @@ def _raised(power: int) -> str:
 
 
 _PLACES = {"q": (0, 2), "k": (0, 1), "v": (0, 0), "scores": (1.15, 1.5), "weights": (2.3, 1.5), "output": (3.45, 0.75)}
+_HALF = {"q": 0.13, "k": 0.13, "v": 0.13, "scores": 0.32, "weights": 0.36, "output": 0.32}  # widths of the boxes
 _EDGES = (("q", "scores"), ("k", "scores"), ("scores", "weights"), ("weights", "output"), ("v", "output"))
 
 
 def cut_graph() -> None:
     """Attention's graph, whole and with the weights detached, and the gradients that really arrive."""
-    fig, axes = panels(2, width=9.2, height=3.5)
+    fig, axes = panels(2, width=9.6, height=3.1)
     said = []
     for ax, cut, title in zip(axes, (False, True), ("The whole graph: q, k and v learn", "weights.detach(): only v learns")):
         sizes = _gradient_sizes(cut)
@@ -122,7 +125,7 @@ def _gradient_sizes(cut: bool) -> dict[str, float | None]:
 
 
 def _said(size: float | None) -> str:
-    return "None" if size is None else f"{size:.2f}"
+    return "None" if size is None else f"norm {size:.2f}"
 
 
 def _draw_graph(ax: Axes, sizes: Mapping[str, float | None], cut: bool) -> None:
@@ -132,20 +135,20 @@ def _draw_graph(ax: Axes, sizes: Mapping[str, float | None], cut: bool) -> None:
         ax.text(x, y, name, ha="center", va="center", bbox=box, zorder=3, fontsize=10.5)
     for start, end in _EDGES:
         lost = cut and start != "v"
-        style = {"arrowstyle": "<|-", "linewidth": 2, "shrinkA": 17, "shrinkB": 23}
-        style |= {"color": "#B5B5B5", "linestyle": ":"} if lost else {"color": COLOURS["blue"]}
-        ax.annotate("", _PLACES[end], _PLACES[start], arrowprops=style, zorder=2)
+        style = {"arrowstyle": "<|-,head_width=0.3,head_length=0.6", "linewidth": 2, "shrinkA": 2, "shrinkB": 2}
+        style |= {"color": "#A8A8A8", "linestyle": ":"} if lost else {"color": COLOURS["blue"]}
+        (x, y), (x_end, y_end) = _PLACES[start], _PLACES[end]
+        ax.annotate("", (x_end - _HALF[end], y_end), (x + _HALF[start], y), arrowprops=style, zorder=2)
     for name, size in sizes.items():
         colour = COLOURS["vermillion"] if size is None else COLOURS["blue"]
         x, y = _PLACES[name]
-        ax.text(x - 0.22, y, f"gradient {_said(size)}", color=colour, ha="right", va="center", fontweight="bold")
+        ax.text(x - 0.22, y, f"gradient: {_said(size)}", color=colour, ha="right", va="center", fontweight="bold")
     if cut:
-        (x, y), (x_end, y_end) = _PLACES["weights"], _PLACES["output"]
-        ax.text((x + x_end) / 2, (y + y_end) / 2, "✕", color=COLOURS["vermillion"], fontsize=18, ha="center", va="center",
-                fontweight="bold", zorder=4)
-        ax.text((x + x_end) / 2 + 0.12, (y + y_end) / 2 + 0.3, "detach", color=COLOURS["vermillion"], ha="left", va="center")
-    ax.set_xlim(-1.3, 3.9)
-    ax.set_ylim(-0.4, 2.4)
+        x, y = 2.9, 1.125  # halfway from the weights' box to that of the output
+        ax.plot(x, y, "x", color=COLOURS["vermillion"], markersize=13, markeredgewidth=3, zorder=4)
+        ax.text(x + 0.14, y + 0.2, "detach", color=COLOURS["vermillion"], ha="left", va="center", fontweight="bold")
+    ax.set_xlim(-1.75, 3.85)
+    ax.set_ylim(-0.3, 2.3)
 
 
 def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any) -> None:
@@ -197,7 +200,7 @@ def training(losses: Mapping[str, Sequence[float]], before: np.ndarray, after: n
     ax.set_title("One learns where to look, one cannot")
     ax.set_xlabel("step")
     ax.set_ylabel("loss (mean of the last 10 steps)")
-    ax.legend(frameon=False, loc="lower left")
+    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
     order = np.argsort(colours, kind="stable")  # neighbours in the figure share a colour
     names = [COLOUR_WORDS[colours[i]] for i in order]
     labels = {"rows": names, "columns": names, "xlabel": "key", "ylabel": "query"}
@@ -229,6 +232,7 @@ def staircase(fine: np.ndarray, rounded: Mapping[Any, np.ndarray]) -> None:
         ax.plot(fine, numbers, linewidth=1.8)
         ax.set_title(f"{name}: {steps} different numbers")
         ax.set_xlabel("before")
+        ax.set_xticks(np.linspace(1, 1.05, 6)[::2])
         ax.set_xlim(fine[0], fine[-1])
         ax.set_ylim(fine[0] - 0.002, fine[-1] + 0.002)
         said.append(f"{name} leaves {steps}")
