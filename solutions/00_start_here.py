@@ -57,8 +57,8 @@ keys = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0], [1.0, 1.0]])  # (4 dishes, 
 values = np.array([[30.0, 0.0, 4.0], [4.0, 9.0, 8.0], [18.0, 5.0, 3.0], [2.0, 0.0, 1.0]])  # (4, 3): g, g, euros
 
 # %% [markdown]
-# How well does a key fit a query? We multiply them number by number and add up: the **dot product**. It is large where
-# both are large in the same places. For the query (1, 0), "sweet, please", the tart scores 1·3 + 0·0 = 3.
+# How well does a key fit a query? We multiply them number by number and add up: the **dot product**. It is large
+# where both are large in the same places. For the query (1, 0), "sweet, please", the tart scores 1·3 + 0·0 = 3.
 #
 # **Predict:** a guest wants as much spice as sweetness, (1, 1). The bread's key is exactly (1, 1). Which dish
 # has the largest dot product?
@@ -70,8 +70,8 @@ for dish, key in zip(dishes, keys):
     print(f"{dish:8} {query[0]:g}·{key[0]:g} + {query[1]:g}·{key[1]:g} = {score:g}")
 
 # %% [markdown]
-# The chutney wins with 4; the bread, whose key *equals* the query, comes last with 2. A dot product does not ask which
-# key is closest: it rewards the right direction, and length as well. We meet this again in every lesson.
+# The chutney wins with 4; the bread, whose key *equals* the query, comes last with 2. A dot product does not ask
+# which key is closest: it rewards the right direction, and length as well. We meet this again in every lesson.
 #
 # The next figure shows the four keys as arrows. A query picks the key that reaches furthest in its direction.
 
@@ -119,9 +119,9 @@ explain("HL2")
 # %% [markdown]
 # ## From hard to soft
 #
-# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all of them: each value counts as much
-# as its key fits. The exponential makes every score positive; dividing by their sum makes the weights add up to 1.
-# This recipe is the softmax, and lessons 01 and 02 take it apart.
+# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all of them: each value counts as
+# much as its key fits. The exponential makes every score positive; dividing by their sum makes the weights add up to
+# 1. This recipe is the softmax, and lessons 01 and 02 take it apart.
 
 # %% role="given"
 def soft_lookup(query, keys, values, sharpness=1.0):
@@ -154,8 +154,8 @@ if passed(hard_lookup):
 # %% [markdown]
 # ## Break it on purpose
 #
-# `sharpness` multiplies the scores before the exponential. **Predict** what happens to the soft answer at sharpness 0,
-# and at 100. Then change the numbers in the cell and run it again.
+# `sharpness` multiplies the scores before the exponential. **Predict** what happens to the soft answer at sharpness
+# 0, and at 100. Then change the numbers in the cell and run it again.
 
 # %% role="demo" tags=["nbval-check-output"]
 query = np.array([1.0, 0.2])

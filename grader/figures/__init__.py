@@ -77,11 +77,12 @@ def _settings() -> dict[str, Any]:
 
 
 def panels(n: int, *, width: float | None = None, height: float | None = None,
-           columns: int | None = None) -> tuple[Figure, list[Axes]]:
+           columns: int | None = None, ratios: Sequence[float] | None = None) -> tuple[Figure, list[Axes]]:
     """A figure with n axes side by side, in the shared look.
 
     width, height: of the whole figure in inches (96 screen pixels each). columns: axes in a row,
-    by default at most four. Returns: (fig, axes), axes a list of length n, also for n = 1.
+    by default at most four. ratios: the relative width of each column, such as the numbers of columns of
+    matrices that are to have cells of one size. Returns: (fig, axes), axes a list of length n, also for n = 1.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -92,7 +93,7 @@ def panels(n: int, *, width: float | None = None, height: float | None = None,
     height = height or rows * min(0.25 + width / columns, 3.4)
     with matplotlib.rc_context(_settings()):
         fig = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-        grid = fig.subplots(rows, columns, squeeze=False).ravel()
+        grid = fig.subplots(rows, columns, squeeze=False, width_ratios=ratios).ravel()
     for spare in grid[n:]:
         spare.remove()
     for ax in grid[:n]:
@@ -110,9 +111,11 @@ def _quiet(ax: Axes) -> None:
 
 def _title(ax: Axes, title: str) -> None:
     """Sets the title, wrapped where it would run into the next panel."""
-    slot = ax.get_subplotspec()
-    across = slot.get_gridspec().ncols if slot else 1
-    ax.set_title(textwrap.fill(title, int(13 * ax.figure.get_figwidth() / across)))
+    share, slot = 1.0, ax.get_subplotspec()
+    if slot is not None:
+        ratios = slot.get_gridspec().get_width_ratios()
+        share = sum(ratios[column] for column in slot.colspan) / sum(ratios)
+    ax.set_title(textwrap.fill(title, max(int(13 * ax.figure.get_figwidth() * share), 8)))
 
 
 def matrix(array: Any, title: str, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None,
@@ -199,12 +202,17 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
     whole = np.all(array[np.isfinite(array)] % 1 == 0)
     fmt = fmt or ("g" if whole else ".2f")
     for (row, column), number in np.ndenumerate(array):
-        red, green, blue, _ = image.cmap(image.norm(number)) if np.isfinite(number) else (1, 1, 1, 1)
-        dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
+        dark = np.isfinite(number) and _luminance(image.cmap(image.norm(number))) < 0.179
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5} if np.isnan(number) else None
         ax.text(column, row, _written(number, fmt), ha="center", va="center", zorder=5,
-                color="white" if dark else _INK, fontsize=10 if array.shape[1] <= 6 else 8.5, bbox=box)
+                color="white" if dark else "black", fontsize=10 if array.shape[1] <= 6 else 8.5, bbox=box)
     _frame_pale(ax, array)
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    """Relative luminance (WCAG 2); below 0.179 white text stands out more than black."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
 def _frame_pale(ax: Axes, array: np.ndarray) -> None:

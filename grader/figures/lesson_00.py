@@ -17,7 +17,8 @@ def keys_in_the_plane(keys: np.ndarray, names: Sequence[str], query: np.ndarray)
     scores = keys @ query
     direction = query / np.linalg.norm(query)
     reach = 1.25 * float(np.abs(keys).max())
-    ax.plot(*zip((0, 0), reach * direction / direction.max()), color=COLOURS["vermillion"], linewidth=1.4, linestyle="--")
+    far = reach * direction / direction.max()  # where the query's direction leaves the picture
+    ax.plot(*zip((0, 0), far), color=COLOURS["vermillion"], linewidth=1.4, linestyle="--")
     for i in np.argsort(-np.linalg.norm(keys, axis=1)):  # long arrows first: a short one may lie on top
         arrows({"": keys[i]}, "", ax=ax, reach=reach)
         foot = (keys[i] @ direction) * direction
@@ -25,16 +26,18 @@ def keys_in_the_plane(keys: np.ndarray, names: Sequence[str], query: np.ndarray)
         ax.plot(*foot, "o", color=COLOURS["vermillion"], markersize=6)
         ax.annotate(f"{names[i]}: {scores[i]:g}", keys[i], (8, 4) if 0 in keys[i] else (8, -13),
                     textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
-    ax.annotate("direction of\nthe query", 0.88 * reach * direction / direction.max(), (-34, 6), ha="center", va="center",
-                textcoords="offset points", color=COLOURS["vermillion"])
+    ax.annotate("direction of\nthe query", 0.88 * far, (-34, 6), textcoords="offset points",
+                ha="center", va="center", color=COLOURS["vermillion"])
     best = names[int(np.argmax(scores))]
     ax.set_title(f"The {best} reaches furthest along the query")
     ax.set_xlabel("sweet")
     ax.set_ylabel("spicy")
     listed = ", ".join(f"{name} at ({x:g}, {y:g}) with dot product {score:g}"
                        for name, (x, y), score in zip(names, keys, scores, strict=True))
-    show(fig, alt=f"Arrows in a plane, sweet to the right and spicy upwards: {listed}. A dashed line marks the direction "
-                  f"of the query ({query[0]:g}, {query[1]:g}); of the points where the keys reach it, that of the {best} "
+    show(fig, alt=f"Arrows in a plane, sweet to the right and spicy upwards: {listed}. A dashed line marks the "
+                  f"direction "
+                  f"of the query ({query[0]:g}, {query[1]:g}); of the points where the keys reach it, that of the "
+                  f"{best} "
                   "lies furthest out.")
 
 
@@ -65,5 +68,6 @@ def turning_query(hard: Lookup, soft: Lookup, keys: np.ndarray, values: np.ndarr
     ax.set_ylim(0, 1.2 * float(values[:, 0].max()))
     steps = ", then ".join(f"{names[chosen[start]]} ({answers[hard][start]:g} g) from {degrees[start]:.0f} degrees"
                            for start in edges[:-1])
-    show(fig, alt=f"Sugar in the answer against the direction of the query. The hard look-up is a staircase: {steps}. The "
+    show(fig, alt=f"Sugar in the answer against the direction of the query. The hard look-up is a staircase: "
+                  f"{steps}. The "
                   f"soft look-up falls smoothly from {answers[soft][0]:.1f} g to {answers[soft][-1]:.1f} g.")

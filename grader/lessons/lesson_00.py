@@ -71,7 +71,8 @@ def hard_lookup_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("all-negative", "every score is negative",
                (query, np.array([[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]]), _rows(3, 4)))
     yield Case("one-entry", "a single entry", (np.array([1.0, -2.0, 3.0]), np.array([[2.0, 5.0, 1.0]]), _rows(1, 2)))
-    yield Case("one-feature", "vectors of one number", (np.array([-2.0]), np.array([[3.0], [-1.0], [-5.0], [2.0]]), _rows(4, 3)))
+    yield Case("one-feature", "vectors of one number",
+               (np.array([-2.0]), np.array([[3.0], [-1.0], [-5.0], [2.0]]), _rows(4, 3)))
     yield Case("one-number-values", "values of one number", (query, keys[::-1].copy(), _rows(4, 1)))
     yield Case("whole", "arrays of whole numbers",
                (np.array([2, -1]), np.array([[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]]), np.arange(15).reshape(5, 3)))
@@ -112,8 +113,8 @@ TEXTS = (
         "return keys[np.argmax(scores)]", "return values[np.argmax(scores)]"),
     MistakeText(
         "HL2", "On a tie the last of the equal scores wins; here the first one counts.",
-        "A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on the "
-        "last. The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.",
+        "A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on "
+        "the last. The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.",
         "if score >= best:", "if score > best:"),
     MistakeText(
         "HL3", "The key with the smallest dot product is chosen, not the one with the largest.",
@@ -125,7 +126,8 @@ TEXTS = (
         "has a large dot product and lies far away. Attention uses the dot product.",
         "np.argmin(((keys - query) ** 2).sum(axis=1))", "np.argmax(keys @ query)"),
     MistakeText(
-        "HL5", "Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts their length, too.",
+        "HL5",
+        "Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts length, too.",
         "Dividing by the norms of the keys removes their lengths. In attention a key may be loud or quiet, so the "
         "plain dot product is used.",
         "keys @ query / np.linalg.norm(keys, axis=1)", "keys @ query"),
@@ -151,8 +153,8 @@ TEXTS = (
         "best = 0", "best = -np.inf"),
     MistakeText(
         "HL11", "The products are not added up: the largest single product was looked for, over all keys and features.",
-        "`keys * query` has shape (n, d). The score of a key is the sum of its row; without the sum `np.argmax` counts "
-        "through the flattened matrix.",
+        "`keys * query` has shape (n, d). The score of a key is the sum of its row; without the sum `np.argmax` "
+        "counts through the flattened matrix.",
         "np.argmax(keys * query)", "np.argmax((keys * query).sum(axis=1))"),
     MistakeText(
         "HL12", "`query @ keys` sums over the entries; each key's own numbers are to be multiplied with the query's.",
@@ -173,15 +175,18 @@ lesson = Lesson(
             points=1,
             minutes=5,
             cases=hard_lookup_cases,
-            mistakes=mistakes(_lookup, "HL1", "HL2", "HL3", "HL4", "HL5", "HL6", "HL7", "HL8", "HL9", "HL10", "HL11", "HL12"),
+            mistakes=mistakes(
+                _lookup, "HL1", "HL2", "HL3", "HL4", "HL5", "HL6", "HL7", "HL8", "HL9", "HL10", "HL11", "HL12"),
             combine=lambda ids: _lookup(*ids),
             properties=(Property("the answer is one of the rows of values", _is_a_row),),
             hints=(
-                "There is one score for each key. What shape has the array of all scores, and what do we need to know of "
-                "it: its largest number, or where that number stands?",
-                "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, `np.argmax` its "
-                "position, and the first one on a tie. The position also says which row of `values` we want.",
-                "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```",
+                "There is one score for each key. What shape has the array of all scores, and what do we need to "
+                "know of it: its largest number, or where that number stands?",
+                "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, "
+                "`np.argmax` its position, and the first one on a tie. The position also says which row of `values` "
+                "we want.",
+                "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\n"
+                "return ____[best]\n```",
             ),
         ),
     ),

@@ -1,0 +1,199 @@
+"""The shared look: what is drawn, what is said of it, and that nothing leaks into a learner's own plots."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from matplotlib.patches import Rectangle
+
+from grader import figures
+from grader.figures import COLOURS, arrows, bars, matrix, panels, picture, show
+
+
+def texts_in(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def pixels(drawn):
+    return imread(io.BytesIO(drawn.png))
+
+
+def test_importing_figures_loads_no_matplotlib():
+    code = "import sys; from grader import figures; sys.exit('matplotlib' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_figures_of_a_lesson_are_found_by_name_and_unknown_ones_are_not():
+    assert figures.lesson_01.whole_step.__name__ == "whole_step"
+    with pytest.raises(AttributeError, match="lesson_99"):
+        figures.lesson_99  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        figures.nothing  # noqa: B018
+
+
+def test_small_matrices_carry_their_numbers_and_axis_names():
+    ax = matrix([[0.25, 0.75], [1.0, 0.0]], "Weights", rows=["the", "cat"], columns=["the", "cat"])
+    assert texts_in(ax) == ["0.25", "0.75", "1.00", "0.00"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("key position", "query position", "Weights")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["the", "cat"]
+    assert ax.images[0].get_clim() == (0, 1)
+
+
+def test_large_matrices_get_a_colour_bar_in_place_of_numbers():
+    ax = matrix(np.zeros((9, 8)), "Scores", kind="scores")
+    assert not ax.texts
+    assert len(ax.figure.axes) == 2
+
+
+def test_scores_and_differences_diverge_around_zero_and_limits_can_be_shared():
+    assert matrix([[3.0, -1.0]], "", kind="scores").images[0].get_clim() == (-3, 3)
+    assert matrix([[0.0, 0.0]], "", kind="difference").images[0].get_clim() == (-1, 1)
+    assert matrix([[3.0, -1.0]], "", kind="scores", limits=(-5, 5)).images[0].get_clim() == (-5, 5)
+    assert matrix([[2.0, 2.0]], "", kind="values").images[0].get_clim() == (2, 3)
+
+
+def test_missing_numbers_are_marked_without_colour():
+    ax = matrix([[np.nan, 1.0], [-np.inf, 2.0]], "", kind="scores")
+    assert texts_in(ax) == ["nan", "1", "−∞", "2"]
+    hatched = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_hatch()]
+    assert len(hatched) == 1
+
+
+def test_numbers_stay_readable_on_every_cell():
+    """Contrast of text and cell after WCAG 2: 4.5 is the least for text of this size."""
+
+    def luminance(rgb):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb[:3]]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    for kind, low in (("weights", 0), ("values", 0), ("scores", -1)):
+        ax = matrix(np.linspace(low, 1, 25).reshape(5, 5), "", kind=kind)
+        image = ax.images[0]
+        for text, number in zip(ax.texts, image.get_array().ravel(), strict=True):
+            one = luminance(image.cmap(image.norm(number)))
+            other = luminance(matplotlib.colors.to_rgb(text.get_color()))
+            contrast = (max(one, other) + 0.05) / (min(one, other) + 0.05)
+            assert contrast > 4.5, (kind, float(number), contrast)
+
+
+def test_matrix_refuses_what_it_cannot_draw():
+    with pytest.raises(ValueError, match=r"2-D array; got shape \(3,\)"):
+        matrix(np.zeros(3), "")
+    with pytest.raises(ValueError, match="got 'heat'"):
+        matrix(np.zeros((2, 2)), "", kind="heat")
+
+
+def test_panels_returns_a_list_and_drops_spare_axes():
+    fig, axes = panels(5, columns=3)
+    assert len(axes) == 5 and len(fig.axes) == 5
+    fig, (ax,) = panels(1)
+    assert ax.figure is fig
+
+
+def test_long_titles_wrap_within_their_panel():
+    _, axes = panels(4)
+    matrix(np.eye(2), "a title that is far too long for one of four panels", ax=axes[0])
+    assert "\n" in axes[0].get_title()
+
+
+def test_arrows_reach_their_ends_and_bars_their_heights():
+    ax = arrows({"q": (1, 2), "k": (-1, 0.5)}, "Vectors", colour=["blue", "orange"])
+    assert [annotation.xy for annotation in ax.texts if annotation.arrow_patch] == [(1, 2), (-1, 0.5)]
+    assert ax.get_xlim()[0] < -1 and ax.get_aspect() == 1
+    ax = bars([0.2, 0.8], "Weights", labels=["a", "b"])
+    assert [bar.get_height() for bar in ax.patches] == [0.2, 0.8]
+    assert texts_in(ax) == ["0.20", "0.80"]
+
+
+def test_a_picture_is_an_image_with_alternative_text_in_quotes_and_all():
+    fig, (ax,) = panels(1, width=3, height=2)
+    ax.plot([0, 1], [0, 1])
+    drawn = picture(fig, alt='rows "sum" to 1,\n  each < 2')
+    bundle = drawn._repr_mimebundle_()
+    assert bundle["text/plain"] == 'rows "sum" to 1, each < 2' == repr(drawn)
+    assert 'alt="rows &quot;sum&quot; to 1, each &lt; 2"' in bundle["text/html"]
+    assert 'width="288"' in bundle["text/html"] and "data:image/png;base64," in bundle["text/html"]
+    assert pixels(drawn).shape[:2] == (384, 576)  # twice the size on screen
+    assert pixels(drawn)[..., :3].min() < 0.9  # something is drawn
+
+
+def test_the_same_figure_gives_the_same_bytes():
+    def draw():
+        return picture(matrix([[0.5, 0.5]], "Weights").figure, alt="two equal weights").png
+
+    assert draw() == draw()
+
+
+def test_a_figure_without_alternative_text_is_refused():
+    with pytest.raises(ValueError, match="alternative text"):
+        picture(panels(1)[0], alt="  ")
+
+
+def test_show_prints_the_text_where_there_is_no_notebook_and_displays_where_there_is(capsys, monkeypatch):
+    fig, _ = panels(1)
+    assert show(fig, alt="an empty panel") is None
+    assert capsys.readouterr().out == "an empty panel\n"
+
+    import IPython
+    import IPython.display
+
+    shown = []
+    monkeypatch.setattr(IPython, "get_ipython", lambda: object())
+    monkeypatch.setattr(IPython.display, "display", shown.append)
+    show(panels(1)[0], alt="an empty panel")
+    assert [drawn.alt for drawn in shown] == ["an empty panel"]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_learners_own_settings_stay_as_they_are():
+    before = dict(matplotlib.rcParams)
+    picture(matrix(np.eye(3), "Weights").figure, alt="identity")
+    assert dict(matplotlib.rcParams) == before
+    assert "matplotlib.pyplot" not in sys.modules or not matplotlib.pyplot.get_fignums()
+
+
+def test_the_palette_is_okabe_and_itos():
+    assert (COLOURS["blue"], COLOURS["vermillion"], COLOURS["green"]) == ("#0072B2", "#D55E00", "#009E73")
+
+
+def test_lesson_00_shows_where_the_hard_answer_jumps(capsys):
+    keys, values = np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([[1.0], [3.0]])
+
+    def hard(query, keys, values):
+        return values[np.argmax(keys @ query)]
+
+    def soft(query, keys, values):
+        weights = np.exp(keys @ query)
+        return weights / weights.sum() @ values
+
+    figures.lesson_00.turning_query(hard, soft, keys, values, ["left", "right"])
+    assert "left (1 g) from 0 degrees, then right (3 g) from 45 degrees" in capsys.readouterr().out
+    figures.lesson_00.keys_in_the_plane(keys, ["left", "right"], np.array([1.0, 0.5]))
+    assert "left at (2, 0) with dot product 2, right at (0, 2) with dot product 1" in capsys.readouterr().out
+
+
+def test_lesson_01_describes_what_it_draws(capsys):
+    q, k, v = np.eye(2), np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([[10.0, 0.0], [0.0, 10.0]])
+
+    def attention(q, k, v):
+        weights = np.exp(q @ k.T / np.sqrt(2))
+        weights = weights / weights.sum(axis=1, keepdims=True)
+        return weights @ v, weights
+
+    output, weights = attention(q, k, v)
+    figures.lesson_01.queries_and_keys(q, k)
+    figures.lesson_01.scores_map(q @ k.T)
+    figures.lesson_01.whole_step(q @ k.T, 2, weights, output)
+    figures.lesson_01.impossible_outputs(v, output, [[5.3, 4.2]])
+    figures.lesson_01.scale_sweep(attention, q, k, v)
+    said = capsys.readouterr().out
+    assert "query 1 [0, 1] has dot products 1, 0" in said
+    assert "Weights: 0.5, 0.5; 0.6698, 0.3302." in said
+    assert "The printed results 5.3, 4.2 lie below it" in said
+    assert "token 0 from 5.00 to 5.00" in said

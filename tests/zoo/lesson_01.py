@@ -1,0 +1,477 @@
+"""Submissions of lesson 01 as learners write them: right ones, and wrong ones with the mistake to be named."""
+
+STEPS = '''
+def attention_scores(Q, K):
+    return Q @ K.T
+
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''
+
+RIGHT = {
+    "attention_scores": [
+        '''
+def attention_scores(Q, K):
+    scores = np.zeros((len(Q), len(K)))
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            for feature in range(Q.shape[1]):
+                scores[i, j] += Q[i, feature] * K[j, feature]
+    return scores
+''',
+        '''
+def attention_scores(Q, K):
+    return np.einsum("qd,kd->qk", Q, K)
+''',
+        '''
+def attention_scores(Q, K):
+    return (Q[:, None, :].astype(np.float32) * K[None].astype(np.float32)).sum(-1)
+''',
+        '''
+def attention_scores(Q, K):
+    return np.array([[float(np.dot(q, k)) for k in K] for q in Q])
+''',
+        '''
+def attention_scores(Q, K, transposed=False):
+    return np.asfortranarray((K @ Q.T).T)
+''',
+    ],
+    "scale_scores": [
+        '''
+def scale_scores(scores, d_k):
+    return scores / np.sqrt(d_k)
+''',
+        '''
+def scale_scores(scores, d_k):
+    return scores * d_k ** -0.5
+''',
+        '''
+def scale_scores(scores, d_k):
+    flat = [number / math.sqrt(d_k) for number in scores.ravel()]
+    return np.array(flat).reshape(scores.shape)
+''',
+        '''
+def scale_scores(scores, d_k):
+    return np.divide(scores.astype(np.float32), np.float32(math.sqrt(d_k)))
+''',
+    ],
+    "softmax_rows": [
+        '''
+def softmax_rows(scores):
+    rows = []
+    for row in scores:
+        top = max(row)
+        e = [math.exp(s - top) for s in row]
+        rows.append([x / sum(e) for x in e])
+    return np.array(rows)
+''',
+        '''
+def softmax_rows(scores):
+    e = np.exp(scores.T - scores.max(axis=1))
+    return (e / e.sum(axis=0)).T
+''',
+        '''
+def softmax_rows(scores):
+    scores = scores.astype(np.float32)
+    top = np.max(scores, axis=-1)[:, np.newaxis]
+    log_sum = top + np.log(np.exp(scores - top).sum(axis=-1, keepdims=True))
+    return np.exp(scores - log_sum)
+''',
+        '''
+def softmax_rows(scores):
+    return 1 / np.exp(scores[:, None, :] - scores[:, :, None]).sum(axis=2)
+''',
+        '''
+def stable(row):
+    e = np.exp(row - row.max())
+    return e / e.sum()
+
+def softmax_rows(scores):
+    return np.apply_along_axis(stable, 1, scores.astype(float))
+''',
+    ],
+    "weighted_sum": [
+        '''
+def weighted_sum(weights, V):
+    return np.dot(weights, V)
+''',
+        '''
+def weighted_sum(weights, V):
+    output = np.zeros((weights.shape[0], V.shape[1]))
+    for i in range(weights.shape[0]):
+        for key in range(V.shape[0]):
+            output[i] += weights[i, key] * V[key]
+    return output
+''',
+        '''
+def weighted_sum(weights, V):
+    return np.einsum("qk,kv->qv", weights.astype("float32"), V.astype("float32"))
+''',
+        '''
+def weighted_sum(weights, V):
+    return (weights[:, :, None] * V[None, :, :]).sum(axis=1)
+''',
+    ],
+    "three_token_attention": [
+        STEPS + '''
+def three_token_attention(Q, K, V):
+    weights = softmax_rows(attention_scores(Q, K) / np.sqrt(K.shape[-1]))
+    return weights @ V, weights
+''',
+        '''
+def three_token_attention(Q, K, V):
+    Q, K, V = (x.astype(np.float32) for x in (Q, K, V))
+    s = np.einsum("qd,kd->qk", Q / np.sqrt(Q.shape[1], dtype=np.float32), K)
+    s -= s.max(-1, keepdims=True)
+    w = np.exp(s)
+    w /= w.sum(-1, keepdims=True)
+    return [np.einsum("qk,kv->qv", w, V), w]
+''',
+        '''
+from collections import namedtuple
+Attention = namedtuple("Attention", "output weights")
+
+def three_token_attention(Q, K, V):
+    output, weights = [], []
+    for q in Q:
+        s = [float(q @ k) / math.sqrt(len(q)) for k in K]
+        e = [math.exp(x - max(s)) for x in s]
+        w = np.array(e) / sum(e)
+        weights.append(w)
+        output.append(sum(wi * vi for wi, vi in zip(w, V)))
+    return Attention(np.stack(output), np.stack(weights))
+''',
+        '''
+class Attention:
+    def __call__(self, Q, K, V):
+        s = Q @ K.T / np.sqrt(Q.shape[1])
+        s = np.exp(s - np.logaddexp.reduce(s, axis=1)[:, None])
+        return s @ V, s
+
+three_token_attention = Attention()
+''',
+    ],
+    "corrected_first_row": [
+        "corrected_first_row = [5, 5]",
+        "corrected_first_row = (5.0, 4.995)",
+        "corrected_first_row = np.array([0.4011, 0.4011, 0.1978]) @ V",
+        "corrected_first_row = np.array([5, 5], dtype=np.float32)",
+    ],
+}
+
+WRONG = {
+    "attention_scores": [
+        ("SD8", '''
+def attention_scores(Q, K):
+    return np.einsum("qd,kd->kq", Q, K)
+'''),
+        ("TT1", '''
+def attention_scores(Q, K):
+    scores = np.zeros((Q.shape[0], K.shape[0]))
+    for i, q in enumerate(Q):
+        for j, k in enumerate(K):
+            scores[i, j] = np.dot(q, k) / math.sqrt(len(q))
+    return scores
+'''),
+        ("TT3", '''
+def attention_scores(Q, K):
+    return np.matmul(Q, K)
+'''),
+        ("TT4", '''
+def attention_scores(Q, K):
+    return np.dot(Q, Q.transpose())
+'''),
+        ("TT5", '''
+def attention_scores(Q, K):
+    q = Q / np.sqrt((Q ** 2).sum(axis=1, keepdims=True))
+    k = K / np.sqrt((K ** 2).sum(axis=1, keepdims=True))
+    return q @ k.T
+'''),
+        ("SD8+TT1", '''
+def attention_scores(Q, K):
+    return K @ Q.T / np.sqrt(K.shape[1])
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    return np.array([[1, 1, 0], [1, 0, 1], [2, 1, 1]])
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    scores = np.zeros((len(Q), len(Q)))
+    for i in range(len(Q)):
+        for j in range(len(Q)):
+            scores[i, j] = Q[i] @ K[j]
+    return scores
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    return np.array([[int(q @ k) for k in K] for q in Q])
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    Q *= 2
+    return Q @ K.T / 2
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    return Q[:, :2] @ K[:, :2].T
+'''),
+        (None, '''
+kept = {}
+def attention_scores(Q, K):
+    if (Q.shape, K.shape) not in kept:
+        kept[Q.shape, K.shape] = Q @ K.T
+    return kept[Q.shape, K.shape]
+'''),
+    ],
+    "scale_scores": [
+        ("SD2", '''
+def scale_scores(scores, d_k):
+    return scores / d_k
+'''),
+        ("SD5", '''
+def scale_scores(scores, d_k):
+    return scores * math.sqrt(d_k)
+'''),
+        ("TT9", '''
+def scale_scores(scores, d_k):
+    return scores / d_k ** 1 / 2
+'''),
+        ("TT31", '''
+def scale_scores(scores, d_k):
+    root = d_k**1/2
+    return scores / root
+'''),
+        ("TT11", '''
+def scale_scores(scores, d_k):
+    return scores / math.isqrt(d_k)
+'''),
+        ("TT8", '''
+def scale_scores(scores, d_k):
+    return scores / np.sqrt(np.array(scores).shape[-1])
+'''),
+        (None, '''
+def scale_scores(scores, d_k):
+    if np.issubdtype(scores.dtype, np.floating):
+        scores /= np.sqrt(d_k)
+        return scores
+    return scores / np.sqrt(d_k)
+'''),
+        (None, '''
+def scale_scores(scores, d_k):
+    n_q, n_k = scores.shape
+    return scores / np.sqrt(d_k)
+'''),
+        (None, '''
+def scale_scores(scores, d_k):
+    return np.sqrt(scores / d_k)
+'''),
+        (None, '''
+def scale_scores(scores, d_k):
+    scaled = np.zeros_like(scores)
+    scaled[...] = scores / np.sqrt(d_k)
+    return scaled
+'''),
+    ],
+    "softmax_rows": [
+        ("SM1", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=0))
+    return e / e.sum(axis=0)
+'''),
+        ("SM1+SM5", '''
+def softmax_rows(scores):
+    return np.exp(scores) / np.exp(scores).sum(0)
+'''),
+        ("SM5", '''
+def softmax_rows(scores):
+    e = np.exp(scores)
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        ("SM6", '''
+def softmax_rows(scores):
+    e = np.exp(scores - np.max(scores))
+    return e / np.sum(e, axis=1, keepdims=True)
+'''),
+        ("SM3", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max())
+    return e / e.sum()
+'''),
+        ("SM4", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1)
+'''),
+        ("TT13", '''
+def softmax_rows(scores):
+    return np.array([row / sum(row) for row in scores])
+'''),
+        ("TT14", '''
+def softmax_rows(scores):
+    top = scores.max(axis=1)[:, None]
+    return np.exp(scores - top)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1))
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    weights = np.zeros_like(scores)
+    for i, row in enumerate(scores):
+        e = np.exp(row - row.max())
+        weights[i] = e / e.sum()
+    return weights
+'''),
+        (None, '''
+def softmax_rows(scores):
+    clipped = np.clip(scores, -500, 500)
+    e = np.exp(clipped)
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.nan_to_num(e / (e.sum(axis=1, keepdims=True) + 1e-2))
+'''),
+        (None, '''
+from scipy.special import softmax
+def softmax_rows(scores):
+    return softmax(scores, axis=1)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    scores -= scores.max(axis=1, keepdims=True)
+    e = np.exp(scores)
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+    ],
+    "weighted_sum": [
+        ("SD8", '''
+def weighted_sum(weights, V):
+    return np.matmul(weights.T, V)
+'''),
+        ("TT20", '''
+def weighted_sum(weights, V):
+    return weights @ V.transpose()
+'''),
+        ("TT21", '''
+def weighted_sum(weights, V):
+    return (weights @ V) / weights.sum(axis=1)[:, None]
+'''),
+        ("TT25", '''
+def weighted_sum(weights, V):
+    output = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(V) - 1):
+            output[i] += weights[i, j] * V[j]
+    return output
+'''),
+        ("TT24", '''
+def weighted_sum(weights, V):
+    return np.stack([V[np.argmax(row)] for row in weights])
+'''),
+        ("TT22", '''
+def weighted_sum(weights, V):
+    return (weights[:, :, None] * V).mean(axis=1)
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    return np.abs(weights) @ V
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    return np.clip(weights, 0, 1) @ V
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    output = np.zeros((len(weights), 2))
+    output[:, 0] = weights @ V[:, 0]
+    output[:, 1] = weights @ V[:, 1]
+    return output
+'''),
+    ],
+    "three_token_attention": [
+        ("SD1", STEPS + '''
+def three_token_attention(Q, K, V):
+    w = softmax_rows(attention_scores(Q, K))
+    return w @ V, w
+'''),
+        ("TT10", STEPS + '''
+def three_token_attention(Q, K, V):
+    w = softmax_rows(attention_scores(Q, K) / np.sqrt(d_k))
+    return w @ V, w
+'''),
+        ("SM5", '''
+def three_token_attention(Q, K, V):
+    e = np.exp(Q @ K.T / math.sqrt(Q.shape[-1]))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return np.dot(w, V), w
+'''),
+        ("SD6", STEPS + '''
+def three_token_attention(Q, K, V):
+    w = softmax_rows(attention_scores(Q, K)) / np.sqrt(Q.shape[1])
+    return w @ V, w
+'''),
+        ("TT27", STEPS + '''
+def three_token_attention(Q, K, V):
+    w = softmax_rows(attention_scores(Q, K) / np.sqrt(Q.shape[1]))
+    return w, w @ V
+'''),
+        ("TT33", STEPS + '''
+def three_token_attention(Q, K, V):
+    return softmax_rows(attention_scores(Q, K) / np.sqrt(Q.shape[1])) @ V
+'''),
+        ("SD1+SM1", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T
+    w = np.exp(s - s.max(axis=0))
+    w = w / w.sum(axis=0)
+    return w @ V, w
+'''),
+        ("SD2", STEPS + '''
+def three_token_attention(Q, K, V):
+    w = softmax_rows(attention_scores(Q, K) / Q.shape[1])
+    return w @ V, w
+'''),
+        (None, '''
+def three_token_attention(Q, K, V):
+    w = np.array([[0.4011, 0.4011, 0.1978], [0.4011, 0.1978, 0.4011], [0.5035, 0.2483, 0.2483]])
+    return w @ np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]]), w
+'''),
+        (None, STEPS + '''
+def three_token_attention(queries, keys, values):
+    w = softmax_rows(Q @ K.T / np.sqrt(2))
+    return w @ V, w
+'''),
+        (None, STEPS + '''
+def three_token_attention(Q, K, V):
+    w = softmax_rows(attention_scores(Q, K) / np.sqrt(Q.shape[1])).round(2)
+    return w @ V, w
+'''),
+        (None, '''
+import torch
+def three_token_attention(Q, K, V):
+    q, k, v = (torch.as_tensor(x, dtype=torch.float64) for x in (Q, K, V))
+    w = (q @ k.T / q.shape[1] ** 0.5).softmax(dim=-1)
+    return (w @ v).numpy(), w.numpy()
+'''),
+    ],
+    "corrected_first_row": [
+        ("TT34", "corrected_first_row = [5.3, 4.2]"),
+        ("TT35", "corrected_first_row = (5, 4)"),
+        ("TT36", "corrected_first_row = np.array([0.4, 0.4, 0.2])"),
+        ("TT37", "corrected_first_row = [0.42, 0.42, 0.16]"),
+        ("TT38", "corrected_first_row = [4.01, 4.01]"),
+        ("TT39", "corrected_first_row = [6.02, 3.98]"),
+        ("TT40", "corrected_first_row = [0.5, 0.5]"),
+        (None, "corrected_first_row = 5"),
+        (None, "corrected_first_row = [[5, 5]]"),
+        (None, "corrected_first_row = [5.0, 5.02]"),
+        (None, "corrected_first_row = [5.0, float('nan')]"),
+        (None, "corrected_first_row = '5, 5'"),
+    ],
+}
