@@ -7,6 +7,7 @@ mistakes; and no solution is left in the learner's notebook.
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from grader.errors import AuthorError
 from grader.judge import judge
 from grader.live import Live
 from grader.model import Case, Exercise, Lesson, Tensor
-from grader.proofread import BEGIN, END
+from grader.stubs import BEGIN, END, stubbed
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
@@ -222,7 +223,7 @@ def _stubs(cells: Sequence[course.Cell], lesson: Lesson) -> dict[str, Live]:
     problems: dict[str, Failure] = {}
     for cell in cells:
         if cell.role in ("given", "exercise"):
-            text = build.stubbed(cell.text, cell.exercise)
+            text = stubbed(cell.text, cell.exercise)
             try:
                 exec(compile(text, f"<stub {lesson.name} cell {cell.number}>", "exec"), namespace)
             except Exception as error:
@@ -237,7 +238,7 @@ def _given_away(name: str, cells: Sequence[course.Cell], lesson: Lesson) -> Iter
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
     notebooks = [build.learner_notebook(name, cells, lesson)]
     if course.notebook_path(name).is_file():
-        notebooks.append(course.pristine(name))
+        notebooks.append(json.loads(course.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
     for text in sorted(texts):
         if BEGIN in text:

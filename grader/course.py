@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import linecache
 import sys
 from dataclasses import dataclass
@@ -134,8 +133,10 @@ def source(name: str) -> str:
 
 
 def pristine(name: str) -> dict[str, Any]:
-    """The learner's notebook of a lesson as the course ships it, parsed."""
-    return json.loads(notebook_path(name).read_text(encoding="utf-8"))
+    """The learner's notebook of a lesson as the course means it: from the source, whatever a learner did to the file."""
+    from grader.stubs import learner_notebook
+
+    return learner_notebook(name, cells(name), lesson(name))
 
 
 @cache

@@ -9,10 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from grader.build import checked_cells, encode, learner_notebook, solution_notebook, solution_path
+from grader.build import checked_cells, solution_notebook, solution_path
 from grader.course import notebook_path
 from grader.errors import AuthorError, Slip
 from grader.files import write_whole
+from grader.stubs import encode, learner_notebook
 
 CELL_TIMEOUT_S = 180
 WIDGET = "application/vnd.jupyter.widget-view+json"

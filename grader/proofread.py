@@ -9,16 +9,10 @@ from difflib import get_close_matches
 from grader.course import Cell
 from grader.errors import Slip
 from grader.model import Lesson
+from grader.stubs import BEGIN, END, TASK, task_name
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
-BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"
-
-
-def task_name(text: str) -> str | None:
-    """The exercise whose task a Markdown cell tells, by its first line '@exercise name', else None."""
-    head = text.split("\n", 1)[0].split()
-    return head[1] if len(head) == 2 and head[0] == TASK else None
 
 
 def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[Slip]:

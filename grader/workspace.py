@@ -12,10 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from grader import build
+from grader import course
 from grader.definitions import defined_names
 from grader.errors import WorkspaceError
 from grader.files import write_whole
+from grader.stubs import digest, encode
 
 BACKUPS = "backups"
 Cell = dict[str, Any]
@@ -55,7 +56,7 @@ def reset(lesson: str, place: Path) -> Change:
     """Puts a lesson's notebook back as the course has it; what was there is kept as a backup."""
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    write_whole(path, build.encode(build.pristine(lesson)))
+    write_whole(path, encode(course.pristine(lesson)))
     return Change(lesson, path, backup)
 
 
@@ -66,12 +67,12 @@ def update(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     theirs = _read(path)
-    ours = build.pristine(lesson)
+    ours = course.pristine(lesson)
     merged, kept = merge(theirs["cells"], ours["cells"])
     if merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
     backup = _back_up(path)
-    write_whole(path, build.encode({**ours, "cells": merged}))
+    write_whole(path, encode({**ours, "cells": merged}))
     return Change(lesson, path, backup, kept)
 
 
@@ -120,7 +121,7 @@ def _exercise(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
 
 def _untouched(cell: Cell, stub: Cell) -> bool:
     text = _text(cell)
-    return text == _text(stub) or build.digest(text) == _about(cell).get("stub")
+    return text == _text(stub) or digest(text) == _about(cell).get("stub")
 
 
 def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) -> Cell | None:

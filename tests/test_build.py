@@ -8,7 +8,7 @@ import sys
 import nbformat
 import pytest
 
-from grader import build, course
+from grader import build, course, stubs
 from grader.errors import AuthorError
 from grader.execute import run
 from grader.proofread import proofread
@@ -16,7 +16,7 @@ from tests import small_lesson as small
 
 
 def learner(text: str = small.SOURCE) -> dict:
-    return build.learner_notebook(small.NAME, small.cells(text), small.LESSON)
+    return stubs.learner_notebook(small.NAME, small.cells(text), small.LESSON)
 
 
 def source_of(notebook: dict, id: str) -> str:
@@ -31,13 +31,13 @@ def test_a_region_becomes_a_stub_and_the_docstring_stays():
 
 def test_a_region_with_a_text_becomes_that_text():
     text = "# region solution: pair = None  # two numbers\npair = [4, 2]\n# endregion"
-    assert build.stubbed(text, "pair") == "pair = None  # two numbers"
+    assert stubs.stubbed(text, "pair") == "pair = None  # two numbers"
 
 
 def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
-    text = ("class Twice:\n    def __init__(self):\n        # region solution\n        self.n = 2\n        # endregion\n\n"
-            "    def forward(self, x):\n        # region solution\n        return self.n * x\n        # endregion")
-    stub = build.stubbed(text, "Twice")
+    text = ("class Twice:\n    def __init__(self):\n        # region solution\n        self.n = 2\n"
+            "        # endregion\n\n    def forward(self, x):\n        # region solution\n        return self.n * x\n        # endregion")
+    stub = stubs.stubbed(text, "Twice")
     assert stub.count('        raise NotImplementedError("Twice is not written yet")') == 2
     assert "self.n" not in stub
     compile(stub, "stub", "exec")
@@ -53,9 +53,9 @@ def test_the_learners_notebook_is_valid_and_holds_no_outputs_and_no_answer():
     notebook = learner()
     nbformat.validate(notebook)
     assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
-    assert "total = x + x" not in build.encode(notebook)
-    assert "region" not in build.encode(notebook)
-    assert "nbval" not in build.encode(notebook)  # an empty stored output would fail where outputs are compared
+    assert "total = x + x" not in stubs.encode(notebook)
+    assert "region" not in stubs.encode(notebook)
+    assert "nbval" not in stubs.encode(notebook)  # an empty stored output would fail where outputs are compared
 
 
 def test_cells_say_their_role_and_their_exercise():
@@ -86,10 +86,14 @@ def test_a_solution_keeps_its_code_without_the_markers(monkeypatch, tmp_path):
     assert notebook["cells"][2]["metadata"]["tags"] == ["nbval-check-output"]
 
 
+REGION = "    # region solution\n    total = x + x\n    return total\n    # endregion\n"
+ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
+
+
 @pytest.mark.parametrize("find, put, line, said", [
     ("    # endregion\n", "", 18, "never closed"),
     ("    # region solution\n", "", 20, "closes no region"),
-    ("    # region solution\n    total = x + x\n    return total\n    # endregion\n", "    return x + x\n", 15, "given away"),
+    (REGION, "    return x + x\n", 15, "given away"),
     ("    total = x + x\n", "    # region solution\n", 19, "begins inside another"),
     ("    # endregion", "    # endregion here", 21, "this line says"),
     ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 7, "needs a role"),
@@ -142,9 +146,9 @@ def executed(notebook: dict) -> dict:
 def files(monkeypatch, tmp_path) -> None:
     """A course of the small lesson whose two notebooks are fresh."""
     small.install(monkeypatch, tmp_path)
-    course.notebook_path(small.NAME).write_text(build.encode(learner()), encoding="utf-8")
+    course.notebook_path(small.NAME).write_text(stubs.encode(learner()), encoding="utf-8")
     solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON))
-    build.solution_path(small.NAME).write_text(build.encode(solved), encoding="utf-8")
+    build.solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
 
 
 def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
@@ -174,7 +178,7 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
 
 @pytest.mark.parametrize("spoil, said", [
     (lambda cell: cell.update(execution_count=None), "not run"),
-    (lambda cell: cell.update(outputs=[{"output_type": "error", "ename": "E", "evalue": "", "traceback": []}]), "error"),
+    (lambda cell: cell.update(outputs=[ERROR]), "error"),
     (lambda cell: cell.update(outputs=[]), "without its stored output"),
 ])  # fmt: skip
 def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil, said):
@@ -182,7 +186,7 @@ def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil
     path = build.solution_path(small.NAME)
     notebook = json.loads(path.read_text())
     spoil(next(cell for cell in notebook["cells"] if cell["id"] == "check-double"))
-    path.write_text(build.encode(notebook))
+    path.write_text(stubs.encode(notebook))
     (problem,) = build.stale(small.NAME)
     assert said in problem
 
@@ -195,8 +199,8 @@ def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
 
 
 def code(*texts: str) -> dict:
-    cells = [build._cell(f"c{i}", text, {"grader": {"role": "demo"}}, False) for i, text in enumerate(texts)]
-    return build._notebook(cells, {"lesson": "x"})
+    cells = [stubs.code_or_prose(f"c{i}", text, {"grader": {"role": "demo"}}, False) for i, text in enumerate(texts)]
+    return stubs.notebook(cells, {"lesson": "x"})
 
 
 def test_a_kernel_of_this_interpreter_runs_the_cells_and_steadies_what_they_say():
