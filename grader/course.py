@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import linecache
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +36,9 @@ CONTRACT: dict[str, tuple[str, ...]] = {
     "11_causal_multi_head_attention": ("CausalMultiHeadAttention", "TransformerBlock", "generate"),
     "12_gpu": ("pick_device", "attention_flops", "time_ms", "FastCausalMultiHeadAttention"),
 }  # fmt: skip
+
+_HEAD = re.compile(r"# %%(?P<prose> \[markdown\])?(?P<about>.*)")
+_ABOUT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\])')
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ def source(name: str) -> str:
 
 
 def pristine(name: str) -> dict[str, Any]:
-    """The learner's notebook of a lesson as the course means it: from the source, whatever a learner did to the file."""
+    """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file."""
     from grader.stubs import learner_notebook
 
     return learner_notebook(name, cells(name), lesson(name))
@@ -142,18 +147,32 @@ def pristine(name: str) -> dict[str, Any]:
 @cache
 def cells(name: str) -> tuple[Cell, ...]:
     """The cells of a lesson's source, solution regions included."""
-    import jupytext
+    return read_percent(source(name))
 
-    text = source(name)
-    notebook = jupytext.reads(text, fmt="py:percent")
-    heads = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]
+
+def read_percent(text: str) -> tuple[Cell, ...]:
+    """The cells of a source in the percent format, as jupytext reads them.
+
+    Read here because importing jupytext takes three seconds, which every first check() would wait for;
+    a test holds the two against each other.
+    """
+    heads: list[tuple[re.Match[str], int]] = []
+    bodies: list[list[str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        head = _HEAD.fullmatch(line)
+        if head:
+            heads.append((head, number))
+            bodies.append([])
+        elif bodies:
+            bodies[-1].append(line)
     made = []
-    for number, cell in enumerate(notebook.cells):
-        metadata = cell.metadata
-        role = "prose" if cell.cell_type == "markdown" else str(metadata.get("role", ""))
-        line = heads[number] if number < len(heads) else 0
-        tags = tuple(metadata.get("tags", ()))
-        made.append(Cell(role, cell.source, str(metadata.get("exercise", "")), tags, number, line))
+    for at, ((head, number), lines) in enumerate(zip(heads, bodies, strict=True)):
+        about = {key: json.loads(value) for key, value in _ABOUT.findall(head["about"])}
+        if head["prose"]:
+            lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
+        role = "prose" if head["prose"] else about.get("role", "")
+        body = "\n".join(lines).strip("\n")
+        made.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), at, number))
     return tuple(made)
 
 
