@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import jupytext
 import pytest
 
 from grader import course
@@ -52,3 +53,13 @@ def test_a_mistake_id_means_one_thing():
 
     ids = list(TEXTS) + [text.id for name in course.lessons() for text in course.lesson(name).texts]
     assert len(ids) == len(set(ids)), sorted(id for id in ids if ids.count(id) > 1)
+
+
+@pytest.mark.parametrize("name", course.lessons())
+def test_sources_are_read_as_jupytext_reads_them(name):
+    theirs = jupytext.reads(course.source(name), fmt="py:percent").cells
+    ours = course.cells(name)
+    assert [cell.source for cell in theirs] == [cell.text for cell in ours]
+    assert [cell.metadata.get("role", "prose") for cell in theirs] == [cell.role for cell in ours]
+    assert [cell.metadata.get("exercise", "") for cell in theirs] == [cell.exercise for cell in ours]
+    assert [tuple(cell.metadata.get("tags", ())) for cell in theirs] == [cell.tags for cell in ours]

@@ -142,6 +142,10 @@ def _torch_modes(names: frozenset[str], seen: list[str]) -> list[Any]:
             return func(*args, **(kwargs or {}))
 
     class Operators(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls):  # True would import torch's compiler: seconds, for code that is not compiled
+            return False
+
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             name = func._schema.name.partition("::")[2]
             if "torch" in names:
