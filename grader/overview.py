@@ -91,5 +91,6 @@ def _html_table(lines: Sequence[Line]) -> str:
             f'<tr{" class=attn-first" if first else ""}><td>{html.escape(lesson) if first else ""}</td><td>{name}</td>'
             f'<td>{state}</td><td class="attn-number">{points}</td><td class="attn-number">{attempts}</td></tr>'
         )
-    heads = "".join(f"<th>{head}</th>" for head in ("lesson", "exercise", "state", "points", "attempts"))
+    heads = "".join(f"<th>{head}</th>" for head in ("lesson", "exercise", "state"))
+    heads += "".join(f'<th class="attn-number">{head}</th>' for head in ("points", "attempts"))
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

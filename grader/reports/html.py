@@ -23,6 +23,7 @@ LOOKS = {
     "missing": ("?", "#8A8A8A", "dotted"), "could_not_grade": ("?", "#8A8A8A", "dashed"),
     "said": ("", "#8A8A8A", "solid"),
 }  # fmt: skip
+SENTENCE = 4_000  # characters of one sentence or quoted line
 STYLE = """<style>
 .attn {font-family: var(--jp-content-font-family, system-ui, -apple-system, "Segoe UI", sans-serif);
   font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; color: var(--jp-content-font-color1, inherit);
@@ -47,24 +48,25 @@ STYLE = """<style>
 .attn li {margin: 0 0 1px}
 .attn details {margin: 6px 0 2px}
 .attn summary {cursor: pointer; font-size: .86em; opacity: .72}
-.attn table {border-collapse: collapse; font-size: 1em; margin: 4px 0; color: inherit; border: 0}
-.attn th, .attn td {text-align: left; padding: 2px 1.4em 2px 0; border: 0; background: none; color: inherit}
-.attn th {font-weight: 400; font-size: .86em; opacity: .72}
+.attn.attn table {border-collapse: collapse; font-size: 1em; margin: 4px 0;
+  color: inherit; border: 0}
+.attn.attn th, .attn.attn td {text-align: left; padding: 2px 1.4em 2px 0; border: 0; background: none; color: inherit}
+.attn.attn th {font-weight: 400; font-size: .86em; opacity: .72}
 .attn tr {background: none !important}
 .attn tbody tr.attn-first td {padding-top: 9px}
-.attn td.attn-number {text-align: right; font-variant-numeric: tabular-nums}
+.attn.attn td.attn-number, .attn.attn th.attn-number {text-align: right; font-variant-numeric: tabular-nums}
 @media (max-width: 640px) {.attn .attn-row {grid-template-columns: 1fr}}
 </style>"""
 
 
-def escape(said: object) -> str:
+def escape(said: object, limit: int = text.LIMIT) -> str:
     """Text that is safe in HTML, without control characters."""
-    return html.escape(text.clean(said), quote=True)
+    return html.escape(text.clean(said, limit), quote=True)
 
 
 def prose(said: object) -> str:
     """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
-    made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said))
+    made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said, SENTENCE))
     calls = r"(?<![\w>])((?:check|hint|explain|solution|progress)\([^()\n]{0,80}\))(?!</code>)"
     return re.sub(calls, r"<code>\1</code>", made)
 
@@ -118,7 +120,7 @@ def code(said: str) -> str:
 
 def _detail(sentence: str) -> str:
     quoted = text.split_line(sentence)
-    return f"<p>{escape(quoted[0])}:</p>{code(quoted[1])}" if quoted else f"<p>{prose(sentence)}</p>"
+    return f"<p>{escape(quoted[0])}:</p>{code(text.clean(quoted[1], SENTENCE))}" if quoted else f"<p>{prose(sentence)}</p>"
 
 
 def _figures(shown: Sequence[View]) -> str:
@@ -164,7 +166,8 @@ def _passed(judged: Verdict) -> list[str]:
     body = [row("Verified", f"<ul>{items}</ul>")] if items else []
     if judged.max_difference is not None:
         body.append(row("Precision", f"<p>{text.difference(judged.max_difference)}</p>"))
-    return [*body, row("What comes next", f"<p>{prose(judged.look)}</p>")] if judged.look else body
+    following = judged.look.removeprefix("Next: ")
+    return [*body, row("Next", f"<p>{prose(following)}</p>")] if judged.look else body
 
 
 def _folded(judged: Verdict, shown: Sequence[View]) -> list[str]:

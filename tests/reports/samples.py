@@ -1,0 +1,117 @@
+"""One verdict of every kind, and a report of two submissions; `python -m tests.reports.samples` renews the golden files.
+
+Read the difference before committing renewed files: they are what learners and CI services see.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from grader.model import LessonReport, Report, SubmissionReport, Table, Verdict
+
+GOLDEN = Path(__file__).parent / "golden"
+NAN, INF = float("nan"), float("inf")
+
+
+def compared(name: str, want: np.ndarray, got: np.ndarray, **inputs: np.ndarray) -> tuple[Table, ...]:
+    """The tables of a failing case as the judge makes them."""
+    tables = [Table(title, array, "input") for title, array in inputs.items()]
+    tables += [Table(name, want, "expected", want.dtype.name), Table(name, got, "got", got.dtype.name)]
+    if want.shape == got.shape:
+        with np.errstate(invalid="ignore"):
+            tables.append(Table(name, got.astype(np.float64) - want, "difference"))
+    return tuple(tables)
+
+
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+SCORES = np.array([[0.0, 1.0, 3.0], [2.0, 2.0, 0.0]])
+PROVEN = Verdict(
+    "softmax_rows", "failed", "This was to hold: each row of weights sums to 1. Row 0 sums to 1.341.", "properties",
+    "Two queries, three keys: softmax_rows(scores (2, 3) float64)",
+    tables=compared("result", softmax(SCORES, 1), softmax(SCORES, 0), scores=SCORES), mistakes=("SM1",),
+    sentences=("Softmax ran over the queries; each query needs its own distribution over the keys.",),
+    verified=("type, shape and dtype are as asked",),
+    look='explain("SM1") tells more; hint(softmax_rows) asks a question first.',
+)  # fmt: skip
+_LARGE = np.arange(240.0).reshape(20, 12) / 10
+_OFF = np.where(np.arange(240).reshape(20, 12) == 12 * 17 + 10, NAN, _LARGE)
+UNPROVEN = Verdict(
+    "weighted_sum", "failed", "The result has 1 of 240 entries that are NaN.", "finite",
+    "Twenty queries: weighted_sum(weights (20, 3) float64, V (3, 12) float64)",
+    tables=compared("result", _LARGE, _OFF), look="hint(weighted_sum) asks a question that leads on.",
+)  # fmt: skip
+ERROR = Verdict(
+    "attention_scores", "error", "attention_scores raised ValueError: shapes (2,4) and (3,4) not aligned", "runs",
+    "Two queries, three keys: attention_scores(Q (2, 4) float64, K (3, 4) float64)",
+    ("Your line (line 3 of its cell): scores = Q @ K", "At hand there: Q (2, 4) float64, K (3, 4) float64.",
+     "Wanted: result (2, 3)."),
+    tables=(Table("Q", np.arange(8.0).reshape(2, 4), "input"), Table("K", np.eye(3, 4), "input")),
+    look="hint(attention_scores) asks a question that leads on.",
+)  # fmt: skip
+NOT_STARTED = Verdict(
+    "scale_scores", "not_started", "scale_scores is not started: the stub still stands.", "attempted",
+    look='hint("scale_scores") asks a question to begin with.',
+)  # fmt: skip
+PASSED = Verdict(
+    "three_token_attention", "passed", "three_token_attention passed.",
+    verified=("type, shape and dtype are as asked", "each row of weights sums to 1", "the inputs are left as they are"),
+    max_difference=2.2e-16, look="Next: corrected_first_row.", seconds=0.0123,
+)  # fmt: skip
+FORBIDDEN = Verdict(
+    "attention_torch", "forbidden",
+    "`F.scaled_dot_product_attention` is a ready-made attention operator; this exercise is written from scratch.",
+    "allowed", details=("The line: return F.scaled_dot_product_attention(q, k, v)",),
+    look='hint("attention_torch") leads to a way of one\'s own.',
+)  # fmt: skip
+TWO = Verdict(
+    "project_qkv", "failed", "The q differs from what was expected by up to 1 at (0, 1, 0).", "values", "A batch of two",
+    tables=compared("q", np.zeros((2, 3, 2)), np.eye(3, 2) * np.array([[[0.0]], [[1.0]]])), mistakes=("PJ1", "SD1+SM1"),
+    sentences=("`nn.Linear` computes x @ weightᵀ: copy wᵀ.", "First. Also: Second."), look='explain("PJ1") tells more.',
+)  # fmt: skip
+HOSTILE = Verdict(
+    "softmax", "failed", "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) \x1b[31mred\x07 ##[group]",
+    "values", "</pre>\u202eevil", ("Your line: ```\n::warning::x\n</details>\x00",), look="]]> &amp; \ud800",
+)  # fmt: skip
+OURS = Verdict("log_softmax", "could_not_grade", "The check itself failed.", details=("OSError: no space",))
+SLOW = Verdict("softmax_jacobian", "timeout", "softmax_jacobian did not finish in the time an exercise has.", "runs")
+GONE = Verdict("softmax_with_temperature", "missing", "No cell defines softmax_with_temperature.", "attempted")
+VERDICTS = {
+    "proven": PROVEN, "unproven": UNPROVEN, "error": ERROR, "not_started": NOT_STARTED, "passed": PASSED,
+    "forbidden": FORBIDDEN, "two": TWO,
+}  # fmt: skip
+
+
+def lesson(name: str, *verdicts: Verdict, notes: tuple[str, ...] = ()) -> LessonReport:
+    return LessonReport(name, verdicts, {judged.exercise: 2 for judged in verdicts}, notes)
+
+
+REPORT = Report((
+    SubmissionReport("ada", "submissions/ada", (
+        lesson("01_three_tokens", ERROR, NOT_STARTED, PROVEN, UNPROVEN, PASSED,
+               notes=("Two cells define softmax_rows; the last one counts.",)),
+        lesson("05_numpy_to_pytorch", FORBIDDEN, TWO),
+    )),
+    SubmissionReport("bob|<b>", "submissions/bob", (lesson("02_softmax", HOSTILE, OURS, SLOW, GONE),),
+                     "02_softmax.ipynb is not JSON: mend line 3."),
+), seed=7)  # fmt: skip
+
+
+def golden() -> dict[str, str]:
+    """Every golden file's name and what it should hold."""
+    from grader.reports import html, json, junit, markdown, terminal, text
+
+    files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
+    files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}
+    files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
+    return files | {"report.txt": terminal.render(REPORT, rich=False) + "\n"}
+
+
+if __name__ == "__main__":
+    for file, content in golden().items():
+        (GOLDEN / file).write_text(content, encoding="utf-8", newline="\n")

@@ -1,0 +1,232 @@
+"""Each renderer: the format it promises, and that nothing a learner wrote acts in it."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from grader.model import MistakeText, Report, SubmissionReport
+from grader.reports import heatmap, html, json, junit, markdown, terminal, text
+from grader.reports.tables import views
+from tests.reports import samples
+from tests.reports.samples import HOSTILE, NAN, REPORT, VERDICTS, compared
+
+RENDERERS = {"json": json, "junit": junit, "markdown": markdown, "terminal": terminal, "text": text, "html": html}
+
+
+def test_json_has_the_promised_format():
+    data = jsonlib.loads(json.render(REPORT))
+    assert (data["format"], data["course"], data["seed"]) == (1, "attention", 7)
+    ada, bob = data["submissions"]
+    assert (ada["name"], ada["path"], ada["score"], ada["max_score"]) == ("ada", "submissions/ada", 2, 14)
+    assert (ada["message"], bob["message"]) == ("", "02_softmax.ipynb is not JSON: mend line 3.")
+    lesson = ada["lessons"][0]
+    assert (lesson["name"], lesson["score"], lesson["max_score"]) == ("01_three_tokens", 2, 10)
+    failed = lesson["exercises"][2]
+    wanted = {"name", "status", "score", "max_score", "mistakes", "headline", "message", "seconds"}
+    assert wanted <= failed.keys()
+    assert (failed["status"], failed["score"], failed["max_score"], failed["mistakes"]) == ("failed", 0, 2, ["SM1"])
+    assert "Softmax ran over the queries" in failed["message"]
+    assert lesson["exercises"][4]["seconds"] == 0.0123
+
+
+def test_json_in_a_log_holds_no_command_and_the_same_text():
+    made = json.render(REPORT)
+    assert "::" not in made and "##" not in made and made.isascii()
+    assert "::error file=a::b" in jsonlib.loads(made)["submissions"][1]["lessons"][0]["exercises"][0]["headline"]
+
+
+def test_junit_never_skips_and_counts_add_up():
+    top = ElementTree.fromstring(junit.render(REPORT))
+    suites = {suite.get("name"): suite for suite in top}
+    assert list(suites) == ["ada.01_three_tokens", "ada.05_numpy_to_pytorch", "bob|<b>.02_softmax", "bob|<b>.submission"]
+    for suite in suites.values():
+        assert suite.get("skipped") == "0" and not suite.findall(".//skipped")
+        assert int(suite.get("tests")) == len(suite.findall("testcase"))
+        assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
+        assert int(suite.get("errors")) == len(suite.findall("testcase/error"))
+    kinds = {case.get("name"): [child.tag for child in case] for case in top.iter("testcase")}
+    assert kinds["three_token_attention"] == []
+    assert kinds["scale_scores"] == kinds["softmax_rows"] == kinds["attention_torch"] == ["failure"]
+    assert kinds["softmax_with_temperature"] == ["failure"]
+    assert kinds["attention_scores"] == kinds["log_softmax"] == kinds["softmax_jacobian"] == ["error"]
+    assert (top.get("tests"), top.get("failures"), top.get("errors")) == ("12", "7", "4")
+
+
+def test_junit_keeps_learner_text_and_drops_what_xml_forbids():
+    made = junit.render(REPORT)
+    assert "::" not in made and "##[" not in made
+    message = ElementTree.fromstring(made).find(".//testcase[@name='softmax']/failure").get("message")
+    assert message == "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) red ##[group]"
+
+
+def test_junit_of_one_submission_names_suites_by_lesson():
+    top = ElementTree.fromstring(junit.render(Report(REPORT.submissions[:1], 7)))
+    assert [suite.get("name") for suite in top] == ["01_three_tokens", "05_numpy_to_pytorch"]
+    nothing = ElementTree.fromstring(junit.render(Report((SubmissionReport("x", "x", ()),), 7)))
+    assert nothing.find(".//error").get("message") == "No notebook was found."
+
+
+def test_markdown_escapes_learner_text_and_fences_the_rest():
+    made = markdown.render(REPORT)
+    row = next(line for line in made.splitlines() if line.startswith("| softmax |"))
+    assert row.count("|") - row.count(r"\|") == 5
+    for active in ("<script>", "@all", "[a](", "::error", "##["):
+        assert active not in row
+    fenced = re.search(r"<summary>softmax</summary>\n\n(`{3,})text\n(.*?)\n\1\n", made, re.DOTALL)
+    assert fenced and fenced[1] not in fenced[2] and "</details>" in fenced[2]
+
+
+@pytest.mark.parametrize("said", ["| a |", "`x`", "<b>", "[a](b)", "@all", ":smile:", "https://x", "#1", "&#124;", "a\nb"])
+def test_markdown_escape_leaves_nothing_active(said):
+    made = markdown.escape(said)
+    assert not re.search(r"(?<!\\)[|`\[\]<>*]|@|:[\w/]|(?<!&)#|\n|&#124;", made)
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_terminal_shows_every_result_and_no_foreign_sequence(rich):
+    made = terminal.render(REPORT, rich=rich, width=120)
+    plain = re.sub("\x1b\\[[0-9;]*m", "", made)
+    assert "\x1b" not in plain and "\x07" not in plain and "\u202e" not in plain
+    for said in ("softmax_rows", "not started", "0/2", "2/2", "SM1: Softmax ran over the queries", "bob|<b>: 0 of 8 points"):
+        assert said in plain
+    assert not re.search(r"^\s*::|##\[", plain, re.MULTILINE)
+    assert ("\x1b" in made) == rich
+
+
+def test_terminal_is_plain_when_piped_and_without_rich(monkeypatch):
+    assert "\x1b" not in terminal.render(REPORT)
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
+    assert terminal.render(REPORT, rich=True) == terminal.render(REPORT, rich=False)
+
+
+class Elements(HTMLParser):
+    """Collects what an HTML text contains; keeps tags balanced."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.said = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes += attrs
+        if tag not in ("br", "meta"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.said += data
+
+
+def test_html_escapes_everything():
+    read = Elements(html.verdict(HOSTILE, notes=["<img src=x onerror=alert(1)>"]))
+    assert not {"script", "img", "a"} & set(read.names) and not read.open
+    assert not [name for name, _ in read.attributes if name.startswith("on")]
+    assert "<script>alert(1)</script>" in read.said and "\u202e" not in read.said and "\x1b" not in read.said
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_html_says_what_the_text_says(name):
+    judged = VERDICTS[name]
+    said = " ".join(Elements(html.verdict(judged)).said.split())
+    for part in (judged.exercise, judged.experiment, *judged.sentences, *judged.verified, text.WORDS[judged.status]):
+        assert " ".join(part.replace("`", "").split()) in said
+    assert not re.search("[\U0001f000-\U0001faff\u2600-\u26ff\ufe0f]", said)
+
+
+def test_the_outcomes_look_different():
+    shown = ("passed", "proven", "unproven", "error", "not_started", "forbidden")
+    frames = {html.LOOKS[VERDICTS[name].status] for name in shown}
+    assert len(frames) == 5  # the two failures differ in what they say of the mistake
+    assert "No known mistake fits." in html.verdict(VERDICTS["unproven"])
+    assert "No known mistake fits." not in html.verdict(VERDICTS["proven"])
+
+
+def test_pictures_speak():
+    view = views(compared("weights", np.array([[1.0, 0.0]]), np.array([[NAN, 0.25]])))[1]
+    drawn = heatmap.svg(view, heatmap.shared_scale([view]))
+    picture = ElementTree.fromstring(drawn)
+    assert picture.get("role") == "img"
+    label = "got weights (1, 2) float64: nan, 0.25. The largest difference is at 0."
+    assert picture.get("aria-label") == label
+    assert [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")][-2:] == ["nan", "0.25"]
+
+
+def test_scales():
+    def scale(*arrays):
+        return heatmap.shared_scale([view for array in arrays for view in views(compared("r", array, array))[:1]])
+
+    assert scale(np.array([0.2, 1.0]), np.array([0.0, 0.9])) == heatmap.Scale("weights", 0.0, 1.0)
+    assert scale(np.array([0.2, 1.0]), np.array([4.0, NAN])) == heatmap.Scale("values", 0.0, 4.0)
+    assert scale(np.array([0.2, -1.0]), np.array([4.0, 1.0])) == heatmap.Scale("diverging", -4.0, 4.0)
+    assert scale(np.array([0.0])).colour(0.0) == (255, 255, 255)
+    huge = scale(np.array([-1.7e308, 1.7e308]))
+    assert all(0 <= part <= 255 for part in huge.colour(1.7e308))
+
+
+def test_numbers_in_cells_can_be_read_on_every_colour():
+    def light(colour):
+        parts = [part / 255 for part in colour]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+
+    for kind, low in (("weights", 0.0), ("values", 0.0), ("diverging", -1.0)):
+        for value in np.linspace(low, 1, 41):
+            colour = heatmap.Scale(kind, low, 1.0).colour(value)
+            ink = light(heatmap._rgb(heatmap._ink(colour)))
+            assert max(ink, light(colour)) / min(ink, light(colour)) >= 4.2, (kind, value)
+
+
+def test_long_text_is_cut_in_every_format():
+    judged = samples.Verdict("softmax", "failed", "x" * 500_000, "values", details=("y" * 500_000,) * 3)
+    report = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", judged),)),), 7)
+    plain = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", samples.GONE),)),), 7)
+    for name, renderer in RENDERERS.items():
+        assert len(renderer.render(report)) - len(renderer.render(plain)) <= text.LIMIT + 500, name
+    assert "(shortened)" in text.render(report)
+
+
+def test_a_page_stands_alone():
+    read = Elements(html.render(REPORT))
+    assert not read.open and read.names[0] == "html" and "link" not in read.names and "img" not in read.names
+    assert "ada: 2 of 14 points" in read.said and "bob|<b>: 0 of 8 points" in read.said
+
+
+@pytest.mark.parametrize(
+    ("said", "cleaned"),
+    [("a\x00b", "ab"), ("\x1b[31mred\x1b[0m", "red"), ("\x1b]0;title\x07x", "x"), ("a\r\nb\rc", "a\nb\nc"),
+     ("\ud800x", "x"), ("\u202eabc", "abc"), ("tab\tstays", "tab\tstays"), ("é−√✓", "é−√✓")],
+)  # fmt: skip
+def test_clean(said, cleaned):
+    assert text.clean(said) == cleaned
+
+
+@pytest.mark.parametrize("said", ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "x\n::set-output name=a::b"])
+def test_defuse(said):
+    assert not re.search(r"::[A-Za-z]|##\[|##vso\[", text.defuse(said))
+
+
+def test_an_explanation_reads_as_text_and_as_html():
+    told = MistakeText("SM1", "It ran over the queries.", "First `a`.\n\n```python\nx = 1\n```\n\nThen b.", "y\n  z", "w", "a/b#1")
+    assert text.explanation(told) == (
+        "SM1: It ran over the queries.\n\nFirst `a`.\n\n    x = 1\n\nThen b.\n\nWrong\n    y\n      z\n\nRight\n    w\n\n"
+        "Met in public: a/b#1"
+    )
+    made = html.explanation(told)
+    assert "<code>a</code>" in made and '<pre class="attn-code">x = 1</pre>' in made and "```" not in made

@@ -1,0 +1,86 @@
+"""Which part of an array is shown, and how its numbers are written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from grader.model import Table
+from grader.reports import text
+from grader.reports.tables import number, views
+from tests.reports.samples import INF, NAN, compared
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1.0, "1"), (-0.0, "0"), (0.123456, "0.1235"), (1234567.0, "1.235e+06"), (NAN, "nan"), (INF, "inf"), (-INF, "-inf"),
+     (1e-9, "1e-09"), (np.float32(0.1), "0.1"), (np.int64(-3), "-3"), (np.True_, "True"), (10_000, "10000")],
+)  # fmt: skip
+def test_numbers_have_four_digits(value, said):
+    assert number(value) == said
+
+
+def test_rounding_in_a_difference_is_no_distraction():
+    want = np.array([[1.0, 2.0]])
+    shown = views(compared("result", want, want + [[1e-16, 0.5]]))
+    assert shown[-1].written == [["0", "0.5"]]
+    shown = views(compared("result", want * 1e-9, want * 1e-9 + [[1e-16, 0.5]]))
+    assert shown[-1].written == [["~0", "0.5"]]
+
+
+def test_more_than_eight_rows_or_columns_are_cut_around_the_largest_difference():
+    want = np.zeros((40, 9))
+    got = want.copy()
+    got[30, 8] = 1
+    expected, shown, _ = views(compared("result", want, got))
+    assert shown.cells.shape == expected.cells.shape == (8, 8)
+    assert shown.cut == "rows 26 to 33 of 40, columns 1 to 8 of 9"
+    assert shown.cells[shown.mark] == 1
+    lines = text.table(shown).splitlines()
+    assert (lines[0], lines[-1], lines[1][0]) == ("…", "…", "…")
+    assert not lines[1].endswith("…")  # the last column is among those shown
+
+
+def test_cuts_at_the_beginning_say_that_more_follows():
+    (view,) = views((Table("x", np.arange(100.0), "input"),))
+    assert text.table(view) == "0  1  2  3  4  5  6  7  …"
+    assert (view.title, view.cut) == ("x (100,)", "columns 0 to 7 of 100")
+
+
+def test_first_slice_that_differs_is_shown_for_expected_got_and_input():
+    want = np.zeros((2, 3, 2, 2))
+    got = want.copy()
+    got[0, 2, 1, 0] = 1e-12  # rounding, not the error
+    got[1, 1] = 5
+    got[1, 2] = 6
+    shown = views(compared("output", want, got, q=np.ones((2, 3, 4, 4)), w=np.ones((3, 3)), b=np.ones((5, 2, 2))))
+    assert [view.index for view in shown] == [(1, 1), (), (0,), (1, 1), (1, 1), (1, 1)]
+    assert shown[-2].cells.tolist() == [[5, 5], [5, 5]]
+    assert shown[-2].cut == "slice [1, 1]"
+
+
+@pytest.mark.parametrize(("shape", "said"), [((), "7"), ((3,), "7  7  7"), ((2, 1), "7\n7"), ((0, 3), "(no entries)")])
+def test_every_number_of_axes_can_be_shown(shape, said):
+    (view,) = views((Table("x", np.full(shape, 7.0), "input"),))
+    assert text.table(view) == said
+
+
+def test_columns_are_aligned_at_the_point():
+    (view,) = views((Table("x", np.array([[1.5, -10], [-12.25, NAN], [3, 0.001]]), "input"),))
+    assert text.table(view).splitlines() == ["  1.5   -10", "-12.25  nan", "  3       0.001"]
+
+
+def test_shapes_that_differ_leave_nothing_to_mark():
+    shown = views(compared("result", np.ones((1, 3)), np.ones((3, 1))))
+    assert [view.mark for view in shown] == [None, None]
+
+
+def test_nan_is_the_largest_difference_and_equal_nan_is_none():
+    want = np.array([1.0, NAN, 3.0, INF])
+    assert views(compared("r", want, np.array([9.0, NAN, NAN, INF])))[1].mark == (0, 2)
+    assert views(compared("r", want, want))[1].mark is None
+
+
+def test_type_of_what_came_back_is_said():
+    got = Table("weights", np.ones((1, 2), dtype=np.float32), "got", "bfloat16")
+    assert views((got,))[0].title == "got weights (1, 2) bfloat16"

@@ -1,0 +1,168 @@
+"""The learner's record: survives a broken file, a read-only folder, two kernels and a newer version."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import record as module
+from grader.record import Entry, Record, default_path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".attention-course" / "progress.json"
+
+
+def test_attempts_are_counted_by_code_and_a_pass_stays(path):
+    record = Record(path)
+    assert record.entry("softmax") == Entry()
+    record.attempted("softmax", "a", "failed")
+    record.attempted("softmax", "a", "failed")
+    record.attempted("softmax", "b", "passed")
+    record.attempted("softmax", "c", "error")
+    record.hinted("softmax", 2)
+    record.hinted("softmax", 1)
+    assert Record(path).entry("softmax") == Entry("error", passed=True, hints=2, attempts=3)
+    assert Record(path).entry("log_softmax") == Entry()
+    assert record.take_notes() == ()
+
+
+def test_an_untouched_stub_is_no_attempt(path):
+    record = Record(path)
+    record.attempted("softmax", "stub", "not_started")
+    assert record.entry("softmax") == Entry("not_started", attempts=0)
+
+
+def test_file_is_what_the_documentation_says(path):
+    Record(path).attempted("softmax", "a", "failed")
+    data = json.loads(path.read_text())
+    assert data == {
+        "format": 1,
+        "exercises": {"softmax": {"attempts": {"a": "failed"}, "status": "failed", "passed": None}},
+    }
+    assert (path.parent / ".gitignore").read_text() == "*\n"
+    assert sorted(os.listdir(path.parent)) == [".gitignore", "progress.json", "progress.lock"]
+
+
+def test_the_number_of_attempts_is_bounded(path):
+    record = Record(path)
+    for i in range(module.MAX_ATTEMPTS + 5):
+        record.attempted("softmax", str(i), "failed")
+    kept = json.loads(path.read_text())["exercises"]["softmax"]["attempts"]
+    assert len(kept) == module.MAX_ATTEMPTS and "0" not in kept and str(module.MAX_ATTEMPTS + 4) in kept
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": "1", "exercises": {}}', b'{"format": 1, "exercises": {"softmax": 3}}',
+     b"\xff\xfe\x00", b"[" * 100_000],
+)  # fmt: skip
+def test_a_broken_file_is_kept_aside_and_said_once(path, broken):
+    path.parent.mkdir()
+    path.write_bytes(broken)
+    record = Record(path)
+    record.attempted("softmax", "a", "passed")
+    assert record.entry("softmax").passed and Record(path).entry("softmax").passed
+    (backup,) = path.parent.glob("progress.json.bak-*")
+    assert backup.read_bytes() == broken
+    (note,) = record.take_notes()
+    assert note == f"The record of progress could not be read. It is kept as {backup.name}, and a new one begins."
+    assert record.take_notes() == ()
+
+
+def test_odd_values_inside_a_readable_file_count_as_nothing(path):
+    path.parent.mkdir()
+    odd = {"status": 3, "passed": None, "hints": "many", "attempts": [1, 2]}
+    path.write_text(json.dumps({"format": 1, "exercises": {"softmax": odd}}))
+    record = Record(path)
+    assert record.entry("softmax") == Entry()
+    record.hinted("softmax", 1)
+    record.attempted("softmax", "a", "failed")
+    assert record.entry("softmax") == Entry("failed", hints=1, attempts=1)
+
+
+def test_what_this_version_does_not_know_is_kept(path):
+    path.parent.mkdir()
+    path.write_text('{"format": 1, "theme": "x", "exercises": {"softmax": {"stars": 5}, "future": {"hints": 1}}}')
+    Record(path).attempted("softmax", "a", "failed")
+    data = json.loads(path.read_text())
+    assert data["theme"] == "x" and data["exercises"]["softmax"]["stars"] == 5 and data["exercises"]["future"] == {"hints": 1}
+
+
+def test_a_newer_format_is_left_alone(path):
+    path.parent.mkdir()
+    newer = '{"format": 2, "exercises": {"softmax": {"passed": "2026"}}}'
+    path.write_text(newer)
+    record = Record(path)
+    assert record.entry("softmax").passed
+    record.hinted("softmax", 3)
+    assert record.entry("softmax").hints == 3 and path.read_text() == newer
+    (note,) = record.take_notes()
+    assert note.endswith("was written by a newer version of the course and is left as it is; it is kept until this kernel ends.")
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    record = Record(tmp_path / "file" / ".attention-course" / "progress.json")  # no folder can be made below a file
+    record.attempted("softmax", "a", "failed")
+    record.attempted("softmax", "b", "failed")
+    assert record.entry("softmax").attempts == 2
+    (note,) = record.take_notes()
+    assert note.startswith("Progress cannot be ") and note.endswith("; it is kept until this kernel ends.")
+
+
+def test_a_full_disk_loses_nothing(path, monkeypatch):
+    record = Record(path)
+    record.attempted("softmax", "a", "failed")
+    before = path.read_text()
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.os, "replace", full)
+    record.attempted("softmax", "b", "passed")
+    assert record.entry("softmax") == Entry("passed", passed=True, attempts=2)
+    assert path.read_text() == before and not list(path.parent.glob("*.tmp"))
+    assert record.take_notes() == (
+        f"Progress cannot be written to {path} (No space left on device); it is kept until this kernel ends.",
+    )
+
+
+def test_kernels_that_write_at_once_lose_nothing(path):
+    program = (
+        "import sys; from pathlib import Path; from grader.record import Record\n"
+        "record = Record(Path(sys.argv[1]))\n"
+        "for i in range(40): record.attempted('softmax', f'{sys.argv[2]}-{i}', 'failed')\n"
+    )
+    kernels = [subprocess.Popen([sys.executable, "-c", program, str(path), str(kernel)]) for kernel in range(2)]
+    assert [kernel.wait(60) for kernel in kernels] == [0, 0]
+    assert Record(path).entry("softmax").attempts == 80
+
+
+def test_the_environment_names_the_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "mine.json"))
+    assert default_path() == tmp_path / "mine.json"
+
+
+def test_one_learner_has_one_record_wherever_python_starts(monkeypatch, tmp_path):
+    monkeypatch.delenv("ATTENTION_COURSE_PROGRESS", raising=False)
+    notebooks = tmp_path / "course" / "notebooks"
+    notebooks.mkdir(parents=True)
+    (notebooks / "01_three_tokens.ipynb").write_text("{}")
+    monkeypatch.chdir(notebooks)
+    beside = default_path()
+    assert beside == Path(notebooks / ".attention-course" / "progress.json")
+    monkeypatch.chdir(tmp_path / "course")
+    assert default_path() == beside
+    Record(beside).hinted("softmax", 1)
+    (notebooks / "scratch").mkdir()
+    monkeypatch.chdir(notebooks / "scratch")
+    assert default_path() == beside
+    monkeypatch.chdir(tmp_path)
+    assert default_path() == tmp_path / ".attention-course" / "progress.json"
