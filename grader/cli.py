@@ -24,6 +24,9 @@ BUILDS_AT_ONCE = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. Returns: the exit code; never raises for bad input."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a console that lacks a sign shows '?' and does not stop us
+            stream.reconfigure(errors="replace")
     try:
         options = parser().parse_args(arguments)
         return options.run(options)
@@ -258,12 +261,12 @@ def _write_report(form: str, file: str, report: Any) -> bool:
 
     from grader.files import write_whole
 
-    text = import_module(f"grader.reports.{form}").render(report)
+    text = import_module(f"grader.reports.{form}").render(report).rstrip("\n") + "\n"
     if file == "-":
-        print(text)
+        sys.stdout.write(text)
         return True
     try:
-        write_whole(Path(file), text if text.endswith("\n") else text + "\n")
+        write_whole(Path(file), text)
     except OSError as error:
         _complain(f"the {form} report was not written to {file}: {error.strerror}.", BAD_INPUT)
         return False

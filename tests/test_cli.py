@@ -1,0 +1,224 @@
+"""The command line: what it prints, where, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from grader import course
+from grader.cli import lesson_name, main
+from grader.errors import InputError
+from tests import toy_course as toy
+
+
+@pytest.fixture
+def solved(tmp_path, monkeypatch):
+    """A notebook of the toy lesson, solved."""
+    toy.install(monkeypatch)
+    return toy.write(tmp_path / f"{toy.NAME}.ipynb", toy.solved())
+
+
+@pytest.fixture
+def half(tmp_path, monkeypatch):
+    """A notebook of the toy lesson with one mistake in it: 3 of 6 points."""
+    toy.install(monkeypatch)
+    wrong = "def row_sums(x):\n    return x.sum(axis=0)"
+    return toy.write(tmp_path / f"{toy.NAME}.ipynb", toy.solved(row_sums=wrong))
+
+
+def test_grade_of_a_solved_notebook_exits_0_with_a_card(solved, capsys):
+    assert main(["grade", str(solved)]) == 0
+    out = capsys.readouterr().out
+    assert "double" in out and "6 of 6" in out
+
+
+def test_grade_of_a_wrong_notebook_exits_1_and_names_the_mistake(half, capsys):
+    assert main(["grade", str(half)]) == 1
+    assert "TY1: This is TY1." in capsys.readouterr().out
+
+
+def test_json_on_standard_output_is_alone_there(half, capsys):
+    assert main(["grade", str(half), "--json", "-"]) == 1
+    seen = capsys.readouterr()
+    report = json.loads(seen.out)
+    assert report["format"] == 1
+    assert report["seed"] == course.SEED
+    (one,) = report["submissions"]
+    assert (one["score"], one["max_score"]) == (3, 6)
+    rows = next(each for each in one["lessons"][0]["exercises"] if each["name"] == "row_sums")
+    assert rows["status"] == "failed" and rows["mistakes"] == ["TY1"] and rows["headline"]
+    assert "grading" in seen.err
+
+
+def test_reports_go_to_files_and_the_card_to_standard_output(half, tmp_path, capsys):
+    files = {form: tmp_path / f"report.{form}" for form in ("json", "junit", "markdown")}
+    main(["grade", str(half), *(part for form, file in files.items() for part in (f"--{form}", str(file)))])
+    assert json.loads(files["json"].read_text())["format"] == 1
+    suite = ElementTree.fromstring(files["junit"].read_text())
+    assert {case.get("name") for case in suite.iter("testcase")} >= {"double", "row_sums"}
+    assert len(list(suite.iter("failure"))) == 1
+    assert "row_sums" in files["markdown"].read_text()
+    assert "3 of 6" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("threshold, code", [("3", 0), ("4", 1), ("50%", 0), ("50.1%", 1), ("0", 0), ("100%", 1)])
+def test_min_score_takes_points_or_a_share(half, threshold, code):
+    assert main(["grade", str(half), "--min-score", threshold]) == code
+
+
+def test_min_score_holds_for_every_submission(half, tmp_path):
+    (tmp_path / "ada").mkdir()
+    full = toy.write(tmp_path / "ada" / f"{toy.NAME}.ipynb", toy.solved())
+    assert main(["grade", str(full), "--min-score", "6"]) == 0
+    assert main(["grade", str(full), str(half), "--min-score", "6"]) == 1
+
+
+def test_what_cannot_be_graded_exits_3(solved, monkeypatch):
+    import grader.judge
+
+    def broken(*_, **__):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(grader.judge, "judge", broken)
+    assert main(["grade", str(solved), "--min-score", "0"]) == 3
+
+
+def test_lessons_limits_what_is_graded(solved, capsys):
+    main(["grade", str(solved), "--lessons", "02", "--json", "-"])
+    (one,) = json.loads(capsys.readouterr().out)["submissions"]
+    assert [lesson["name"] for lesson in one["lessons"]] == ["02_second"]
+
+
+def test_a_seed_is_taken_and_reported(solved, capsys):
+    assert main(["grade", str(solved), "--seed", "11", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["seed"] == 11
+
+
+def test_timeout_is_for_one_exercise(tmp_path, monkeypatch, capsys):
+    toy.install(monkeypatch)
+    endless = "def double(x):\n    while True:\n        pass"
+    path = toy.write(tmp_path / f"{toy.NAME}.ipynb", toy.solved(double=endless))
+    assert main(["grade", str(path), "--timeout", "1.5", "--json", "-"]) == 1
+    exercises = json.loads(capsys.readouterr().out)["submissions"][0]["lessons"][0]["exercises"]
+    assert {each["name"]: each["status"] for each in exercises} == {
+        "double": "timeout", "row_sums": "passed", "the_answer": "passed"}
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["grade", "nowhere.ipynb"], "nowhere.ipynb is not there"),
+    (["grade", __file__], "is not a notebook"),
+    (["grade", "{empty}"], "holds no notebook"),
+    (["grade"], "PATH"),
+    (["grade", "{solved}", "--json", "no/such/folder/x.json"], "there is no folder no/such/folder"),
+    (["grade", "{solved}", "--json", "{empty}"], "can't be written"),
+    (["grade", "{solved}", "--min-score", "most"], "neither points"),
+    (["grade", "{solved}", "--min-score", "101%"], "neither points"),
+    (["grade", "{solved}", "--seed", "-1"], "whole number"),
+    (["grade", "{solved}", "--timeout", "0"], "number of seconds"),
+    (["grade", "{solved}", "--lessons", "01,01_tyo"], "did you mean 01_toy"),
+    (["build", "77"], "there is no lesson '77'"),
+    (["reset", "01_tyo"], "did you mean 01_toy"),
+    (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),
+    (["update", "--folder", "{empty}"], "holds no notebook of the course"),
+    (["explain", "QQ99"], "no mistake is called 'QQ99'"),
+    (["grad", "x"], "invalid choice"),
+    ([], "COMMAND"),
+])  # fmt: skip
+def test_a_wrong_call_is_one_sentence_and_exit_code_2(solved, tmp_path, monkeypatch, capsys, arguments, said):
+    monkeypatch.setattr(course, "mistake_ids", lambda: ("TY1",))
+    (tmp_path / "empty").mkdir()
+    filled = [text.format(solved=solved, empty=tmp_path / "empty") for text in arguments]
+    assert main(filled) == 2
+    seen = capsys.readouterr()
+    assert said in seen.err
+    assert "Traceback" not in seen.err
+    assert seen.out == ""
+
+
+@pytest.mark.parametrize("text", ["1", "01", "01_toy", "01_toy.ipynb", "notebooks/01_toy.ipynb", "solutions/01_toy.py"])
+def test_a_lesson_is_known_by_number_name_or_file(monkeypatch, text):
+    toy.install(monkeypatch)
+    assert lesson_name(text) == "01_toy"
+
+
+def test_an_unknown_lesson_without_a_near_one_lists_them(monkeypatch):
+    toy.install(monkeypatch)
+    with pytest.raises(InputError, match="there are 01_toy, 02_second"):
+        lesson_name("zzz")
+
+
+def test_explain_takes_an_id_in_any_case(monkeypatch, capsys):
+    toy.install(monkeypatch)
+    monkeypatch.setattr(course, "mistake_ids", lambda: ("TY1",))
+    assert main(["explain", "ty1"]) == 0
+    assert "TY1" in capsys.readouterr().out
+
+
+def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "mine/.01_toy.ipynb.x")
+
+    monkeypatch.setattr("grader.workspace.write_whole", refuse)
+    assert main(["reset", "01", "--folder", str(tmp_path)]) == 2
+    assert "Permission denied" in capsys.readouterr().err
+    assert solved.exists()
+
+
+def test_a_full_disk_costs_one_report_and_not_the_others(half, tmp_path, monkeypatch, capsys):
+    import grader.files
+
+    real = grader.files.write_whole
+
+    def full(path, content):
+        if path.suffix == ".json":
+            raise OSError(28, "No space left on device")
+        real(path, content)
+
+    monkeypatch.setattr(grader.files, "write_whole", full)
+    files = ["--json", str(tmp_path / "a.json"), "--markdown", str(tmp_path / "a.md")]
+    assert main(["grade", str(half), *files]) == 2
+    seen = capsys.readouterr()
+    assert "No space left" in seen.err
+    assert "3 of 6" in seen.out
+    assert (tmp_path / "a.md").is_file()
+
+
+def test_a_mistake_of_the_grader_s_own_is_no_traceback(monkeypatch, capsys):
+    toy.install(monkeypatch)
+    monkeypatch.delenv("GRADER_DEBUG", raising=False)
+    monkeypatch.setattr("grader.workspace.reset", lambda *_: 1 / 0)
+    assert main(["reset", "01"]) == 3
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def in_a_process(*arguments: str, **settings) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "grader", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **settings)
+
+
+def test_version_and_help_need_nothing_heavy():
+    program = ("import sys; from grader.cli import main; main(['--version']); main(['--help']); "
+               "print([name for name in ('torch', 'jupytext', 'rich', 'nbformat', 'matplotlib') if name in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("grader ")
+    assert "grade" in done.stdout
+    assert done.stdout.endswith("[]\n")
+
+
+def test_it_runs_as_a_module_from_any_folder(tmp_path):
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    done = in_a_process("grade", "nowhere", cwd=tmp_path, env={**os.environ, "PYTHONPATH": root})
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "nowhere is not there" in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    reader = subprocess.run(f"{sys.executable} -m grader --help | head -1; echo ${{PIPESTATUS[0]}}", shell=True,
+                            executable="/bin/bash", capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in reader.stderr and "BrokenPipe" not in reader.stderr

@@ -1,0 +1,235 @@
+"""A learner's folder: a lesson put back, work laid over a newer lesson, nothing lost."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+
+import pytest
+
+from grader import course, workspace
+from grader.errors import WorkspaceError
+from grader.stubs import encode, learner_notebook
+from tests import small_lesson as small
+
+WORK = "def double(x):\n    return 2 * x"
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path):
+    """A learner's folder, in a course of the small lesson that has two exercises' worth of room to change."""
+    (tmp_path / "course").mkdir()
+    small.install(monkeypatch, tmp_path / "course")
+    monkeypatch.setattr(course, "pristine", lambda name: pristine(small.SOURCE))
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    return mine
+
+
+def pristine(text: str) -> dict:
+    return copy.deepcopy(learner_notebook(small.NAME, small.cells(text), small.LESSON))
+
+
+def newer(monkeypatch, *changes: tuple[str, str]) -> None:
+    """A newer version of the course, by replacing text in the lesson's source."""
+    text = small.SOURCE
+    for find, put in changes:
+        assert find in text
+        text = text.replace(find, put, 1)
+    monkeypatch.setattr(course, "pristine", lambda name: pristine(text))
+
+
+def added(text: str, id: str = "1234") -> dict:
+    """A cell as JupyterLab adds it."""
+    return {"cell_type": "code", "execution_count": 3, "id": id, "metadata": {}, "outputs": [], "source": [text]}
+
+
+def write(place, notebook: dict):
+    path = place / f"{small.NAME}.ipynb"
+    path.write_text(encode(notebook), encoding="utf-8")
+    return path
+
+
+def cell(notebook: dict, id: str) -> dict:
+    return next(each for each in notebook["cells"] if each["id"] == id)
+
+
+def solved(text: str = WORK) -> dict:
+    notebook = pristine(small.SOURCE)
+    cell(notebook, "exercise-double")["source"] = text.splitlines(keepends=True)
+    return notebook
+
+
+def texts(place) -> list[str]:
+    notebook = json.loads((place / f"{small.NAME}.ipynb").read_text(encoding="utf-8"))
+    assert len({each["id"] for each in notebook["cells"]}) == len(notebook["cells"])
+    return ["".join(each["source"]) for each in notebook["cells"]]
+
+
+def backups(place) -> list:
+    return sorted((place / "backups").glob("*.ipynb"))
+
+
+def test_reset_puts_the_lesson_back_and_keeps_what_was_there(place):
+    path = write(place, solved())
+    before = path.read_bytes()
+    change = workspace.reset(small.NAME, place)
+    assert json.loads(path.read_text()) == pristine(small.SOURCE)
+    assert [copy.read_bytes() for copy in backups(place)] == [before]
+    assert str(backups(place)[0]) in str(change)
+
+
+def test_reset_keeps_every_earlier_copy(place):
+    for number in range(3):
+        write(place, solved(f"{WORK} + {number}"))
+        workspace.reset(small.NAME, place)
+    assert len({copy.read_text() for copy in backups(place)}) == 3
+
+
+def test_reset_keeps_even_what_is_no_notebook(place):
+    (place / f"{small.NAME}.ipynb").write_text("half a fi")
+    workspace.reset(small.NAME, place)
+    assert backups(place)[0].read_text() == "half a fi"
+
+
+def test_reset_lays_down_a_lesson_that_is_not_there(place):
+    change = workspace.reset(small.NAME, place)
+    assert change.backup is None
+    assert len(texts(place)) == len(pristine(small.SOURCE)["cells"])
+
+
+def test_update_of_a_current_lesson_changes_nothing(place):
+    path = write(place, solved())
+    before = path.read_bytes()
+    assert not workspace.update(small.NAME, place).changed
+    assert path.read_bytes() == before
+    assert not backups(place)
+
+
+def test_update_takes_the_course_s_cells_and_keeps_the_learner_s(place, monkeypatch):
+    write(place, solved())
+    newer(monkeypatch, ("import numpy as np", "import numpy as np\nPI = np.pi"), ("# # A small lesson", "# # Retold"))
+    change = workspace.update(small.NAME, place)
+    assert change.kept == ("double",)
+    now = texts(place)
+    assert "import numpy as np\nPI = np.pi" in now and "# Retold" in now and WORK in now
+    assert "# A small lesson" not in now
+    assert WORK.splitlines()[1].strip() in backups(place)[0].read_text()
+
+
+def test_update_replaces_an_untouched_stub(place, monkeypatch):
+    write(place, pristine(small.SOURCE))
+    newer(monkeypatch, ("Twice x. x: (n,).", "Each number twice. x: (n,)."))
+    assert workspace.update(small.NAME, place).kept == ()
+    assert any("Each number twice" in text for text in texts(place))
+    assert not any("Twice x." in text for text in texts(place))
+
+
+def test_update_keeps_added_cells_where_they_were(place, monkeypatch):
+    notebook = solved()
+    at = [each["id"] for each in notebook["cells"]].index("exercise-double")
+    notebook["cells"].insert(at + 1, added("double(np.ones(3))"))
+    notebook["cells"].insert(0, added("# my notes", "5678"))
+    notebook["cells"].append(added("# the end", "9abc"))
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold\n\n# %% [markdown]\n# More."))
+    workspace.update(small.NAME, place)
+    now = texts(place)
+    assert now[0] == "# my notes" and now[-1] == "# the end"
+    assert now[now.index(WORK) + 1] == "double(np.ones(3))"
+
+
+def test_update_keeps_both_halves_of_a_split_cell(place, monkeypatch):
+    notebook = solved("def helper(x):\n    return x + x")
+    at = [each["id"] for each in notebook["cells"]].index("exercise-double")
+    half = copy.deepcopy(notebook["cells"][at])
+    half.update(id="new-half", source=["def double(x):\n", "    return helper(x)"])
+    notebook["cells"].insert(at + 1, half)
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    workspace.update(small.NAME, place)
+    now = texts(place)
+    first = now.index("def helper(x):\n    return x + x")
+    assert now[first + 1] == "def double(x):\n    return helper(x)"
+
+
+def test_update_finds_work_where_another_editor_dropped_the_metadata(place, monkeypatch):
+    notebook = solved()
+    for each in notebook["cells"]:
+        each["metadata"] = {}
+        del each["id"]
+    notebook.update(metadata={}, nbformat_minor=4)
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    change = workspace.update(small.NAME, place)
+    assert change.kept == ("double",)
+    now = texts(place)
+    assert now.count(WORK) == 1 and now.count("check(double)") == 1
+
+
+def test_update_puts_a_deleted_check_back(place):
+    notebook = solved()
+    notebook["cells"] = [each for each in notebook["cells"] if each["id"] != "check-double"]
+    write(place, notebook)
+    assert workspace.update(small.NAME, place).changed
+    assert texts(place).count("check(double)") == 1
+
+
+def test_update_keeps_the_outputs_of_cells_that_stay_the_same(place, monkeypatch):
+    notebook = solved()
+    said = [{"output_type": "stream", "name": "stdout", "text": ["3\n"]}]
+    demo = next(each for each in notebook["cells"] if each["metadata"]["grader"]["role"] == "demo")
+    demo.update(outputs=said, execution_count=2)
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    workspace.update(small.NAME, place)
+    now = json.loads((place / f"{small.NAME}.ipynb").read_text())
+    assert cell(now, demo["id"])["outputs"] == said
+
+
+def test_an_updated_notebook_is_a_valid_one(place, monkeypatch):
+    import nbformat
+
+    write(place, solved())
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    workspace.update(small.NAME, place)
+    nbformat.validate(json.loads((place / f"{small.NAME}.ipynb").read_text()))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', ""])
+def test_update_leaves_what_it_cannot_read(place, content):
+    path = place / f"{small.NAME}.ipynb"
+    path.write_text(content)
+    with pytest.raises(WorkspaceError, match="can't be read as a notebook"):
+        workspace.update(small.NAME, place)
+    assert path.read_text() == content
+
+
+def test_update_of_a_lesson_that_is_not_there_says_what_lays_it_down(place):
+    with pytest.raises(WorkspaceError, match="grader reset 01_small"):
+        workspace.update(small.NAME, place)
+
+
+def test_a_write_that_fails_leaves_the_notebook_as_it_was(place, monkeypatch):
+    path = write(place, solved())
+    before = path.read_bytes()
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        workspace.update(small.NAME, place)
+    assert path.read_bytes() == before
+    assert [file.name for file in place.iterdir() if file.is_file()] == [path.name]
+
+
+def test_the_folder_is_notebooks_where_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert str(workspace.folder(None)) == "."
+    (tmp_path / "notebooks").mkdir()
+    assert str(workspace.folder(None)) == "notebooks"
+    with pytest.raises(WorkspaceError, match="is not a folder"):
+        workspace.folder(tmp_path / "nowhere")
