@@ -307,7 +307,7 @@ check(three_token_attention)
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
     output, weights = three_token_attention(Q, K, V)
-    figures.lesson_01.whole_step(Q @ K.T, d_k, weights, output)
+    figures.lesson_01.whole_step(Q, K, weights, output)
 
 # %% [markdown]
 # ## What is wrong in print
@@ -344,7 +344,7 @@ check("corrected_first_row", corrected_first_row)
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
-    figures.lesson_01.impossible_outputs(V, three_token_attention(Q, K, V)[0], [[5.3, 4.2], [5.0, 4.0]])
+    figures.lesson_01.impossible_outputs(V, [corrected_first_row], printed=[[5.3, 4.2], [5.0, 4.0]])
 
 # %% [markdown]
 # ## What one row cannot show

@@ -189,7 +189,7 @@ def test_lesson_01_describes_what_it_draws(capsys):
     output, weights = attention(q, k, v)
     figures.lesson_01.queries_and_keys(q, k)
     figures.lesson_01.scores_map(q @ k.T)
-    figures.lesson_01.whole_step(q @ k.T, 2, weights, output)
+    figures.lesson_01.whole_step(q, k, weights, output)
     figures.lesson_01.impossible_outputs(v, output, [[5.3, 4.2]])
     figures.lesson_01.scale_sweep(attention, q, k, v)
     said = capsys.readouterr().out

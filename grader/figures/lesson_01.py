@@ -40,11 +40,12 @@ def scores_map(scores: np.ndarray) -> None:
     show(fig, alt=f"Heat map of the scores, one row a query: {_rows(scores)}.")
 
 
-def whole_step(scores: np.ndarray, d_k: int, weights: np.ndarray, output: np.ndarray) -> None:
+def whole_step(Q: np.ndarray, K: np.ndarray, weights: np.ndarray, output: np.ndarray) -> None:
     """The four stages of one attention step side by side; scores and scaled scores share their colours."""
+    scores = Q @ K.T
     sizes = [array.shape[1] for array in (scores, scores, weights, output)]
     fig, axes = panels(4, width=8.8, height=2.9, ratios=[size + 0.4 for size in sizes])
-    scaled, reach = scores / np.sqrt(d_k), float(np.abs(scores).max())
+    scaled, reach = scores / np.sqrt(Q.shape[1]), float(np.abs(scores).max())
     matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), fmt=".2f")
     matrix(scaled, "Scores ÷ √d_k", kind="scores", ax=axes[1], limits=(-reach, reach), ylabel="")
     matrix(weights, "Weights: a row sums to 1", ax=axes[2], ylabel="")
@@ -54,8 +55,9 @@ def whole_step(scores: np.ndarray, d_k: int, weights: np.ndarray, output: np.nda
                   f"Weights: {_rows(weights)}. Output: {_rows(output)}.")
 
 
-def impossible_outputs(V: np.ndarray, output: np.ndarray, printed: Sequence[Sequence[float]]) -> None:
-    """Outputs (n_q, 2) on the line where the rows of V (n, 2) lie, and printed results beside it."""
+def impossible_outputs(V: np.ndarray, output: Sequence[Sequence[float]], printed: Sequence[Sequence[float]]) -> None:
+    """Outputs (n, 2) of the first n tokens on the line where the rows of V (n_k, 2) lie, printed results beside it."""
+    output = np.asarray(output, dtype=float)
     fig, (ax,) = panels(1, width=5.6, height=5.0)
     total = float(V[0].sum())
     ax.axline((0, total), slope=-1, color=COLOURS["green"], linewidth=1.6)
@@ -74,8 +76,8 @@ def impossible_outputs(V: np.ndarray, output: np.ndarray, printed: Sequence[Sequ
     ax.set_xlabel("first number")
     ax.set_ylabel("second number")
     ax.set_aspect("equal")
-    show(fig, alt=f"The rows of V and the outputs {_rows(output)} lie on the straight line where both numbers sum to "
-                  f"{total:g}. The printed results {_rows(np.asarray(printed))} lie below it.")
+    show(fig, alt=f"The rows of V and the computed output {_rows(output)} lie on the straight line where both numbers "
+                  f"sum to {total:g}. The printed results {_rows(np.asarray(printed))} lie below it.")
 
 
 def scale_sweep(attention: Attention, Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> None:
