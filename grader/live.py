@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from grader.allowed import Sources
@@ -56,8 +56,8 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     statements = [statement for cell in history for statement in _statements(cell)]
     kept: set[int] = set()
     waiting, done = [name], set()
-    own = getattr(obj, "__name__", None)
-    if isinstance(own, str) and own.isidentifier() and own != name and not _binds(statements, name):
+    own = own_name(obj)
+    if own and own.isidentifier() and own != name and not _binds(statements, name):
         waiting.append(own)
         statements.append(Statement(f"{name} = {own}", frozenset({name}), frozenset(), (own,)))
     while waiting:
@@ -69,6 +69,15 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
             kept.add(at)
             waiting += statements[at].uses
     return Sources(tuple(statements[at].text for at in sorted(kept)))
+
+
+def own_name(obj: Any) -> str | None:
+    """An object's __name__ where it is a text; objects may raise when they are asked for it."""
+    try:
+        name = getattr(obj, "__name__", None)
+    except Exception:
+        return None
+    return name if type(name) is str else None
 
 
 def _binds(statements: Iterable[Statement], name: str) -> bool:
@@ -102,9 +111,10 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 
 def _files(obj: Any) -> list[str]:
     """The files, or cells, that hold the code of a function or of a class's methods."""
-    members = vars(obj).values() if isinstance(obj, type) else (obj,)
-    functions = (getattr(member, "__func__", member) for member in members)
-    return list(dict.fromkeys(one.__code__.co_filename for one in functions if isinstance(one, FunctionType)))
+    members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
+    wrappers = (staticmethod, classmethod, MethodType)
+    functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)
+    return list(dict.fromkeys(one.__code__.co_filename for one in functions if type(one) is FunctionType))
 
 
 def _ipython() -> Any:

@@ -50,7 +50,12 @@ def find(target: Any, answer: Any, namespace: Mapping[str, Any]) -> Target:
         if answer is not MISSING:
             return Target(name, answer)
         return Target(name, namespace.get(name), name in namespace)
-    name = _name_of(target, namespace)
+    try:
+        name = _name_of(target, namespace)
+    except Refusal:
+        raise
+    except Exception as error:  # an object may raise from anything that it is asked
+        raise Refusal(f"This {type(target).__name__} cannot be read: it raises {type(error).__name__}.") from None
     return Target(name, target if answer is MISSING else answer)
 
 

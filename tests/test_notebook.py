@@ -1,0 +1,321 @@
+"""What a learner calls: check, passed, hint, solution, explain, progress; their outcomes and their words."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from grader import check, explain, hint, notebook, passed, progress, solution
+from tests.live import from_cells
+
+RIGHT = """
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+"""
+WRONG_AXIS = RIGHT.replace("axis=1", "axis=0")
+UNKNOWN = RIGHT.replace("return e /", "return 0.25 + e /")
+RAISES = "def softmax_rows(scores):\n    wide = scores @ scores\n    return wide\n"
+STUB = 'def softmax_rows(scores):\n    raise NotImplementedError("softmax_rows is not written yet")\n'
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(notebook, "_verdicts", {})
+
+
+def made(source: str, name: str = "softmax_rows"):
+    return from_cells(name, source).obj
+
+
+# --- the five outcomes --------------------------------------------------------------------------
+
+
+def test_pass_says_what_was_verified_and_what_comes_next(capsys):
+    shown = check(made(RIGHT))
+    assert shown and shown.verdict.status == "passed"
+    said = str(shown)
+    assert said.startswith("PASSED: softmax_rows\n--------------------\n\nVerified\n  - type, shape and dtype are as asked\n")
+    assert "  - each row of weights sums to 1\n" in said
+    assert "Largest difference from the reference: " in said or "The numbers equal the reference's exactly." in said
+    assert said.endswith("Next: weighted_sum.")
+    assert capsys.readouterr().out == said + "\n"  # a script displays no results, so the text is printed
+
+
+def test_failure_with_a_proven_mistake_names_it():
+    said = str(check(made(WRONG_AXIS)))
+    assert said.startswith("FAILED: softmax_rows\n")
+    for part in ("\nExperiment\n", "\nExpected and got\n", "\n  expected (", "\n  difference, got − expected", "\nLikely mistake\n  SM1: "):
+        assert part in said
+    assert 'explain("SM1")' in said.partition("\nWhere to look\n")[2]
+
+
+def test_failure_without_one_says_so():
+    shown = check(made(UNKNOWN))
+    assert shown.verdict.mistakes == () and "\nLikely mistake\n  No known mistake fits.\n" in str(shown)
+    assert not shown
+
+
+def test_an_exception_shows_the_learners_line_and_no_grader_frame():
+    said = str(check(made(RAISES)))
+    assert said.startswith("ERROR: softmax_rows\n-------------------\nsoftmax_rows raised ValueError: ")
+    assert "Your line (line 2 of its cell):\n    wide = scores @ scores\nAt hand there: scores (" in said
+    assert "Wanted: result (" in said
+    assert "Traceback" not in said and "observe" not in said and ".py" not in said
+
+
+def test_a_stub_is_not_started():
+    assert str(check(made(STUB))).startswith("NOT STARTED: softmax_rows\n")
+
+
+def test_both_forms_are_offered_to_the_front_end():
+    shown = check(made(WRONG_AXIS))
+    bundle = shown._repr_mimebundle_()
+    assert bundle["text/plain"] == str(shown) and bundle["text/html"].count("<svg") >= 3
+
+
+# --- which exercise is meant --------------------------------------------------------------------
+
+
+def test_by_name_the_callers_names_are_searched():
+    softmax_rows = made(RIGHT)
+    assert check("softmax_rows") and softmax_rows
+    del softmax_rows
+    missing = check("softmax_rows")
+    assert missing.verdict.status == "missing"
+    assert "softmax_rows is not defined in this notebook yet: run the cell that defines it." in str(missing)
+
+
+def test_answers_go_with_their_name():
+    assert check("corrected_first_row", [5.0, 5.0])
+    assert check("corrected_first_row", [5.3, 4.2]).verdict.mistakes == ("TT34",)
+    corrected_first_row = None
+    assert check("corrected_first_row", corrected_first_row).verdict.status == "not_started"
+    corrected_first_row = (5, 5)
+    assert check("corrected_first_row") and check(corrected_first_row)
+
+
+def test_a_function_under_another_name_is_known_by_what_it_is_bound_to():
+    softmax_rows = lambda scores: made(RIGHT)(scores)  # noqa: E731
+    assert check(softmax_rows)
+    mine = made(RIGHT.replace("def softmax_rows", "def softmax_rows(scores): pass\ndef mine"))
+    assert check("softmax_rows", mine) is not None
+
+
+def renamed(scores):
+    return scores
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("softmax_row", "No exercise is called 'softmax_row'. Nearest: softmax_rows"),
+        ("zzzz", "No exercise is called 'zzzz'. The exercises are: hard_lookup, attention_scores, "),
+        (lambda x: x, "A lambda has no name to know its exercise by."),
+        (renamed, "'renamed' is not the name of an exercise."),
+        (functools.partial(made(RIGHT)), "An object of type partial is not the name of an exercise. Nearest: softmax_rows"),
+        (np.zeros((2, 2)), "check takes a function, a class or an exercise's name; this is of type ndarray. A function is "
+                           "passed without being called, as in check("),
+        (None, "this is of type NoneType"), (5, "this is of type int"), (Thing(), "this is of type Thing"),
+        (type("SelfAttention", (), {})(), "check takes the class SelfAttention itself, not an instance of it"),
+    ],
+)  # fmt: skip
+def test_what_names_no_exercise_gets_one_sentence(target, said):
+    for function in (check, hint, solution):
+        shown = function(target)
+        assert said in str(shown).replace("\n", " ") and not shown
+
+
+def test_a_wrapped_function_is_judged_by_its_name():
+    inner = made(RIGHT)
+
+    @functools.wraps(inner)
+    def outer(*args, **kwargs):
+        return inner(*args, **kwargs)
+
+    assert check(outer)
+
+
+def test_hostile_objects_do_not_break_anything():
+    class Odd:
+        def __getattr__(self, name):
+            raise RuntimeError("no")
+
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    assert "corrected_first_row" in str(check("corrected_first_row", Odd()))
+    assert not check("softmax_rows", Odd())
+    assert passed(Odd()) is False
+
+
+# --- speed, state, interruption -----------------------------------------------------------------
+
+
+def test_the_same_code_is_judged_once(monkeypatch):
+    calls = []
+    real = notebook._judge
+    monkeypatch.setattr(notebook, "_judge", lambda *args: calls.append(1) or real(*args))
+    assert check(made(RIGHT)) and check(made("# again\n" + RIGHT)) and passed(made(RIGHT))
+    assert len(calls) == 1
+    assert not check(made(WRONG_AXIS)) and check(made(RIGHT))
+    assert len(calls) == 3
+
+
+def test_a_repeated_check_returns_at_once():
+    function = made(RIGHT)
+    check(function)
+    times = []
+    for _ in range(9):
+        started = time.perf_counter()
+        check(function)
+        times.append(time.perf_counter() - started)
+    assert sorted(times)[4] < 0.02
+
+
+def test_code_with_a_state_is_judged_every_time(monkeypatch):
+    calls = []
+    real = notebook._judge
+    monkeypatch.setattr(notebook, "_judge", lambda *args: calls.append(1) or real(*args))
+    source = "rng = np.random.default_rng(0)\n" + RIGHT.replace("    return", "    rng.random()\n    return")
+    function = made(source)
+    assert check(function) and check(function)
+    assert len(calls) == 2
+
+
+def test_random_states_and_threads_are_left_as_found():
+    torch = pytest.importorskip("torch")
+    source = "import random\n" + RIGHT.replace("    e =", "    random.random(); np.random.rand()\n    e =")
+    threads = torch.get_num_threads()
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    with torch.no_grad():
+        check(made(source))
+        assert not torch.is_grad_enabled()
+    assert states == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+    assert torch.get_num_threads() == threads
+
+
+def test_an_interrupted_check_says_what_to_do_and_payoffs_do_not_start_it_again(capsys):
+    function = made("def softmax_rows(scores):\n    raise KeyboardInterrupt\n")
+    said = str(check(function))
+    assert "The check of softmax_rows was interrupted." in said
+    assert "look for a loop whose condition never becomes false" in said.replace("\n", " ")
+    assert said.endswith("check(softmax_rows) tries again.")
+    assert passed(function) is False
+    assert capsys.readouterr().out.endswith("This opens once check(softmax_rows) passes.\n")
+
+
+def test_a_fault_of_the_grader_is_never_the_learners(monkeypatch):
+    def broken(*args):
+        raise OSError("disk")
+
+    monkeypatch.setattr("grader.judge.judge", broken)
+    shown = check(made(RIGHT))
+    assert shown.verdict.status == "could_not_grade"
+    assert "The check itself failed, which says nothing about softmax_rows.\nOSError: disk" in str(shown)
+    assert "0 different attempts" in str(solution("softmax_rows")).replace("\n", " ")
+
+
+# --- passed, hint, solution, explain, progress --------------------------------------------------
+
+
+def test_passed_says_one_sentence_or_nothing(capsys):
+    assert passed(made(RIGHT)) is True
+    assert capsys.readouterr().out == ""
+    assert passed(made(STUB)) is False
+    assert capsys.readouterr().out == "This opens once check(softmax_rows) passes.\n"
+    assert passed("corrected_first_row", None) is False
+    assert capsys.readouterr().out == 'This opens once check("corrected_first_row", corrected_first_row) passes.\n'
+    assert passed(None) is False
+    assert capsys.readouterr().out == "This opens once its check passes.\n"
+
+
+def test_hints_go_further_with_each_call_and_open_the_solution():
+    function = made(STUB)
+    assert "So far: 0 hints and 0 different attempts." in str(solution(function)).replace("\n", " ")
+    said = [str(hint(function)) for _ in range(4)]
+    for level, each in zip((1, 2, 3, 3), said, strict=True):
+        assert each.startswith(f"Hint {level} of 3 for softmax_rows\n\n")
+    assert said[0].endswith("hint(softmax_rows) goes one further.") and said[2].endswith("solution(softmax_rows) is open now.")
+    assert "____" in said[2] and "```" not in said[2]
+    assert str(hint(function, level=1)) == said[0]
+    assert str(hint(function, level=4)).startswith("Hints have the levels 1 to 3; 4 is none of them.")
+    opened = str(solution(function))
+    assert opened.startswith("The course's solution of softmax_rows\n\ndef softmax_rows(") and "region" not in opened
+
+
+def test_three_different_attempts_open_the_solution():
+    for number in (2, 2, 3):
+        check(made(WRONG_AXIS.replace("return e", f"return {number} * e")))
+    closed = str(solution("softmax_rows")).replace("\n", " ")
+    assert closed.startswith("The solution of softmax_rows opens after a pass, after hint 3, or after 3 different attempts.")
+    assert "So far: 0 hints and 2 different attempts." in closed
+    check(made(UNKNOWN))
+    assert "def softmax_rows(" in str(solution("softmax_rows"))
+
+
+def test_a_pass_opens_the_solution():
+    check(made(RIGHT))
+    assert "def softmax_rows(" in str(solution(made(RIGHT)))
+
+
+def test_explain_tells_a_mistake_and_suggests_ids():
+    told = str(explain("SM1"))
+    assert told.startswith("SM1: ") and len(told) > 200
+    assert str(explain("sm1")) == told
+    assert "SM1: " in str(explain("SM1+SD1")) and "SD1: " in str(explain("SM1+SD1"))
+    unknown = str(explain("SM99"))
+    assert unknown.startswith("No mistake has the id 'SM99'. Near it: ") and unknown.endswith("explain() lists all of them.")
+    assert "SM1" in str(explain()) and "TT34" in str(explain())
+
+
+def test_progress_shows_the_course_and_what_is_next():
+    check(made(WRONG_AXIS))
+    check("corrected_first_row", [5, 5])
+    shown = progress()
+    said = str(shown)
+    assert said.startswith("1 of ") and "\n01_three_tokens\n" in said
+    lines = {line.split()[0]: line for line in said.splitlines() if line.startswith("  ")}
+    assert "✗ failed" in lines["softmax_rows"] and lines["softmax_rows"].endswith("0/2         1")
+    assert "✓ passed" in lines["corrected_first_row"] and "○ not started" in lines["scale_scores"]
+    assert said.endswith("Next: hard_lookup, in lesson 00_start_here.")
+    assert "<table>" in shown.html
+
+
+def test_a_record_that_cannot_be_kept_is_said_once(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "file" / "progress.json"))
+    first, second = check(made(RIGHT)), check(made(RIGHT))
+    assert "it is kept until this kernel ends." in str(first).replace("\n", " ") and "Note:" not in str(second)
+
+
+# --- outside a notebook -------------------------------------------------------------------------
+
+
+def test_import_is_light():
+    program = "import sys; from grader import check; print([m for m in ('torch', 'matplotlib', 'jupytext', 'IPython', 'grader.judge') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_plain_script_prints_text_even_on_a_narrow_console(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text("import numpy as np\nfrom grader import check\n" + textwrap.dedent(WRONG_AXIS) + "\ncheck(softmax_rows)\n")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.getcwd()}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and done.stdout.startswith("FAILED: softmax_rows\n") and done.stderr == ""
+    assert "SM1" in done.stdout
