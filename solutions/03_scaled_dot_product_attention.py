@@ -170,8 +170,8 @@ print("numbers that agree:", int(np.isclose(right, wrong).sum()), "of", right.si
 #
 # ## Loops against one product
 #
-# Both forms compute the same numbers. **Predict** how much longer the loops take for 8 sentences of 64 tokens: 2, 20 or
-# 200 times? Seconds depend on the machine; the ratio says more.
+# Both forms compute the same numbers. **Predict** how much longer the loops take for 8 sentences of 64 tokens: 3 times,
+# 30 times, or more than 100? Seconds depend on the machine; the ratio says more.
 
 # %% role="demo"
 many_q, many_k, many_v = np.random.default_rng(1).normal(size=(3, 8, 64, 32))
@@ -288,16 +288,16 @@ if passed(scaled_dot_product_attention):
     draws, maps = np.random.default_rng(3), {}
     for name, draw in (("standard normal", draws.standard_normal), ("uniform from 0 to 1", draws.random)):
         many_x, many_w_q, many_w_k = draw((1000, 5, 8)), draw((1000, 8, 4)), draw((1000, 8, 4))
-        _, weights = scaled_dot_product_attention(many_x @ many_w_q / math.sqrt(8), many_x @ many_w_k, many_x)
+        _, weights = scaled_dot_product_attention(many_x @ many_w_q, many_x @ many_w_k, many_x)
         sharing = [np.bincount(best).max() for best in weights.argmax(axis=-1)]
         print(f"{name}: on average {np.mean(sharing):.1f} of 5 queries share their favourite key")
         maps[name] = weights[0]
     figures.lesson_03.sentence_weights(maps, words)
 
 # %% [markdown]
-# With numbers that are all positive, every query and every key point into the same corner, and one long key wins for
-# every query. Such a picture looks like a discovery and shows nothing but the choice of random numbers. Lesson 04
-# takes up what the size of the scores does to softmax.
+# With numbers that are all positive, every query and every key point into the same corner, so one long key wins for
+# all queries. Either picture looks like a discovery and shows nothing but a choice of random numbers. Why a few
+# weights come so near to 1 is the subject of lesson 04.
 #
 # ## Letters for axes
 #
