@@ -101,3 +101,12 @@ def test_einsum_is_seen_with_its_size_under_any_name():
     with watching(("einsum",)) as seen:
         product("bqd,bkd->bqk", np.ones((2, 3, 4)), np.ones((2, 5, 4)), optimize=True)
     assert seen == ["einsum 120 40"]
+
+
+def test_a_library_that_differentiates_is_seen_and_numpy_is_not():
+    with watching(("torch",)) as seen:
+        np.exp(np.ones((2, 3))) @ np.ones((3, 2))
+    assert seen == []
+    with watching(("torch",)) as seen:
+        torch.ones(2) + 1
+    assert set(seen) == {"torch"}

@@ -53,11 +53,11 @@ def watching(groups: tuple[str, ...]) -> Iterator[list[str]]:
         yield seen
         return
     with ExitStack() as stack:
-        stack.enter_context(_profiled(names, seen))
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "overrides"):
             for mode in _torch_modes(names, seen):
                 stack.enter_context(mode)
+        stack.enter_context(_profiled(names, seen))  # last: entering torch's modes is itself a call into torch
         yield seen
 
 
