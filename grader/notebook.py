@@ -119,7 +119,7 @@ def explain(mistake: str | None = None) -> Shown:
     known = {id.upper(): id for id in _mistake_ids(ids)}
     unknown = [id for id in ids if id.upper() not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0].upper(), known, n=3, cutoff=0.3)
+        near = _near_ids(unknown[0].upper(), known)
         nearest = f" Near it: {', '.join(near)}." if near else ""
         return _shown(f"No mistake has the id {unknown[0][:60]!r}.{nearest} explain() lists all of them.")
     told = [course.mistake_text(known[id.upper()]) for id in ids]
@@ -269,6 +269,12 @@ def _printed(shown: Shown) -> Shown:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _near_ids(asked: str, known: Mapping[str, str]) -> list[str]:
+    """At most three ids like the one asked for; those of its family, such as SM, first."""
+    family = [id for id in known if id.rstrip("0123456789") == asked.rstrip("0123456789")]
+    return difflib.get_close_matches(asked, family or known, n=3, cutoff=0.3)
 
 
 def _mistake_ids(asked: list[str]) -> tuple[str, ...]:

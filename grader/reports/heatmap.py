@@ -126,7 +126,7 @@ def _cell(box: tuple[float, float, float, float], value: float, said: str, scale
 def _outline(x: float, y: float, wide: float) -> str:
     """Two rings, of the theme's text colour and dark: one of them stands out from any cell on any background."""
     ring = f'<rect x="{x - 1:g}" y="{y - 1:g}" width="{wide + 0.5:g}" height="{CELL + 0.5:g}" rx="2" fill="none"'
-    return f'{ring} stroke="currentColor" stroke-width="4"/>{ring} stroke="{INK}" stroke-width="2"/>'
+    return f'{ring} stroke="currentColor" stroke-width="3.4"/>{ring} stroke="{INK}" stroke-width="1.8"/>'
 
 
 def _hatching(box: tuple[float, float, float, float]) -> str:

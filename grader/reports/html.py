@@ -44,6 +44,7 @@ STYLE = """<style>
   font-size: .93em; background: none; color: inherit; padding: 0; border: 0}
 .attn pre {white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 2px 0 6px}
 .attn pre.attn-code {border-left: 1px solid color-mix(in srgb, currentColor 35%, transparent); padding-left: 10px}
+.attn svg {display: block; height: auto}
 .attn ul {margin: 0; padding-left: 1.1em}
 .attn li {margin: 0 0 1px}
 .attn details {margin: 6px 0 2px}
@@ -166,7 +167,7 @@ def _passed(judged: Verdict) -> list[str]:
     body = [row("Verified", f"<ul>{items}</ul>")] if items else []
     if judged.max_difference is not None:
         body.append(row("Precision", f"<p>{text.difference(judged.max_difference)}</p>"))
-    following = judged.look.removeprefix("Next: ")
+    following = judged.look.removeprefix("Next: ").removesuffix(".") if judged.look.startswith("Next: ") else judged.look
     return [*body, row("Next", f"<p>{prose(following)}</p>")] if judged.look else body
 
 
