@@ -1,0 +1,26 @@
+"""Which browser the test of JupyterLab drives; run as a script, says so before any test begins."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MAC = ("/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+ADVICE = (
+    "make test drives JupyterLab in Chromium, and none was found. Install one (Debian: sudo apt install chromium; "
+    "macOS: brew install --cask chromium), or name one: CHROMIUM=/path/to/chromium make test"
+)
+
+
+def find_chromium() -> str | None:
+    """The path of a browser: $CHROMIUM, else the first that is installed; None for none."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return named if os.access(named, os.X_OK) else None
+    return next((path for path in (*map(shutil.which, NAMES), *MAC) if path and os.access(path, os.X_OK)), None)
+
+
+if __name__ == "__main__":
+    sys.exit(None if find_chromium() else ADVICE)
