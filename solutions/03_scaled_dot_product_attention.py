@@ -5,7 +5,7 @@
 #
 # In lesson 01 one sentence of three tokens went through attention line by line. A model reads many sentences at a
 # time, and later each of them through many heads. We write attention once more, so that all of it happens without a
-# loop, and we meet the two ways in which that goes wrong without an error message:
+# loop, and we meet the ways in which that goes wrong without an error message:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -270,12 +270,12 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
     figures.lesson_03.changes(pairs, words, token=2)
 
 # %% [markdown]
-# Attention is the one place where tokens meet. Everything else in a transformer, projections included, treats each token
-# by itself.
+# Attention is the one place where tokens meet. The rest of a transformer works "position-wise": projections, and the
+# layers between attentions, treat each token by itself (Vaswani et al. 2017, section 3.3).
 #
 # ## A heat map that means nothing yet
 #
-# Here are the weights of our sentence, the picture that articles on attention like to show. These come from **random**
+# Here are weights over our five words, the picture that articles on attention like to show. These come from **random**
 # embeddings and random projections: "fox" and "brown" are as much strangers as any two tokens. A heat map says something
 # only after training (lessons 10 and 11).
 #
@@ -290,7 +290,7 @@ if passed(scaled_dot_product_attention):
         many_x, many_w_q, many_w_k = draw((1000, 5, 8)), draw((1000, 8, 4)), draw((1000, 8, 4))
         _, weights = scaled_dot_product_attention(many_x @ many_w_q, many_x @ many_w_k, many_x)
         sharing = [np.bincount(best).max() for best in weights.argmax(axis=-1)]
-        print(f"{name}: on average {np.mean(sharing):.1f} of 5 queries share their favourite key")
+        print(f"{name}: on average {np.mean(sharing):.2f} of 5 queries share their favourite key")
         maps[name] = weights[0]
     figures.lesson_03.sentence_weights(maps, words)
 
@@ -383,9 +383,9 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
 # Three small edits to `scaled_dot_product_attention`. For each, **predict** what the check will say, make the edit, run
 # the check, and undo it.
 #
-# 1. `axis=1` in place of `axis=-1`, in both places. In which dimensions is the result still right?
+# 1. `axis=1` in place of `axis=-1`, in both places. With how many dimensions is the result still right?
 # 2. `k.T` in place of `k.swapaxes(-1, -2)`. Which inputs fail with an error, and which without?
-# 3. `keepdims=True` removed from the sum. Why is one sentence of equal sizes not enough to see it?
+# 3. `keepdims=True` removed from the sum. For which shapes is that an error, and for which does it run?
 #
 # A verdict that names a mistake gives its id, and `explain` tells that mistake at length:
 
@@ -410,6 +410,3 @@ explain("AB16")
 # [swapaxes](https://numpy.org/doc/stable/reference/generated/numpy.swapaxes.html).
 #
 # Next: **04 · Why scale**, the experiment behind √d_k.
-
-# %% role="demo"
-progress()

@@ -12,11 +12,12 @@ from grader.figures import COLOURS, matrix, panels, show
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_AXIS_COLOURS = {"T_q": "blue", "T_k": "vermillion", "d_k": "green", "d_v": "purple", "B": "grey"}
+_AXIS_COLOURS = {"T_q": "blue", "T_k": "vermillion", "d_k": "green", "d_v": "black", "B": "grey"}
 _FILL = "#F4F7FA"
 _LINE = "#8A9AA8"
 _SEAM = "#D5DDE4"
 _CELL = 0.34  # side of one number, in the drawing's units
+_WIDTH = 8.4  # of a figure, in inches
 _LIFT = 0.16  # how far each further batch item peeps out behind the one before
 
 
@@ -27,7 +28,7 @@ def shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
         (("q", "T_q", "d_k", "B"), ("k.swapaxes(-1, -2)", "d_k", "T_k", "B"), ("scores", "T_q", "T_k", "B")),
         (("weights", "T_q", "T_k", "B"), ("v", "T_k", "d_v", "B"), ("output", "T_q", "d_v", "B")),
     )
-    fig, (ax,) = panels(1, width=8.4, height=4.6)
+    fig, (ax,) = panels(1, width=_WIDTH)
     _equations(ax, rows, sizes, _AXIS_COLOURS)
     ax.set_title("Each product sums one axis away; the batch axis passes through")
     said = ", ".join(f"{name} = {size}" for name, size in sizes.items())
@@ -43,7 +44,7 @@ def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
     sizes = dict(zip(first + second, left.shape + right.shape, strict=True))
     summed = [letter for letter in sizes if letter not in result]
     colours = {letter: "vermillion" if letter in summed else "blue" for letter in sizes}
-    fig, (ax,) = panels(1, width=8.4, height=2.5)
+    fig, (ax,) = panels(1, width=_WIDTH)
     _equations(ax, [[(term, term[1], term[2], term[0]) for term in (first, second, result)]], sizes, colours)
     ax.set_title(f"{' and '.join(summed)} is not right of the arrow, so it is summed")
     show(fig, alt=f"""Three stacks of boxes labelled {first}, {second} and {result}. The letters of the result,
@@ -67,8 +68,10 @@ def _equations(ax: Axes, rows: Sequence[Sequence[tuple[str, ...]]], sizes: Mappi
             _stack(ax, left, y, (name, height, width, depth), sizes, colours)
             ax.text(left - 1.45, y, sign, ha="center", va="center", color=COLOURS["grey"], fontsize=10)
         y -= half + 0.4
-    ax.set_xlim(0, lefts[-1] + widths[-1] + 0.9)
-    ax.set_ylim(y, 0.1)
+    right = lefts[-1] + widths[-1] + 0.9
+    ax.set_xlim(0, right)
+    ax.set_ylim(y, 0)
+    ax.figure.set_size_inches(_WIDTH, _WIDTH * -y / right + 0.4)  # no empty paper around equal scales
 
 
 def _stack(ax: Axes, x: float, y: float, axes: tuple[str, ...], sizes: Mapping[str, int],
@@ -101,7 +104,7 @@ def _edge(ax: Axes, x: float, y: float, axis: str, sizes: Mapping[str, int], col
 
 def axes_moved(shape: tuple[int, int, int], names: Sequence[str] = ("B", "T_k", "d_k")) -> None:
     """Where each axis of a 3-D array goes under `.T` and under `swapaxes(-1, -2)`."""
-    fig, axes = panels(2, width=6.6, height=2.5)
+    fig, axes = panels(2, width=6.6, height=2.0)
     moves = (("k.T reverses all axes", (2, 1, 0)), ("k.swapaxes(-1, -2) leaves B in place", (0, 2, 1)))
     for ax, (title, order) in zip(axes, moves, strict=True):
         _move(ax, title, shape, names, order)
@@ -115,7 +118,7 @@ def _move(ax: Axes, title: str, shape: Sequence[int], names: Sequence[str], orde
     ax.set_axis_off()
     ax.set_title(title)
     ax.set_xlim(-0.6, 2.6)
-    ax.set_ylim(-0.45, 1.45)
+    ax.set_ylim(-0.3, 1.3)
     for place in range(3):
         for y, axis in ((1, place), (0, order[place])):
             name = f"${names[axis]}$" if "_" in names[axis] else names[axis]

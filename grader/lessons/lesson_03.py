@@ -2,131 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
+from grader.lessons.lesson_03_mistakes import Arrays, attention, by_einsum, combine, project
 from grader.lessons.lesson_03_texts import TEXTS
 from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson, Mistake, Property
 
-Arrays = tuple[np.ndarray, ...]
 Parts = dict[str, np.ndarray]
-
-# ---- wrong implementations: with no bug switched on, each is right -------------------------------------------------
-
-# At most one of each group can be meant at a time; pairs within a group are never tried.
-_ONE_OF = (
-    ("SM1", "SM2", "SM3", "SM4", "AB10", "AB11", "AB20"), ("SM5", "SM6", "AB20"), ("SM3", "SM4", "SD6", "AB20"),
-    ("SD1", "SD2", "SD5", "SD6", "AB12", "AB13", "AB14"), ("SD8", "AB8", "AB15", "AB16", "AB17", "AB23", "AB24"),
-    ("AB1", "AB5", "AB8"), ("AB2", "AB3", "AB5"), ("AB4", "AB5", "AB9"), ("AB6", "AB8"), ("SD8", "AB22"),
-)  # fmt: skip
-
-
-def _combine(build: Callable[..., Callable]) -> Callable[[frozenset[str]], Callable]:
-    def combined(ids: frozenset[str]) -> Callable:
-        if any(len(ids.intersection(group)) > 1 for group in _ONE_OF):
-            raise KeyError(f"{' and '.join(sorted(ids))} exclude each other")
-        return build(*ids)
-
-    return combined
-
-
-def _project(*bugs: str) -> Callable[..., Arrays]:
-    def project_qkv(x: np.ndarray, w_q: np.ndarray, w_k: np.ndarray, w_v: np.ndarray) -> Arrays:
-        if "AB8 by einsum" in bugs:
-            return tuple(np.einsum("btd,dk->btk", x, w) for w in (w_q, w_k, w_v))
-        if "AB1" in bugs:
-            w_q, w_k, w_v = w_q.T, w_k.T, w_v.T
-        if "AB2" in bugs:
-            w_q, w_k = w_k, w_q
-        if "AB8" in bugs:
-            _batch, _tokens, _features = x.shape
-        if "AB6" in bugs:
-            x = x.reshape(-1, x.shape[-1])
-        q = x @ w_q
-        k = (q if "AB5" in bugs else x) @ (w_q if "AB3" in bugs else w_k)
-        v = (k if "AB5" in bugs else x) @ (w_k if "AB4" in bugs else w_v)
-        if "AB7" in bugs:
-            q = q / math.sqrt(q.shape[-1])
-        return (q, v, k) if "AB9" in bugs else (q, k, v)
-
-    return project_qkv
-
-
-def _scale(q: np.ndarray, k: np.ndarray, v: np.ndarray, bugs: Sequence[str]) -> float:
-    """What the scores are divided by."""
-    d_k = q.shape[-1]
-    wrong = {"SD1": 1, "SD2": d_k**2, "SD5": 1 / d_k, "SD6": 1, "AB12": k.shape[-2], "AB13": v.shape[-1], "AB14": q.shape[1]}
-    return math.sqrt(next((wrong[bug] for bug in bugs if bug in wrong), d_k))
-
-
-def _softmax(scores: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
-    if "AB20" in bugs:
-        return scores
-    axes = {"SM1": -2, "SM2": 0, "SM3": None, "AB10": 1, "AB11": 2}
-    axis = next((axes[bug] for bug in bugs if bug in axes), -1)
-    if "SM5" in bugs:
-        exps = np.exp(scores)
-    elif "SM6" in bugs or "SM6 of an item" in bugs:
-        exps = np.exp(scores - scores.max(axis=(-2, -1) if "SM6 of an item" in bugs else None, keepdims=True))
-    else:
-        exps = np.exp(scores - scores.max(axis=axis, keepdims="SM4 of both" not in bugs))
-    kept = "SM4" not in bugs and "SM4 of both" not in bugs
-    return exps / exps.sum(axis=axis, keepdims=kept)
-
-
-def _turned(k: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
-    """The keys as the right operand of the first product."""
-    if "AB15" in bugs:
-        return k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])
-    if "AB16" in bugs:
-        return k.T
-    if "AB17" in bugs:
-        return k.transpose(0, 2, 1)
-    return k if "AB23" in bugs else k.swapaxes(-1, -2)
-
-
-def _attention(*bugs: str) -> Callable[..., Arrays]:
-    def scaled_dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Arrays:
-        if "AB8" in bugs:
-            _batch, _queries, _features = q.shape
-        if "AB8 by einsum" in bugs:
-            product = np.einsum("bqd,bkd->bqk", q, k)
-        else:
-            product = k @ q.swapaxes(-1, -2) if "SD8" in bugs else q @ _turned(k, bugs)
-        scores = product / _scale(q, k, v, bugs)
-        weights = _softmax(scores, bugs)
-        if "SD6" in bugs:
-            weights = weights / math.sqrt(q.shape[-1])
-        output = (weights.swapaxes(-1, -2) if "AB22" in bugs else weights) @ v
-        if "AB21" in bugs:
-            output = output.astype(v.dtype)
-        if "AB19" in bugs:
-            weights = scores
-        return (weights, output) if "AB18" in bugs else (output, weights)
-
-    return scaled_dot_product_attention
-
-
-def _einsum(*bugs: str) -> Callable[..., np.ndarray]:
-    first = "bqd,bkd->bqk"
-    if "SD8" in bugs:
-        first = "bqd,bkd->bkq"
-    elif "AB23" in bugs:
-        first = "bqd,bdk->bqk"
-    elif "AB24" in bugs:
-        first = "bqd,bkd->qk"
-    second = f"{'qk' if 'AB24' in bugs else 'bqk'},{'bqd->bkd' if 'AB22' in bugs else 'bkd->bqd'}"
-
-    def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-        weights = _softmax(np.einsum(first, q, k) / _scale(q, k, v, bugs), bugs)
-        output = np.einsum(second, weights, v)
-        return output / math.sqrt(q.shape[-1]) if "SD6" in bugs else output
-
-    return attention_einsum
-
 
 # ---- cases --------------------------------------------------------------------------------------------------------
 
@@ -139,7 +24,7 @@ def _projected(rng: np.random.Generator, x_shape: tuple[int, ...], d_k: int, d_v
 def project_cases(rng: np.random.Generator) -> Iterator[Case]:
     small = ([[1, 0], [1, 2], [3, 1]], [[1, 0, 2, 1], [0, 1, 1, 3]], [[2, 1, 0, 1], [1, 1, 4, 0]],
              [[1, 2, 3, 4, 5], [10, 20, 30, 40, 50]])  # fmt: skip
-    yield Case("small", "one sentence of three tokens, whole numbers", tuple(np.array(a, dtype=float) for a in small))
+    yield Case("small", "one sentence of three tokens in whole numbers", tuple(np.array(a, dtype=float) for a in small))
     batch = _projected(rng, (2, 5, 3), 4, 6)
     yield Case("batch", "two sentences of five tokens", batch)
     changed = batch[0].copy()
@@ -228,14 +113,14 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         ("large", "scores near 1,000", np.full((2, 3), 1000.0), 5, 6),
         ("large-negative", "scores near −1,000", np.full((2, 3), -1000.0), 4, 5),
         ("limit", "scores near 9,900", np.full((3, 2), 9900.0), 5, 6),
-        ("rows-apart", "rows of scores near 1,000 and near −1,000", np.array([[1000.0, -1000.0]]), 3, 5),
-        ("items-apart", "one item's scores near 9,900, the other's near −9,900",
+        ("rows-apart", "a row of scores near 1,000 beside one near −1,000", np.array([[1000.0, -1000.0]]), 3, 5),
+        ("items-apart", "an item with scores near 9,900 beside one near −9,900",
          np.array([[9900.0] * 3, [-9900.0] * 3]), 5, 6),
-        ("mixed", "scores near 1,000, 0 and −1,000 in each item", np.array([[0.0, -1000.0, 1000.0]] * 2), 4, 6),
+        ("mixed", "rows of scores a thousand apart in each item", np.array([[0.0, -1000.0, 1000.0]] * 2), 4, 6),
     ):  # fmt: skip
         yield Case(key, title, _near(rng, centre, t_k, d_v), stage="extremes")
     far = _near(rng, np.array([[-1000.0, 1000.0, 0.0]]), 4, 2)
-    yield Case("mixed-float32", "float32, scores near 1,000, 0 and −1,000", tuple(a.astype(np.float32) for a in far),
+    yield Case("mixed-float32", "rows of scores a thousand apart in float32", tuple(a.astype(np.float32) for a in far),
                stage="extremes")
 
 
@@ -253,15 +138,15 @@ def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("by-name", "arguments given by name",
                kwargs=dict(zip(("v", "k", "q"), reversed(_drawn(rng, (2,), 4, 3, 6, 5)), strict=True)))
     yield from _extremes(rng)
-    yield Case("large-matrix", "no batch, scores near 1,000 and near −1,000",
+    yield Case("large-matrix", "rows of scores far apart without a batch",
                _near(rng, np.array([-1000.0, 1000.0]), 3, 5), stage="extremes")
-    yield Case("large-heads", "two leading dimensions, scores near 9,900 and near −9,900",
+    yield Case("large-heads", "rows of scores far apart with two leading dimensions",
                _near(rng, np.array([[[9900.0, -9900.0]] * 3] * 2), 4, 5), stage="extremes")
 
 
 def einsum_cases(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case("table", "a batch of one: the three-token table of lesson 01", tuple(a[None] for a in _table()))
-    yield Case("small", "a batch of one: two queries, three keys", tuple(a[None] for a in _two_queries()))
+    yield Case("table", "the three-token table of lesson 01 as a batch of one", tuple(a[None] for a in _table()))
+    yield Case("small", "two queries and three keys as a batch of one", tuple(a[None] for a in _two_queries()))
     yield from _batches(rng)
     yield Case("whole-again", "whole numbers, other sizes", _whole(rng, (3,), 2, 6, 4, 5))
     yield from _extremes(rng)
@@ -341,10 +226,10 @@ _PROJECTION = Exercise(
     parts=("q", "k", "v"),
     cases=project_cases,
     mistakes=(
-        *mistakes(_project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9"),
-        Mistake("AB8", _project("AB8 by einsum")),
+        *mistakes(project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9"),
+        Mistake("AB8", project("AB8 by einsum")),
     ),
-    combine=_combine(_project),
+    combine=combine(project),
     forbids=("attention",),
     properties=(
         Property("each token is projected by itself", _each_token_alone, ("batch", "one-token-changed")),
@@ -367,14 +252,14 @@ _ATTENTION = Exercise(
     cases=attention_cases,
     mistakes=(
         *mistakes(
-            _attention, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB8", "AB10",
+            attention, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB8", "AB10",
             "AB11", "AB12", "AB13", "AB14", "AB15", "AB16", "AB17", "AB18", "AB19", "AB20", "AB21", "AB22", "AB23",
         ),
-        Mistake("SM4", _attention("SM4 of both")),
-        Mistake("SM6", _attention("SM6 of an item")),
-        Mistake("AB8", _attention("AB8 by einsum")),
+        Mistake("SM4", attention("SM4 of both")),
+        Mistake("SM6", attention("SM6 of an item")),
+        Mistake("AB8", attention("AB8 by einsum")),
     ),  # fmt: skip
-    combine=_combine(_attention),
+    combine=combine(attention),
     forbids=("attention",),
     properties=(
         Property("each row of weights sums to 1, none negative", _rows_are_weights), _ALONE, _UNORDERED, _IDENTITY,
@@ -397,13 +282,13 @@ _EINSUM = Exercise(
     cases=einsum_cases,
     mistakes=(
         *mistakes(
-            _einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13", "AB14",
+            by_einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13", "AB14",
             "AB20", "AB22", "AB23", "AB24",
         ),
-        Mistake("SM4", _einsum("SM4 of both")),
-        Mistake("SM6", _einsum("SM6 of an item")),
+        Mistake("SM4", by_einsum("SM4 of both")),
+        Mistake("SM6", by_einsum("SM6 of an item")),
     ),  # fmt: skip
-    combine=_combine(_einsum),
+    combine=combine(by_einsum),
     forbids=("attention",),
     requires=("einsum_products",),
     properties=(

@@ -1,0 +1,121 @@
+"""The wrong implementations of lesson 03: with no bug switched on, each is right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+Arrays = tuple[np.ndarray, ...]
+
+# At most one of each group can be meant at a time; pairs within a group are never tried.
+_ONE_OF = (
+    ("SM1", "SM2", "SM3", "SM4", "AB10", "AB11", "AB20"), ("SM5", "SM6", "AB20"), ("SM3", "SM4", "SD6", "AB20"),
+    ("SD1", "SD2", "SD5", "SD6", "AB12", "AB13", "AB14"), ("SD8", "AB8", "AB15", "AB16", "AB17", "AB23", "AB24"),
+    ("AB1", "AB5", "AB8"), ("AB2", "AB3", "AB5"), ("AB4", "AB5", "AB9"), ("AB6", "AB8"), ("SD8", "AB22"),
+)  # fmt: skip
+
+
+def combine(build: Callable[..., Callable]) -> Callable[[frozenset[str]], Callable]:
+    def combined(ids: frozenset[str]) -> Callable:
+        if any(len(ids.intersection(group)) > 1 for group in _ONE_OF):
+            raise KeyError(f"{' and '.join(sorted(ids))} exclude each other")
+        return build(*ids)
+
+    return combined
+
+
+def project(*bugs: str) -> Callable[..., Arrays]:
+    def project_qkv(x: np.ndarray, w_q: np.ndarray, w_k: np.ndarray, w_v: np.ndarray) -> Arrays:
+        if "AB8 by einsum" in bugs:
+            return tuple(np.einsum("btd,dk->btk", x, w) for w in (w_q, w_k, w_v))
+        if "AB1" in bugs:
+            w_q, w_k, w_v = w_q.T, w_k.T, w_v.T
+        if "AB2" in bugs:
+            w_q, w_k = w_k, w_q
+        if "AB8" in bugs:
+            _batch, _tokens, _features = x.shape
+        if "AB6" in bugs:
+            x = x.reshape(-1, x.shape[-1])
+        q = x @ w_q
+        k = (q if "AB5" in bugs else x) @ (w_q if "AB3" in bugs else w_k)
+        v = (k if "AB5" in bugs else x) @ (w_k if "AB4" in bugs else w_v)
+        if "AB7" in bugs:
+            q = q / math.sqrt(q.shape[-1])
+        return (q, v, k) if "AB9" in bugs else (q, k, v)
+
+    return project_qkv
+
+
+def _scale(q: np.ndarray, k: np.ndarray, v: np.ndarray, bugs: Sequence[str]) -> float:
+    """What the scores are divided by."""
+    d_k = q.shape[-1]
+    wrong = {"SD1": 1, "SD2": d_k**2, "SD5": 1 / d_k, "SD6": 1, "AB12": k.shape[-2], "AB13": v.shape[-1], "AB14": q.shape[1]}
+    return math.sqrt(next((wrong[bug] for bug in bugs if bug in wrong), d_k))
+
+
+def _softmax(scores: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
+    if "AB20" in bugs:
+        return scores
+    axes = {"SM1": -2, "SM2": 0, "SM3": None, "AB10": 1, "AB11": 2}
+    axis = next((axes[bug] for bug in bugs if bug in axes), -1)
+    if "SM5" in bugs:
+        exps = np.exp(scores)
+    elif "SM6" in bugs or "SM6 of an item" in bugs:
+        exps = np.exp(scores - scores.max(axis=(-2, -1) if "SM6 of an item" in bugs else None, keepdims=True))
+    else:
+        exps = np.exp(scores - scores.max(axis=axis, keepdims="SM4 of both" not in bugs))
+    kept = "SM4" not in bugs and "SM4 of both" not in bugs
+    return exps / exps.sum(axis=axis, keepdims=kept)
+
+
+def _turned(k: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
+    """The keys as the right operand of the first product."""
+    if "AB15" in bugs:
+        return k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])
+    if "AB16" in bugs:
+        return k.T
+    if "AB17" in bugs:
+        return k.transpose(0, 2, 1)
+    return k if "AB23" in bugs else k.swapaxes(-1, -2)
+
+
+def attention(*bugs: str) -> Callable[..., Arrays]:
+    def scaled_dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Arrays:
+        if "AB8" in bugs:
+            _batch, _queries, _features = q.shape
+        if "AB8 by einsum" in bugs:
+            product = np.einsum("bqd,bkd->bqk", q, k)
+        else:
+            product = k @ q.swapaxes(-1, -2) if "SD8" in bugs else q @ _turned(k, bugs)
+        scores = product / _scale(q, k, v, bugs)
+        weights = _softmax(scores, bugs)
+        if "SD6" in bugs:
+            weights = weights / math.sqrt(q.shape[-1])
+        output = (weights.swapaxes(-1, -2) if "AB22" in bugs else weights) @ v
+        if "AB21" in bugs:
+            output = output.astype(v.dtype)
+        if "AB19" in bugs:
+            weights = scores
+        return (weights, output) if "AB18" in bugs else (output, weights)
+
+    return scaled_dot_product_attention
+
+
+def by_einsum(*bugs: str) -> Callable[..., np.ndarray]:
+    first = "bqd,bkd->bqk"
+    if "SD8" in bugs:
+        first = "bqd,bkd->bkq"
+    elif "AB23" in bugs:
+        first = "bqd,bdk->bqk"
+    elif "AB24" in bugs:
+        first = "bqd,bkd->qk"
+    second = f"{'qk' if 'AB24' in bugs else 'bqk'},{'bqd->bkd' if 'AB22' in bugs else 'bkd->bqd'}"
+
+    def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        weights = _softmax(np.einsum(first, q, k) / _scale(q, k, v, bugs), bugs)
+        output = np.einsum(second, weights, v)
+        return output / math.sqrt(q.shape[-1]) if "SD6" in bugs else output
+
+    return attention_einsum
