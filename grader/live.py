@@ -35,7 +35,10 @@ class Live:
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement. binds: names it gives a value; patches: names whose attributes it sets; uses: names it reads."""
+    """A top-level statement.
+
+    binds: names it gives a value; patches: names whose attributes it sets; uses: names it reads.
+    """
 
     text: str
     binds: frozenset[str]

@@ -29,7 +29,9 @@ def table(record: Record) -> tuple[Line, ...]:
         for name in course.CONTRACT[lesson]:
             entry = record.entry(name)
             status = "passed" if entry.passed else entry.status
-            lines.append(Line(lesson, name, status if status in text.WORDS else "failed", points.get(name), entry.attempts))
+            lines.append(
+                Line(lesson, name, status if status in text.WORDS else "failed", points.get(name), entry.attempts)
+            )
     return tuple(lines)
 
 
@@ -88,7 +90,7 @@ def _html_table(lines: Sequence[Line]) -> str:
         first = line.lesson != lesson
         lesson = line.lesson
         rows.append(
-            f'<tr{" class=attn-first" if first else ""}><td>{html.escape(lesson) if first else ""}</td><td>{name}</td>'
+            f"<tr{' class=attn-first' if first else ''}><td>{html.escape(lesson) if first else ''}</td><td>{name}</td>"
             f'<td>{state}</td><td class="attn-number">{points}</td><td class="attn-number">{attempts}</td></tr>'
         )
     heads = "".join(f"<th>{head}</th>" for head in ("lesson", "exercise", "state"))

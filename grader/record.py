@@ -15,7 +15,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +148,13 @@ class Record:
         try:
             os.replace(self.path, backup)
         except OSError:
-            self._keep_in_memory({"format": FORMAT, "exercises": {}}, f"The record of progress {self.path} cannot be read")
+            self._keep_in_memory(
+                {"format": FORMAT, "exercises": {}}, f"The record of progress {self.path} cannot be read"
+            )
         else:
-            self._notes.append(f"The record of progress could not be read. It is kept as {backup.name}, and a new one begins.")
+            self._notes.append(
+                f"The record of progress could not be read. It is kept as {backup.name}, and a new one begins."
+            )
 
     def _write(self, data: dict[str, Any]) -> None:
         """Replaces the file in one step: a crash leaves the old record or the new one, never half of one."""
@@ -208,4 +212,4 @@ def _entry(kept: Any) -> Entry:
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -100,7 +100,8 @@ def _why_not(obj: Any, own: str | None, names: tuple[str, ...]) -> str:
         )
     return (
         f"check takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "
-        f'without being called, as in check({names[0]}); an answer goes with its name, as in check("{names[0]}", answer).'
+        f"without being called, as in check({names[0]}); an answer goes with its name, as in "
+        f'check("{names[0]}", answer).'
     )
 
 

@@ -72,8 +72,13 @@ class Layer:
 """
 
 
-@pytest.mark.parametrize("old_new", [("scale = 2", "scale = 3"), ("return self.d", "return -self.d"), ("return x\n", "return -x\n"),
-                                     ("@staticmethod", "@classmethod"), ("class Layer", "class Layer(dict)")])  # fmt: skip
+CLASS_CHANGES = [
+    ("scale = 2", "scale = 3"), ("return self.d", "return -self.d"), ("return x\n", "return -x\n"),
+    ("@staticmethod", "@classmethod"), ("class Layer", "class Layer(dict)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("old_new", CLASS_CHANGES)
 def test_every_part_of_a_class_counts(old_new):
     changed = CLASS.replace(*old_new)
     assert changed != CLASS

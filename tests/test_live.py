@@ -45,7 +45,9 @@ def test_helpers_in_other_cells_belong_to_it(shell):
 
 
 def test_only_the_last_definition_counts(shell):
-    said = text_of(shell, FORBIDDEN, "class F: scaled_dot_product_attention = 1", HELPER, ALLOWED, "def helper(q):\n    return -q")
+    said = text_of(
+        shell, FORBIDDEN, "class F: scaled_dot_product_attention = 1", HELPER, ALLOWED, "def helper(q):\n    return -q"
+    )
     assert "F." not in said and "return -q" in said and "return q\n" not in said
 
 
@@ -61,7 +63,13 @@ def test_what_is_patched_in_later_belongs_to_it(shell):
 
 
 def test_decorators_and_aliases_belong_to_it(shell):
-    said = text_of(shell, "import functools as ft", "def wrap(f):\n    return f", "@wrap\n@ft.wraps(len)\ndef inner(q):\n    return q", "attend = inner")
+    said = text_of(
+        shell,
+        "import functools as ft",
+        "def wrap(f):\n    return f",
+        "@wrap\n@ft.wraps(len)\ndef inner(q):\n    return q",
+        "attend = inner",
+    )
     assert said.startswith("import functools as ft\ndef wrap(f):") and "@wrap\n@ft.wraps(len)\ndef inner" in said
 
 

@@ -43,7 +43,9 @@ def test_pass_says_what_was_verified_and_what_comes_next(capsys):
     shown = check(made(RIGHT))
     assert shown and shown.verdict.status == "passed"
     said = str(shown)
-    assert said.startswith("PASSED: softmax_rows\n--------------------\n\nVerified\n  - type, shape and dtype are as asked\n")
+    assert said.startswith(
+        "PASSED: softmax_rows\n--------------------\n\nVerified\n  - type, shape and dtype are as asked\n"
+    )
     assert "  - each row of weights sums to 1\n" in said
     assert "Largest difference from the reference: " in said or "The numbers equal the reference's exactly." in said
     assert said.endswith("Next: weighted_sum.")
@@ -53,7 +55,13 @@ def test_pass_says_what_was_verified_and_what_comes_next(capsys):
 def test_failure_with_a_proven_mistake_names_it():
     said = str(check(made(WRONG_AXIS)))
     assert said.startswith("FAILED: softmax_rows\n")
-    for part in ("\nExperiment\n", "\nExpected and got\n", "\n  expected (", "\n  difference, got − expected", "\nLikely mistake\n  SM1: "):
+    for part in (
+        "\nExperiment\n",
+        "\nExpected and got\n",
+        "\n  expected (",
+        "\n  difference, got − expected",
+        "\nLikely mistake\n  SM1: ",
+    ):
         assert part in said
     assert 'explain("SM1")' in said.partition("\nWhere to look\n")[2]
 
@@ -104,7 +112,7 @@ def test_answers_go_with_their_name():
 
 
 def test_a_function_under_another_name_is_known_by_what_it_is_bound_to():
-    softmax_rows = lambda scores: made(RIGHT)(scores)  # noqa: E731
+    softmax_rows = lambda scores: made(RIGHT)(scores)
     assert check(softmax_rows)
     mine = made(RIGHT.replace("def softmax_rows", "def softmax_rows(scores): pass\ndef mine"))
     assert check("softmax_rows", mine) is not None
@@ -125,9 +133,10 @@ class Thing:
         ("zzzz", "No exercise is called 'zzzz'. The exercises are: hard_lookup, attention_scores, "),
         (lambda x: x, "A lambda has no name to know its exercise by."),
         (renamed, "'renamed' is not the name of an exercise."),
-        (functools.partial(made(RIGHT)), "An object of type partial is not the name of an exercise. Nearest: softmax_rows"),
-        (np.zeros((2, 2)), "check takes a function, a class or an exercise's name; this is of type ndarray. A function is "
-                           "passed without being called, as in check("),
+        (functools.partial(made(RIGHT)),
+         "An object of type partial is not the name of an exercise. Nearest: softmax_rows"),
+        (np.zeros((2, 2)), "check takes a function, a class or an exercise's name; this is of type ndarray. A "
+                           "function is passed without being called, as in check("),
         (None, "this is of type NoneType"), (5, "this is of type int"), (Thing(), "this is of type Thing"),
         (type("SelfAttention", (), {})(), "check takes the class SelfAttention itself, not an instance of it"),
     ],
@@ -250,7 +259,9 @@ def test_hints_go_further_with_each_call_and_open_the_solution():
     said = [str(hint(function)) for _ in range(4)]
     for level, each in zip((1, 2, 3, 3), said, strict=True):
         assert each.startswith(f"Hint {level} of 3 for softmax_rows\n\n")
-    assert said[0].endswith("hint(softmax_rows) goes one further.") and said[2].endswith("solution(softmax_rows) is open now.")
+    assert said[0].endswith("hint(softmax_rows) goes one further.") and said[2].endswith(
+        "solution(softmax_rows) is open now."
+    )
     assert "____" in said[2] and "```" not in said[2]
     assert str(hint(function, level=1)) == said[0]
     assert str(hint(function, level=4)).startswith("Hints have the levels 1 to 3; 4 is none of them.")
@@ -262,7 +273,9 @@ def test_three_different_attempts_open_the_solution():
     for number in (2, 2, 3):
         check(made(WRONG_AXIS.replace("return e", f"return {number} * e")))
     closed = str(solution("softmax_rows")).replace("\n", " ")
-    assert closed.startswith("The solution of softmax_rows opens after a pass, after hint 3, or after 3 different attempts.")
+    assert closed.startswith(
+        "The solution of softmax_rows opens after a pass, after hint 3, or after 3 different attempts."
+    )
     assert "So far: 0 hints and 2 different attempts." in closed
     check(made(UNKNOWN))
     assert "def softmax_rows(" in str(solution("softmax_rows"))
@@ -279,7 +292,9 @@ def test_explain_tells_a_mistake_and_suggests_ids():
     assert str(explain("sm1")) == told
     assert "SM1: " in str(explain("SM1+SD1")) and "SD1: " in str(explain("SM1+SD1"))
     unknown = str(explain("SM99"))
-    assert unknown.startswith("No mistake has the id 'SM99'. Near it: SM") and unknown.endswith("explain() lists all of them.")
+    assert unknown.startswith("No mistake has the id 'SM99'. Near it: SM") and unknown.endswith(
+        "explain() lists all of them."
+    )
     assert "SM1" in str(explain()) and "TT34" in str(explain())
 
 
@@ -307,14 +322,17 @@ def test_a_record_that_cannot_be_kept_is_said_once(tmp_path, monkeypatch):
 
 
 def test_import_is_light():
-    program = "import sys; from grader import check; print([m for m in ('torch', 'matplotlib', 'jupytext', 'IPython', 'grader.judge') if m in sys.modules])"
+    heavy = ("torch", "matplotlib", "jupytext", "IPython", "grader.judge", "grader.lessons")
+    program = f"import sys; from grader import check; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
 def test_a_plain_script_prints_text_even_on_a_narrow_console(tmp_path):
     script = tmp_path / "mine.py"
-    script.write_text("import numpy as np\nfrom grader import check\n" + textwrap.dedent(WRONG_AXIS) + "\ncheck(softmax_rows)\n")
+    script.write_text(
+        "import numpy as np\nfrom grader import check\n" + textwrap.dedent(WRONG_AXIS) + "\ncheck(softmax_rows)\n"
+    )
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.getcwd()}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and done.stdout.startswith("FAILED: softmax_rows\n") and done.stderr == ""

@@ -60,8 +60,8 @@ def test_the_number_of_attempts_is_bounded(path):
 
 @pytest.mark.parametrize(
     "broken",
-    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": "1", "exercises": {}}', b'{"format": 1, "exercises": {"softmax": 3}}',
-     b"\xff\xfe\x00", b"[" * 100_000],
+    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": "1", "exercises": {}}',
+     b'{"format": 1, "exercises": {"softmax": 3}}', b"\xff\xfe\x00", b"[" * 100_000],
 )  # fmt: skip
 def test_a_broken_file_is_kept_aside_and_said_once(path, broken):
     path.parent.mkdir()
@@ -92,7 +92,11 @@ def test_what_this_version_does_not_know_is_kept(path):
     path.write_text('{"format": 1, "theme": "x", "exercises": {"softmax": {"stars": 5}, "future": {"hints": 1}}}')
     Record(path).attempted("softmax", "a", "failed")
     data = json.loads(path.read_text())
-    assert data["theme"] == "x" and data["exercises"]["softmax"]["stars"] == 5 and data["exercises"]["future"] == {"hints": 1}
+    assert (
+        data["theme"] == "x"
+        and data["exercises"]["softmax"]["stars"] == 5
+        and data["exercises"]["future"] == {"hints": 1}
+    )
 
 
 def test_a_newer_format_is_left_alone(path):
@@ -104,7 +108,9 @@ def test_a_newer_format_is_left_alone(path):
     record.hinted("softmax", 3)
     assert record.entry("softmax").hints == 3 and path.read_text() == newer
     (note,) = record.take_notes()
-    assert note.endswith("was written by a newer version of the course and is left as it is; it is kept until this kernel ends.")
+    assert note.endswith(
+        "was written by a newer version of the course and is left as it is; it is kept until this kernel ends."
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path):

@@ -136,7 +136,9 @@ def _hatching(box: tuple[float, float, float, float]) -> str:
     start = -high + 4
     while start < wide:
         left, right = max(start, 0.0), min(start + high, wide)
-        strokes.append(f"M{x + left:.1f} {y + high - (left - start):.1f}L{x + right:.1f} {y + high - (right - start):.1f}")
+        strokes.append(
+            f"M{x + left:.1f} {y + high - (left - start):.1f}L{x + right:.1f} {y + high - (right - start):.1f}"
+        )
         start += 7
     return f'<path d="{"".join(strokes)}" stroke="#7A7A7A" stroke-width="1"/>'
 

@@ -121,7 +121,9 @@ def code(said: str) -> str:
 
 def _detail(sentence: str) -> str:
     quoted = text.split_line(sentence)
-    return f"<p>{escape(quoted[0])}:</p>{code(text.clean(quoted[1], SENTENCE))}" if quoted else f"<p>{prose(sentence)}</p>"
+    return (
+        f"<p>{escape(quoted[0])}:</p>{code(text.clean(quoted[1], SENTENCE))}" if quoted else f"<p>{prose(sentence)}</p>"
+    )
 
 
 def _figures(shown: Sequence[View]) -> str:
@@ -167,7 +169,9 @@ def _passed(judged: Verdict) -> list[str]:
     body = [row("Verified", f"<ul>{items}</ul>")] if items else []
     if judged.max_difference is not None:
         body.append(row("Precision", f"<p>{text.difference(judged.max_difference)}</p>"))
-    following = judged.look.removeprefix("Next: ").removesuffix(".") if judged.look.startswith("Next: ") else judged.look
+    following = (
+        judged.look.removeprefix("Next: ").removesuffix(".") if judged.look.startswith("Next: ") else judged.look
+    )
     return [*body, row("Next", f"<p>{prose(following)}</p>")] if judged.look else body
 
 
@@ -178,7 +182,9 @@ def _folded(judged: Verdict, shown: Sequence[View]) -> list[str]:
         items = "".join(f"<li>{prose(sentence)}</li>" for sentence in judged.verified)
         folded.append(f"<details><summary>What holds</summary><ul>{items}</ul></details>")
     if shown:
-        tables = "\n\n".join(f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
+        tables = "\n\n".join(
+            f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown
+        )
         folded.append(f"<details><summary>The numbers as text</summary><pre>{escape(tables)}</pre></details>")
     return folded
 
@@ -191,7 +197,8 @@ def render(report: Report) -> str:
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(report.course)}: report</title>"
         "<style>body {font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em}"
-        " h1, h2 {font-weight: 600; line-height: 1.25} h1 {font-size: 1.4em} h2 {font-size: 1.1em; margin-top: 2em}</style>"
+        " h1, h2 {font-weight: 600; line-height: 1.25} h1 {font-size: 1.4em} "
+        "h2 {font-size: 1.1em; margin-top: 2em}</style>"
         f"</head><body>{body}</body></html>\n"
     )
 

@@ -66,7 +66,9 @@ class View:
         said = []
         if self.index:
             said.append(f"slice [{', '.join(map(str, self.index))}]")
-        for word, start, shown, total in zip(("rows", "columns"), self.first, self.cells.shape, self.total, strict=True):
+        for word, start, shown, total in zip(
+            ("rows", "columns"), self.first, self.cells.shape, self.total, strict=True
+        ):
             if shown < total:
                 said.append(f"{word} {start} to {start + shown - 1} of {total}")
         return ", ".join(said)

@@ -97,7 +97,11 @@ def _compared(shown: Sequence[View]) -> list[str]:
     if not shown:
         return []
     marked = any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1
-    return ["\nExpected and got", *(_table(view) for view in shown), *(["  * the largest difference shown"] if marked else [])]
+    return [
+        "\nExpected and got",
+        *(_table(view) for view in shown),
+        *(["  * the largest difference shown"] if marked else []),
+    ]
 
 
 def _mistakes(judged: Verdict) -> list[str]:
@@ -206,7 +210,9 @@ def passages(said: str) -> list[tuple[str, str]]:
         for paragraph in re.split(r"\n[ ]*\n", part):
             if paragraph.strip():
                 indented = paragraph.lstrip("\n").startswith("    ")
-                found.append(("code", textwrap.dedent(paragraph).strip("\n")) if indented else ("prose", paragraph.strip()))
+                found.append(
+                    ("code", textwrap.dedent(paragraph).strip("\n")) if indented else ("prose", paragraph.strip())
+                )
     return found
 
 

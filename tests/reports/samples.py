@@ -1,4 +1,4 @@
-"""One verdict of every kind, and a report of two submissions; `python -m tests.reports.samples` renews the golden files.
+"""One verdict of every kind and a report of two submissions; `python -m tests.reports.samples` renews golden/.
 
 Read the difference before committing renewed files: they are what learners and CI services see.
 """
@@ -70,12 +70,14 @@ FORBIDDEN = Verdict(
     look='hint("attention_torch") leads to a way of one\'s own.',
 )  # fmt: skip
 TWO = Verdict(
-    "project_qkv", "failed", "The q differs from what was expected by up to 1 at (0, 1, 0).", "values", "A batch of two",
+    "project_qkv", "failed", "The q differs from what was expected by up to 1 at (0, 1, 0).", "values",
+    "A batch of two",
     tables=compared("q", np.zeros((2, 3, 2)), np.eye(3, 2) * np.array([[[0.0]], [[1.0]]])), mistakes=("PJ1", "SD1+SM1"),
     sentences=("`nn.Linear` computes x @ weightᵀ: copy wᵀ.", "First. Also: Second."), look='explain("PJ1") tells more.',
 )  # fmt: skip
 HOSTILE = Verdict(
-    "softmax", "failed", "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) \x1b[31mred\x07 ##[group]",
+    "softmax", "failed",
+    "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) \x1b[31mred\x07 ##[group]",
     "values", "</pre>\u202eevil", ("Your line: ```\n::warning::x\n</details>\x00",), look="]]> &amp; \ud800",
 )  # fmt: skip
 OURS = Verdict("log_softmax", "could_not_grade", "The check itself failed.", details=("OSError: no space",))

@@ -44,7 +44,12 @@ def test_json_in_a_log_holds_no_command_and_the_same_text():
 def test_junit_never_skips_and_counts_add_up():
     top = ElementTree.fromstring(junit.render(REPORT))
     suites = {suite.get("name"): suite for suite in top}
-    assert list(suites) == ["ada.01_three_tokens", "ada.05_numpy_to_pytorch", "bob|<b>.02_softmax", "bob|<b>.submission"]
+    assert list(suites) == [
+        "ada.01_three_tokens",
+        "ada.05_numpy_to_pytorch",
+        "bob|<b>.02_softmax",
+        "bob|<b>.submission",
+    ]
     for suite in suites.values():
         assert suite.get("skipped") == "0" and not suite.findall(".//skipped")
         assert int(suite.get("tests")) == len(suite.findall("testcase"))
@@ -82,7 +87,9 @@ def test_markdown_escapes_learner_text_and_fences_the_rest():
     assert fenced and fenced[1] not in fenced[2] and "</details>" in fenced[2]
 
 
-@pytest.mark.parametrize("said", ["| a |", "`x`", "<b>", "[a](b)", "@all", ":smile:", "https://x", "#1", "&#124;", "a\nb"])
+@pytest.mark.parametrize(
+    "said", ["| a |", "`x`", "<b>", "[a](b)", "@all", ":smile:", "https://x", "#1", "&#124;", "a\nb"]
+)
 def test_markdown_escape_leaves_nothing_active(said):
     made = markdown.escape(said)
     assert not re.search(r"(?<!\\)[|`\[\]<>*]|@|:[\w/]|(?<!&)#|\n|&#124;", made)
@@ -93,7 +100,14 @@ def test_terminal_shows_every_result_and_no_foreign_sequence(rich):
     made = terminal.render(REPORT, rich=rich, width=120)
     plain = re.sub("\x1b\\[[0-9;]*m", "", made)
     assert "\x1b" not in plain and "\x07" not in plain and "\u202e" not in plain
-    for said in ("softmax_rows", "not started", "0/2", "2/2", "SM1: Softmax ran over the queries", "bob|<b>: 0 of 8 points"):
+    for said in (
+        "softmax_rows",
+        "not started",
+        "0/2",
+        "2/2",
+        "SM1: Softmax ran over the queries",
+        "bob|<b>: 0 of 8 points",
+    ):
         assert said in plain
     assert not re.search(r"^\s*::|##\[", plain, re.MULTILINE)
     assert ("\x1b" in made) == rich
@@ -217,15 +231,20 @@ def test_clean(said, cleaned):
     assert text.clean(said) == cleaned
 
 
-@pytest.mark.parametrize("said", ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "x\n::set-output name=a::b"])
+@pytest.mark.parametrize(
+    "said", ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "x\n::set-output name=a::b"]
+)
 def test_defuse(said):
     assert not re.search(r"::[A-Za-z]|##\[|##vso\[", text.defuse(said))
 
 
 def test_an_explanation_reads_as_text_and_as_html():
-    told = MistakeText("SM1", "It ran over the queries.", "First `a`.\n\n```python\nx = 1\n```\n\nThen b.", "y\n  z", "w", "a/b#1")
+    told = MistakeText(
+        "SM1", "It ran over the queries.", "First `a`.\n\n```python\nx = 1\n```\n\nThen b.", "y\n  z", "w", "a/b#1"
+    )
     assert text.explanation(told) == (
-        "SM1: It ran over the queries.\n\nFirst `a`.\n\n    x = 1\n\nThen b.\n\nWrong\n    y\n      z\n\nRight\n    w\n\n"
+        "SM1: It ran over the queries.\n\nFirst `a`.\n\n    x = 1\n\nThen b.\n\n"
+        "Wrong\n    y\n      z\n\nRight\n    w\n\n"
         "Met in public: a/b#1"
     )
     made = html.explanation(told)

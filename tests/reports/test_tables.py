@@ -13,8 +13,9 @@ from tests.reports.samples import INF, NAN, compared
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(1.0, "1"), (-0.0, "0"), (0.123456, "0.1235"), (1234567.0, "1.235e+06"), (NAN, "nan"), (INF, "inf"), (-INF, "-inf"),
-     (1e-9, "1e-09"), (np.float32(0.1), "0.1"), (np.int64(-3), "-3"), (np.True_, "True"), (10_000, "10000")],
+    [(1.0, "1"), (-0.0, "0"), (0.123456, "0.1235"), (1234567.0, "1.235e+06"), (NAN, "nan"), (INF, "inf"),
+     (-INF, "-inf"), (1e-9, "1e-09"), (np.float32(0.1), "0.1"),
+     (np.int64(-3), "-3"), (np.True_, "True"), (10_000, "10000")],
 )  # fmt: skip
 def test_numbers_have_four_digits(value, said):
     assert number(value) == said
