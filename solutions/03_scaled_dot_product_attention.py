@@ -22,14 +22,14 @@ from grader import check, explain, figures, hint, passed, progress, solution
 # %% [markdown]
 # ## A sentence is an array
 #
-# "The quick brown fox jumps" has five tokens. A trained model has learnt a vector for each; we have no trained
-# model here, so we draw eight random numbers a token. The code that follows does not care where they come from. A batch
+# "The quick brown fox jumps" has five tokens. A trained model has learnt a vector for each; we have no trained model
+# here, so we draw eight random numbers a token. The code that follows does not care where they come from. A batch
 # axis stands in front even for one sentence: shape (B, T, d_model).
 #
 # **Predict** the shape of `x`, and of `x[0, 3]`, the vector of "fox".
 
 # %% role="given"
-words = "The quick brown fox jumps".split()
+words = ["The", "quick", "brown", "fox", "jumps"]
 rng = np.random.default_rng(3)
 x = rng.normal(size=(1, len(words), 8))
 
@@ -40,9 +40,9 @@ print("x[0, 3]", x[0, 3].shape, x[0, 3].round(1))
 # %% [markdown]
 # ## Three roles for each token
 #
-# In the table of lesson 01, Q, K and V fell from the sky. In **self-attention** all three are made from the same x, each
-# by a weight matrix of its own: what a token looks for (query), what it can be found by (key), what it passes on
-# (value). Vaswani et al. (2017, section 3.2.2) call these matrices the *projections*.
+# In the table of lesson 01, Q, K and V fell from the sky. In **self-attention** all three are made from the same x,
+# each by a weight matrix of its own: what a token looks for (query), what it can be found by (key), what it passes
+# on (value). Vaswani et al. (2017, section 3.2.2) call these matrices the *projections*.
 #
 # Queries and keys are compared, so both have length d_k. Values are only averaged: d_v may differ. We choose sizes
 # that all differ, 8, 4 and 6, so that a wrong axis cannot hide.
@@ -107,8 +107,8 @@ if passed(project_qkv):
 # %% [markdown]
 # ## Two sentences by hand
 #
-# Now the scores. We stack two sentences: item 0 is the three-token table of lesson 01, item 1 the same tokens in reverse
-# order. Each item has scores of its own; no query meets a key of the other sentence.
+# Now the scores. We stack two sentences: item 0 is the three-token table of lesson 01, item 1 the same tokens in
+# reverse order. Each item has scores of its own; no query meets a key of the other sentence.
 #
 # **Predict** item 1 from item 0: by hand, in lesson 01, item 0 was [[1, 1, 0], [1, 0, 1], [2, 1, 1]].
 
@@ -147,8 +147,9 @@ except ValueError as error:
     print("k @ k.T             raises", type(error).__name__)
 
 # %% [markdown]
-# `.T` reverses *all* axes: it sends the batch to the end. What we want moves the last two and leaves everything in front
-# alone. `k.swapaxes(-1, -2)` does that for any number of leading dimensions; since NumPy 2.0 `k.mT` is short for it.
+# `.T` reverses *all* axes: it sends the batch to the end. What we want moves the last two and leaves everything in
+# front alone. `k.swapaxes(-1, -2)` does that for any number of leading dimensions; since NumPy 2.0 `k.mT` is short
+# for it.
 
 # %% role="demo"
 figures.lesson_03.axes_moved(k.shape)
@@ -164,14 +165,14 @@ print("shapes:", right.shape, wrong.shape)
 print("numbers that agree:", int(np.isclose(right, wrong).sum()), "of", right.size)
 
 # %% [markdown]
-# The shapes are the same, no error is raised, and not one number is right. This is why the checks of this course use sizes
-# that all differ, and sizes that all agree: the first turn a wrong axis into an error, the second look for those that
-# slip through.
+# The shapes are the same, no error is raised, and not one number is right. This is why the checks of this course use
+# sizes that all differ, and sizes that all agree: the first turn a wrong axis into an error, the second look for
+# those that slip through.
 #
 # ## Loops against one product
 #
-# Both forms compute the same numbers. **Predict** how much longer the loops take for 8 sentences of 64 tokens: 3 times,
-# 30 times, or more than 100? Seconds depend on the machine; the ratio says more.
+# Both forms compute the same numbers. **Predict** how much longer the loops take for 8 sentences of 64 tokens: 3
+# times, 30 times, or more than 100? Seconds depend on the machine; the ratio says more.
 
 # %% role="demo"
 many_q, many_k, many_v = np.random.default_rng(1).normal(size=(3, 8, 64, 32))
@@ -188,8 +189,8 @@ at_once_s = seconds(lambda q, k: q @ k.swapaxes(-1, -2), many_q, many_k)
 print(f"The loops take {by_loops_s / at_once_s:,.0f} times as long.")
 
 # %% [markdown]
-# The loops pay Python's price for each of 32,768 small products; the stack of matrices pays it once and leaves the rest to
-# compiled code.
+# The loops pay Python's price for each of 32,768 small products; the stack of matrices pays it once and leaves the
+# rest to compiled code.
 #
 # ## Shapes are the map
 #
@@ -202,10 +203,10 @@ q, k, v = (shape_rng.normal(size=shape) for shape in ((2, 3, 4), (2, 5, 4), (2, 
 figures.lesson_03.shapes(q, k, v)
 
 # %% [markdown]
-# Read from the right end, the same picture holds for one sentence without B and for a batch of heads, (B, H, T, d). So we
-# count axes from the end: −1 is the features of q, k and v, −2 their tokens. In the scores −1 is the keys, −2 the
-# queries. Counted from the front, "axis 1" would be the keys of one sentence, the queries of a batch, the heads of a batch
-# of heads.
+# Read from the right end, the same picture holds for one sentence without B and for a batch of heads, (B, H, T, d).
+# So we count axes from the end: −1 is the features of q, k and v, −2 their tokens. In the scores −1 is the keys, −2
+# the queries. Counted from the front, "axis 1" would be the keys of one sentence, the queries of a batch, the heads
+# of a batch of heads.
 #
 # **Predict:** which axis does softmax run along, and what would its rows sum to if we took the other one?
 
@@ -245,8 +246,9 @@ def scaled_dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) ->
 check(scaled_dot_product_attention)
 
 # %% [markdown]
-# Three experiments with our function. The first: the pair of sentences again. Item 0 must give the numbers of lesson 01,
-# and item 1 the same rows in reverse order, because reversing the tokens reverses the queries and changes nothing else.
+# Three experiments with our function. The first: the pair of sentences again. Item 0 must give the numbers of lesson
+# 01, and item 1 the same rows in reverse order, because reversing the tokens reverses the queries and changes
+# nothing else.
 
 # %% role="payoff" exercise="scaled_dot_product_attention" tags=["nbval-check-output"]
 if passed(scaled_dot_product_attention):
@@ -275,13 +277,13 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 #
 # ## A heat map that means nothing yet
 #
-# Here are weights over our five words, the picture that articles on attention like to show. These come from **random**
-# embeddings and random projections: "fox" and "brown" are as much strangers as any two tokens. A heat map says something
-# only after training (lessons 10 and 11).
+# Here are weights over our five words, the picture that articles on attention like to show. These come from
+# **random** embeddings and random projections: "fox" and "brown" are as much strangers as any two tokens. A heat map
+# says something only after training (lessons 10 and 11).
 #
-# The right panel draws embeddings and projections from the numbers between 0 and 1, as `np.random.rand` gives them and as
-# published examples do. One call takes a thousand such sentences. **Predict** what the rows of the right panel have in
-# common.
+# The right panel draws embeddings and projections from the numbers between 0 and 1, as `np.random.rand` gives them
+# and as published examples do. One call takes a thousand such sentences. **Predict** what the rows of the right
+# panel have in common.
 
 # %% role="payoff" exercise="scaled_dot_product_attention"
 if passed(scaled_dot_product_attention):
@@ -291,7 +293,7 @@ if passed(scaled_dot_product_attention):
         _, weights = scaled_dot_product_attention(many_x @ many_w_q, many_x @ many_w_k, many_x)
         sharing = [np.bincount(best).max() for best in weights.argmax(axis=-1)]
         print(f"{name}: on average {np.mean(sharing):.2f} of 5 queries share their favourite key")
-        maps[name] = weights[0]
+        maps[f"{name}: {sharing[0]} of 5 share a favourite"] = weights[0]
     figures.lesson_03.sentence_weights(maps, words)
 
 # %% [markdown]
@@ -327,9 +329,9 @@ for spelling in ("bqd,bkd->bqk", "bqd,bkd->bkq", "bqd,bkd->bqkd", "bqd,bkd->qk",
         print(spelling, type(error).__name__)
 
 # %% [markdown]
-# Five of six run, and one is attention. The second has queries and keys exchanged; the third forgets to sum; the fourth sums
-# over the sentences, so that each would see the others; the fifth sums over the keys before softmax could choose. Only the
-# sixth, which calls k's axes by each other's names, is caught, because 5 is not 4.
+# Five of six run, and one is attention. The second has queries and keys exchanged; the third forgets to sum; the
+# fourth sums over the sentences, so that each would see the others; the fifth sums over the keys before softmax
+# could choose. Only the sixth, which calls k's axes by each other's names, is caught, because 5 is not 4.
 
 # %% [markdown]
 # @exercise attention_einsum
@@ -361,8 +363,8 @@ def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 check(attention_einsum)
 
 # %% [markdown]
-# Two functions, one result. We compare them on 8 sentences of 64 tokens and take the time of both, beside the loops that
-# made the scores alone. **Predict** the order.
+# Two functions, one result. We compare them on 8 sentences of 64 tokens and take the time of both, beside the loops
+# that made the scores alone. **Predict** the order.
 
 # %% role="payoff" exercise="attention_einsum"
 if passed(attention_einsum) and passed(scaled_dot_product_attention):
@@ -374,14 +376,14 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
     figures.lesson_03.ratios(times, "our attention with @", "The same numbers at different prices")
 
 # %% [markdown]
-# Plain `np.einsum` runs a loop of its own, in compiled code; `@` calls a matrix product that is tuned to the machine. Add
-# `optimize=True` to both calls in our function and run the cells again: einsum then hands the products over where the
-# letters allow it (NumPy reference, `numpy.einsum`, parameter `optimize`).
+# Plain `np.einsum` runs a loop of its own, in compiled code; `@` calls a matrix product that is tuned to the
+# machine. Add `optimize=True` to both calls in our function and run the cells again: einsum then hands the products
+# over where the letters allow it (NumPy reference, `numpy.einsum`, parameter `optimize`).
 #
 # ## Break it on purpose
 #
-# Three small edits to `scaled_dot_product_attention`. For each, **predict** what the check will say, make the edit, run
-# the check, and undo it.
+# Three small edits to `scaled_dot_product_attention`. For each, **predict** what the check will say, make the edit,
+# run the check, and undo it.
 #
 # 1. `axis=1` in place of `axis=-1`, in both places. With how many dimensions is the result still right?
 # 2. `k.T` in place of `k.swapaxes(-1, -2)`. Which inputs fail with an error, and which without?

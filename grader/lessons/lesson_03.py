@@ -162,7 +162,9 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def _each_token_alone(case_1: Case, before: Parts, case_2: Case, after: Parts) -> str | None:
     kept = ~(case_1.args[0] != case_2.args[0]).any(axis=-1)
     moved = [name for name in before if not _same(before[name][kept], after[name][kept])]
-    return f"only token 2 of item 1 changed, and other rows of {' and '.join(moved)} changed with it." if moved else None
+    if not moved:
+        return None
+    return f"only token 2 of item 1 changed, and other rows of {' and '.join(moved)} changed with it."
 
 
 def _rows_are_weights(case: Case, parts: Parts) -> str | None:
@@ -187,7 +189,8 @@ def _rows_sum_to_1(weights: np.ndarray, name: str) -> str | None:
 def _item_1_alone(case_1: Case, before: Parts, case_2: Case, after: Parts) -> str | None:
     for name, array in before.items():
         if not _same(array[1], after[name][1]):
-            return f"item 1 was the same both times, and its {_said(name)} changed by up to {_gap(array[1], after[name][1])}."
+            gap = _gap(array[1], after[name][1])
+            return f"item 1 was the same both times, and its {_said(name)} changed by up to {gap}."
     return None
 
 
@@ -213,7 +216,9 @@ def _identity_gives_weights(case: Case, parts: Parts) -> str | None:
 
 
 _ALONE = Property("another item 0 leaves item 1 as it was", _item_1_alone, ("batch", "item-0-changed"))
-_UNORDERED = Property("the order of the keys, with their values, makes no difference", _order_of_keys, ("batch", "permuted"))
+_UNORDERED = Property(
+    "the order of the keys, with their values, makes no difference", _order_of_keys, ("batch", "permuted")
+)
 _IDENTITY = Property("with the identity as v the output is the weights", _identity_gives_weights, ("identity",))
 
 # ---- the lesson ---------------------------------------------------------------------------------------------------
@@ -235,10 +240,10 @@ _PROJECTION = Exercise(
         Property("each token is projected by itself", _each_token_alone, ("batch", "one-token-changed")),
     ),
     hints=(
-        "One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries of all "
-        "tokens have, and which axis of x does the product sum over?",
-        "`@` treats all axes of x but the last two as a stack of matrices, and multiplies each matrix of the stack by the "
-        "same w_q. So nothing has to be looped over, reshaped or transposed.",
+        "One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries "
+        "of all tokens have, and which axis of x does the product sum over?",
+        "`@` treats all axes of x but the last two as a stack of matrices, and multiplies each matrix of the stack "
+        "by the same w_q. So nothing has to be looped over, reshaped or transposed.",
         "```python\nq = x @ w_q\nk = ____\nv = ____\nreturn q, k, v\n```",
     ),
 )
@@ -265,12 +270,13 @@ _ATTENTION = Exercise(
         Property("each row of weights sums to 1, none negative", _rows_are_weights), _ALONE, _UNORDERED, _IDENTITY,
     ),  # fmt: skip
     hints=(
-        "Four steps: scores, scale, softmax, weighted sum. Write the shape of each result beside it. Which axis of the "
-        "weights belongs to the keys, whatever stands in front?",
-        "Count axes from the end. `k.swapaxes(-1, -2)` has shape (..., d_k, T_k); the keys are axis -1 of the scores, and "
-        "both the maximum and the sum of softmax run along it with `keepdims=True`.",
+        "Four steps: scores, scale, softmax, weighted sum. Write the shape of each result beside it. Which axis of "
+        "the weights belongs to the keys, whatever stands in front?",
+        "Count axes from the end. `k.swapaxes(-1, -2)` has shape (..., d_k, T_k); the keys are axis -1 of the "
+        "scores, and both the maximum and the sum of softmax run along it with `keepdims=True`.",
         "```python\nscores = q @ k.swapaxes(____, ____) / math.sqrt(q.shape[____])\n"
-        "exps = np.exp(scores - scores.max(axis=____, keepdims=True))\nweights = exps / ____\nreturn ____, weights\n```",
+        "exps = np.exp(scores - scores.max(axis=____, keepdims=True))\nweights = exps / ____\n"
+        "return ____, weights\n```",
     ),
 )
 
@@ -282,8 +288,8 @@ _EINSUM = Exercise(
     cases=einsum_cases,
     mistakes=(
         *mistakes(
-            by_einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13", "AB14",
-            "AB20", "AB22", "AB23", "AB24",
+            by_einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13",
+            "AB14", "AB20", "AB22", "AB23", "AB24",
         ),
         Mistake("SM4", by_einsum("SM4 of both")),
         Mistake("SM6", by_einsum("SM6 of an item")),
@@ -297,10 +303,11 @@ _EINSUM = Exercise(
     ),  # fmt: skip
     hints=(
         "Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
-        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the output "
-        "keeps b and q and takes the letter of v's last axis, so k is summed there.",
+        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the "
+        "output keeps b and q and takes the letter of v's last axis, so k is summed there.",
         "```python\nscores = np.einsum(\"bqd,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
-        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)\n"
+        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+        "weights = exps / exps.sum(axis=-1, keepdims=True)\n"
         "return np.einsum(\"____,____->____\", weights, v)\n```",
     ),
 )

@@ -51,7 +51,9 @@ def project(*bugs: str) -> Callable[..., Arrays]:
 def _scale(q: np.ndarray, k: np.ndarray, v: np.ndarray, bugs: Sequence[str]) -> float:
     """What the scores are divided by."""
     d_k = q.shape[-1]
-    wrong = {"SD1": 1, "SD2": d_k**2, "SD5": 1 / d_k, "SD6": 1, "AB12": k.shape[-2], "AB13": v.shape[-1], "AB14": q.shape[1]}
+    wrong = {
+        "SD1": 1, "SD2": d_k**2, "SD5": 1 / d_k, "SD6": 1, "AB12": k.shape[-2], "AB13": v.shape[-1], "AB14": q.shape[1],
+    }  # fmt: skip
     return math.sqrt(next((wrong[bug] for bug in bugs if bug in wrong), d_k))
 
 

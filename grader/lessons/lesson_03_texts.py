@@ -7,9 +7,9 @@ from grader.model import MistakeText
 TEXTS = (
     MistakeText(
         "AB1", "The weights are transposed; here they have shape (d_model, d_k) and stand right of x as they are.",
-        "The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other way "
-        "round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one "
-        "is right.",
+        "The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other "
+        "way round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and "
+        "only one is right.",
         "q = x @ w_q.T", "q = x @ w_q"),
     MistakeText(
         "AB2", "The weights of queries and keys are exchanged: q comes from w_k, and k from w_q.",
@@ -23,27 +23,28 @@ TEXTS = (
         "k = x @ w_q", "k = x @ w_k"),
     MistakeText(
         "AB4", "The values are made with w_k; they have a weight matrix of their own, w_v.",
-        "A copied line kept its weight. Keys say where to look, values say what is passed on, and d_v may differ from d_k.",
+        "A copied line kept its weight. Keys say where to look, values say what is passed on, and d_v may differ "
+        "from d_k.",
         "v = x @ w_k", "v = x @ w_v"),
     MistakeText(
         "AB5", "The projections are chained: k is made from q, and v from k; all three are made from x.",
-        "Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model, and give "
-        "other numbers there.",
+        "Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model, and "
+        "give other numbers there.",
         "k = q @ w_k", "k = x @ w_k"),
     MistakeText(
         "AB6", "The leading dimensions of x were flattened and not restored.",
-        "`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row, "
-        "and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.",
+        "`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by "
+        "row, and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.",
         "x.reshape(-1, d_model) @ w_q", "x @ w_q"),
     MistakeText(
         "AB7", "The queries are divided by √d_k here already; the projection is x @ w_q alone.",
-        "Scaling q in place of the scores is sound, and it happens inside attention. Done in the projection it "
-        "is done twice as soon as attention scales, too.",
+        "Scaling q in place of the scores is sound, and it happens inside attention. Done in the projection it is "
+        "done twice as soon as attention scales, too.",
         "q = x @ w_q / math.sqrt(d_k)", "q = x @ w_q"),
     MistakeText(
         "AB8", "The code takes inputs of exactly three dimensions; they may have two, four or more.",
-        "`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last two "
-        "axes can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`.",
+        "`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last "
+        "two axes can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`.",
         "B, T, d_k = q.shape", "d_k = q.shape[-1]"),
     MistakeText(
         "AB9", "The values are returned before the keys; (q, k, v) was asked for.",
@@ -51,8 +52,8 @@ TEXTS = (
         "return q, v, k", "return q, k, v"),
     MistakeText(
         "AB10", "Softmax runs along axis 1, counted from the front: the keys are the last axis, -1.",
-        "Axis 1 of the scores is the keys in a matrix, the queries in a batch, the heads with two leading dimensions. "
-        "Counted from the end, the keys are always axis -1.",
+        "Axis 1 of the scores is the keys in a matrix, the queries in a batch, the heads with two leading "
+        "dimensions. Counted from the end, the keys are always axis -1.",
         "exps.sum(axis=1, keepdims=True)", "exps.sum(axis=-1, keepdims=True)"),
     MistakeText(
         "AB11", "Softmax runs along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
@@ -60,8 +61,8 @@ TEXTS = (
         "exps.sum(axis=2, keepdims=True)", "exps.sum(axis=-1, keepdims=True)"),
     MistakeText(
         "AB12", "The scale uses the number of keys; it needs √d_k, the length of one key.",
-        "`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson 04); how "
-        "many keys there are has no part in it.",
+        "`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson "
+        "04); how many keys there are has no part in it.",
         "math.sqrt(k.shape[-2])", "math.sqrt(k.shape[-1])"),
     MistakeText(
         "AB13", "The scale uses d_v, the length of a value; it needs √d_k, the length of a query and a key.",
@@ -69,18 +70,18 @@ TEXTS = (
         "math.sqrt(v.shape[-1])", "math.sqrt(k.shape[-1])"),
     MistakeText(
         "AB14", "The scale reads axis 1, which is d_k in a matrix alone; in a batch it is the number of queries.",
-        "In a batch, `shape[1]` is T_q; with two leading dimensions it counts heads. d_k is the last axis of q and k, "
-        "`q.shape[-1]`.",
+        "In a batch, `shape[1]` is T_q; with two leading dimensions it counts heads. d_k is the last axis of q and "
+        "k, `q.shape[-1]`.",
         "math.sqrt(q.shape[1])", "math.sqrt(q.shape[-1])"),
     MistakeText(
-        "AB15", "The keys were reshaped where their axes were to be swapped: the numbers of different tokens are mixed.",
-        "`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts of "
-        "several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k).",
+        "AB15", "The keys were reshaped where their axes were to be swapped: numbers of different tokens are mixed.",
+        "`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts "
+        "of several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k).",
         "k.reshape(B, d_k, T_k)", "k.swapaxes(-1, -2)"),
     MistakeText(
         "AB16", "`k.T` reverses all axes, the batch axis too; only the last two are to be swapped.",
-        "A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4, 4, 4) array becomes (4, 4, 4), and the product "
-        "is wrong without a word. `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.",
+        "A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4, 4, 4) array becomes (4, 4, 4), and the "
+        "product is wrong without a word. `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.",
         "q @ k.T", "q @ k.swapaxes(-1, -2)", "flrngel/Self-Attentive-tensorflow#3"),
     MistakeText(
         "AB17", "`transpose(0, 2, 1)` names three axes, so a matrix or an array with two leading dimensions fails.",
@@ -100,8 +101,8 @@ TEXTS = (
         "output = scores @ v", "output = softmax(scores) @ v"),
     MistakeText(
         "AB21", "The output was stored in an array of integers, which cuts off all decimals.",
-        "`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when they "
-        "are stored. `np.zeros(shape)` holds floats.",
+        "`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when "
+        "they are stored. `np.zeros(shape)` holds floats.",
         "output = np.zeros_like(v)", "output = np.zeros(v.shape)"),
     MistakeText(
         "AB22", "The weights are transposed before they meet v: each row of the output is to be one query's average.",
@@ -114,7 +115,8 @@ TEXTS = (
         "tokens of k; in letters, 'bqd,bdk->bqk' calls k's tokens d. Where T_k = d_k it runs and is wrong.",
         'q @ k, or np.einsum("bqd,bdk->bqk", q, k)', 'q @ k.swapaxes(-1, -2), or np.einsum("bqd,bkd->bqk", q, k)'),
     MistakeText(
-        "AB24", "The letter b is missing from the scores, so they are summed over the batch: every item gets the same weights.",
-        "einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter there.",
+        "AB24", "The letter b is missing from the scores: summed over the batch, they give each item the same weights.",
+        "einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter "
+        "there.",
         'np.einsum("bqd,bkd->qk", q, k)', 'np.einsum("bqd,bkd->bqk", q, k)'),
 )  # fmt: skip
