@@ -28,7 +28,8 @@ def rounding(attention: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
     fig, (ax,) = panels(1, width=6.8, height=3.9)
     ax.loglog(scores, errors, "o", color=COLOURS["blue"], markersize=4, alpha=0.6, label="one draw of q, k and v")
     span = np.array([min(scores), max(scores)])
-    ax.loglog(span, span * np.finfo(np.float32).eps, color=COLOURS["black"], linewidth=1.4, label="spacing of float32 there")
+    spacing = span * np.finfo(np.float32).eps
+    ax.loglog(span, spacing, color=COLOURS["black"], linewidth=1.4, label="spacing of float32 there")
     ax.axhline(1e-6, color=COLOURS["vermillion"], linestyle="--", linewidth=1.6, label="the published tolerance, 10⁻⁶")
     ax.set_ylim(5e-9, 3e-3)
     ax.set_title("The larger the scores, the larger the rounding error")
@@ -36,9 +37,10 @@ def rounding(attention: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
     ax.set_ylabel("largest difference of a weight,\nfloat32 against float64")
     ax.legend(loc="upper left", frameon=False)
     above = np.mean(np.array(errors)[np.array(scores) > 100] > 1e-6)
-    show(fig, alt="Scatter plot on two logarithmic axes. The largest difference between float32 and float64 weights rises with "
-                  f"the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, along the spacing of float32. "
-                  f"Where it is above 100, {above:.0%} of the draws lie above the dashed line at 10⁻⁶.")
+    show(fig, alt="Scatter plot on two logarithmic axes. The largest difference between float32 and float64 weights "
+                  f"rises with the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, along the "
+                  f"spacing of float32. Where it is above 100, {above:.0%} of the draws lie above the dashed line "
+                  "at 10⁻⁶.")
 
 
 def compare(expected: np.ndarray, got: np.ndarray, names: tuple[str, str], claim: str) -> None:
@@ -69,8 +71,8 @@ def compare_weights(expected: np.ndarray, got: np.ndarray, words: Sequence[str])
     for ax in axes:
         ax.tick_params(axis="x", rotation=45)
     fig.suptitle("The same attention in two libraries", fontsize=11.5)
-    show(fig, alt=f"Weights of five words computed in NumPy and in PyTorch, two heat maps that look alike; in the third their "
-                  f"difference, at most {_short(largest)}.")
+    show(fig, alt=f"Weights of {len(words)} words computed in NumPy and in PyTorch, two heat maps that look alike; "
+                  f"in the third their difference, at most {_short(largest)}.")
 
 
 def _difference(ax: Axes, difference: np.ndarray, largest: float, **labels: Any) -> None:
@@ -104,12 +106,14 @@ def cut_graph() -> None:
     """Attention's graph, whole and with the weights detached, and the gradients that really arrive."""
     fig, axes = panels(2, width=9.6, height=3.1)
     said = []
-    for ax, cut, title in zip(axes, (False, True), ("The whole graph: q, k and v learn", "weights.detach(): only v learns")):
+    titles = ("The whole graph: q, k and v learn", "weights.detach(): only v learns")
+    for ax, cut, title in zip(axes, (False, True), titles):
         sizes = _gradient_sizes(cut)
         _draw_graph(ax, sizes, cut)
         ax.set_title(title)
         said.append(title + ", with gradients " + ", ".join(f"{name} {_said(size)}" for name, size in sizes.items()))
-    show(fig, alt="Two diagrams in which q and k lead to scores, weights and output, and v to output. " + "; ".join(said) + ".")
+    show(fig, alt="Two diagrams in which q and k lead to scores, weights and output, and v to output. "
+                  + "; ".join(said) + ".")
 
 
 def _gradient_sizes(cut: bool) -> dict[str, float | None]:
@@ -165,15 +169,17 @@ def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any)
     fig, (ax, right) = panels(2, width=9.2, height=4.3)
     _draw_walk(ax, across, up, height, path.numpy())
     for token, style in zip(range(3), ("-", "--", ":")):
-        right.plot(weights[:, token], style, label=f"token {token + 1}, value ({values[token][0]:g}, {values[token][1]:g})")
+        first, second = values[token]
+        right.plot(weights[:, token], style, label=f"token {token + 1}, value ({first:g}, {second:g})")
     right.set_title("Its weight moves to the token with that value")
     right.set_xlabel("step")
     right.set_ylabel("weight")
     right.set_ylim(0, 1.02)
     right.legend(frameon=False, loc="center right")
-    show(fig, alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} steps leads "
-                  f"from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f}). Right: the weight of "
-                  f"the second token rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.")
+    show(fig, alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} "
+                  f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f}). "
+                  "Right: the weight of the second token "
+                  f"rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.")
 
 
 def _draw_walk(ax: Axes, across: np.ndarray, up: np.ndarray, height: np.ndarray, path: np.ndarray) -> None:
@@ -184,15 +190,17 @@ def _draw_walk(ax: Axes, across: np.ndarray, up: np.ndarray, height: np.ndarray,
     bar = ax.figure.colorbar(shade, ax=ax, shrink=0.85, label="second number of the output")
     bar.outline.set_visible(False)
     ax.plot(*path.T, "o-", color=COLOURS["blue"], markersize=3.5, linewidth=1.2)
-    ax.annotate("start", path[0], (8, 4), textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
-    ax.annotate(f"step {len(path) - 1}", path[-1], (9, -4), textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
+    for name, point, offset in (("start", path[0], (8, 4)), (f"step {len(path) - 1}", path[-1], (9, -4))):
+        ax.annotate(name, point, offset, textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
     ax.set_title("The query walks uphill along its gradient")
     ax.set_xlabel("first number of the query")
     ax.set_ylabel("second number of the query")
     ax.grid(False)
 
 
-def training(losses: Mapping[str, Sequence[float]], before: np.ndarray, after: np.ndarray, colours: Sequence[int]) -> None:
+def training(
+    losses: Mapping[str, Sequence[float]], before: np.ndarray, after: np.ndarray, colours: Sequence[int]
+) -> None:
     """Loss curves by name; weights (T, T) before and after training for tokens of the given colours."""
     fig, (ax, left, right) = panels(3, width=11.4, height=4.0)
     for (name, curve), style in zip(losses.items(), ("-", "--")):
@@ -210,9 +218,9 @@ def training(losses: Mapping[str, Sequence[float]], before: np.ndarray, after: n
     same = np.equal.outer(colours, colours)
     share = [float((weights * same).sum() / len(colours)) for weights in (before, after)]
     ends = ", ".join(f"{name} ends at {np.mean(curve[-10:]):.2g}" for name, curve in losses.items())
-    show(fig, alt=f"Left: loss curves on a logarithmic axis; {ends}. Right: heat maps of the weights for six tokens sorted by "
-                  f"colour. On average a token gives {share[0]:.0%} of its weight to its own colour before training and "
-                  f"{share[1]:.0%} after.")
+    show(fig, alt=f"Left: loss curves on a logarithmic axis; {ends}. Right: heat maps of the weights for six tokens "
+                  f"sorted by colour. On average a token gives {share[0]:.0%} of its weight to its own colour before "
+                  f"training and {share[1]:.0%} after.")
 
 
 def _smooth(curve: Sequence[float], width: int = 10) -> np.ndarray:
@@ -237,5 +245,5 @@ def staircase(fine: np.ndarray, rounded: Mapping[Any, np.ndarray]) -> None:
         ax.set_ylim(fine[0] - 0.002, fine[-1] + 0.002)
         said.append(f"{name} leaves {steps}")
     axes[0].set_ylabel("after")
-    show(fig, alt=f"Three line plots of {len(fine)} numbers from {fine[0]:g} to {fine[-1]:g} before and after rounding: "
+    show(fig, alt=f"Line plots of {len(fine)} numbers from {fine[0]:g} to {fine[-1]:g} before and after rounding: "
                   + ", ".join(said) + " different numbers. bfloat16 is a staircase with few wide steps.")

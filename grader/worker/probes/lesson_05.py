@@ -52,7 +52,8 @@ def _checked(layer: Any, shape: tuple[int, int]) -> nn.Linear:
         raise ContractError(f"The layer's weight is {found}; the contract asks for float32.")
     if tuple(layer.weight.shape) != (d_out, d_in):
         raise ContractError(
-            f"layer.weight has shape {tuple(layer.weight.shape)}; nn.Linear stores (d_out, d_in), here ({d_out}, {d_in})."
+            f"layer.weight has shape {tuple(layer.weight.shape)}; "
+            f"nn.Linear stores (d_out, d_in), here ({d_out}, {d_in})."
         )
     if not layer.weight.requires_grad:
         raise ContractError("The layer's weight does not require grad, so training would never change it.")
@@ -94,7 +95,9 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     with _Transfers():
         result = function(tensor)
     if tensor.requires_grad != asked:
-        raise ContractError("The tensor that was handed over no longer requires grad: its caller can't train it any more.")
+        raise ContractError(
+            "The tensor that was handed over no longer requires grad: its caller can't train it any more."
+        )
     return {"result": result}
 
 
