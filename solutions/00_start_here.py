@@ -53,8 +53,13 @@ print("sweet:", menu.get("sweet"))
 
 # %% role="given"
 dishes = ["tart", "curry", "chutney", "bread"]
-keys = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0], [1.0, 1.0]])  # (4 dishes, 2): sweet, spicy
-values = np.array([[30.0, 0.0, 4.0], [4.0, 9.0, 8.0], [18.0, 5.0, 3.0], [2.0, 0.0, 1.0]])  # (4, 3): g, g, euros
+keys = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0], [1.0, 1.0]])  # (4, 2): sweet, spicy
+values = np.array([  # (4, 3): grams of sugar, grams of chilli, euros
+    [30.0, 0.0, 4.0],
+    [4.0, 9.0, 8.0],
+    [18.0, 5.0, 3.0],
+    [2.0, 0.0, 1.0],
+])
 
 # %% [markdown]
 # How well does a key fit a query? We multiply them number by number and add up: the **dot product**. It is large

@@ -122,7 +122,7 @@ def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
     scores: any shape. d_k: the length of a query. Returns: the shape of scores.
     """
     # region solution
-    return scores / math.sqrt(d_k)  # keeps the variance of the scores near 1 for unit-variance queries and keys
+    return scores / math.sqrt(d_k)  # unit-variance q and k: scores of variance 1 again
     # endregion
 
 # %% role="check" exercise="scale_scores"
@@ -155,8 +155,8 @@ if passed(scale_scores):
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
 exponentials = [math.exp(score) for score in scaled_row]
 total = sum(exponentials)
-for score, exponential in zip(scaled_row, exponentials):
-    print(f"exp({score:.4f}) = {exponential:.4f}    {exponential:.4f} / {total:.4f} = {exponential / total:.4f}")
+for score, grown in zip(scaled_row, exponentials):
+    print(f"exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
 
 # %% [markdown]
 # The third token gets 0.1978, a fifth of the whole: e⁰ is 1, not 0. A score of 0 means "no agreement", and softmax
@@ -176,7 +176,7 @@ with np.errstate(over="ignore", invalid="ignore"):
 
 # %% [markdown]
 # "Weights" of −1 and 3 in the first line, and NaN in the second: e¹⁰⁰⁰ is infinite in floating point, and ∞/∞ is not
-# a number. The remedy costs nothing. Taking the same c from every score of a row divides all its exponentials by e^c,
+# a number. The remedy costs nothing. Taking the same c from every score of a row divides all its exponentials by exp(c),
 # and the division by the sum removes that again. So we subtract the row's largest score first: then the largest
 # exponential is e⁰ = 1.
 
@@ -201,7 +201,8 @@ def softmax_rows(scores: np.ndarray) -> np.ndarray:
     scores: (n_q, n_k). Returns: (n_q, n_k). Finite for scores of ±1000.
     """
     # region solution
-    shifted = scores - scores.max(axis=1, keepdims=True)  # exp overflows beyond 709; a shift changes no weight
+    # exp overflows beyond 709; the same shift for a whole row changes none of its weights
+    shifted = scores - scores.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     return exponentials / exponentials.sum(axis=1, keepdims=True)
     # endregion
@@ -225,15 +226,16 @@ if passed(softmax_rows):
 #
 # ## Step 4: the output blends the values
 #
-# The weights say how much of each value goes into the answer. For the first token:
+# The weights say how much of each value goes into the answer. We take the *second* token: its scores are 1, 0, 1, the
+# numbers of the first row in another order, and so are its weights: 0.4011, 0.1978, 0.4011. By hand:
 #
-# - first number: 0.4011·10 + 0.4011·0 + 0.1978·5
-# - second number: 0.4011·0 + 0.4011·10 + 0.1978·5
+# - first number: 0.4011·10 + 0.1978·0 + 0.4011·5
+# - second number: 0.4011·0 + 0.1978·10 + 0.4011·5
 #
-# **Predict** both before running the loop.
+# **Predict** which of the two is larger, and what they sum to. Then run the loop.
 
 # %% role="demo" tags=["nbval-check-output"]
-weights_row = [0.4011, 0.4011, 0.1978]
+weights_row = [0.4011, 0.1978, 0.4011]
 for feature in range(2):
     shares = [weights_row[j] * V[j, feature] for j in range(3)]
     print(" + ".join(f"{share:.3f}" for share in shares), f"= {sum(shares):.3f}")
@@ -344,7 +346,8 @@ check("corrected_first_row", corrected_first_row)
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
-    figures.lesson_01.impossible_outputs(V, [corrected_first_row], printed=[[5.3, 4.2], [5.0, 4.0]])
+    printed = [[5.3, 4.2], [5.0, 4.0]]
+    figures.lesson_01.impossible_outputs(V, [corrected_first_row], printed)
 
 # %% [markdown]
 # ## What one row cannot show
@@ -356,13 +359,13 @@ if passed("corrected_first_row", corrected_first_row):
 # %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
 if passed(three_token_attention):
     with_scale, _ = three_token_attention(Q, K, V)
-    without_scale, _ = three_token_attention(Q * math.sqrt(d_k), K, V)  # the factor undoes the division
-    for i in range(3):
-        print(f"token {i}: with scale {np.round(with_scale[i], 4)}, without {np.round(without_scale[i], 4)}")
+    without_scale, _ = three_token_attention(Q * math.sqrt(d_k), K, V)  # undoes the division
+    for token, (right, wrong) in enumerate(zip(with_scale, without_scale)):
+        print(f"token {token}: with scale {np.round(right, 4)}, without {np.round(wrong, 4)}")
 
 # %% [markdown]
-# The first output is [5, 5] either way: its first two weights are equal, so the blend is symmetric. **The first row
-# cannot test the scale.** Not even attention itself: a plain average of the values gives [5, 5], too. Rows 1 and 2
+# The first output is the same either way: its first two weights are equal, so the blend is symmetric. **The first row
+# cannot test the scale.** It cannot even test attention: a plain average of the values comes to the same. Rows 1 and 2
 # can. The next figure divides the scores by anything from far too little to far too much.
 
 # %% role="payoff" exercise="three_token_attention"
@@ -379,8 +382,8 @@ if passed(three_token_attention):
     for values in (V, np.hstack([V, V[:, :1]])):
         d_v = values.shape[1]
         right, _ = three_token_attention(Q, K, values)
-        wrong, _ = three_token_attention(Q * math.sqrt(d_k / d_v), K, values)  # as if scaled by √d_v
-        print(f"d_k = {d_k}, d_v = {d_v}: the outputs differ by up to {np.abs(right - wrong).max():.4f}")
+        wrong, _ = three_token_attention(Q * math.sqrt(d_k / d_v), K, values)  # scaled by √d_v
+        print(f"d_v = {d_v}: the outputs differ by up to {np.abs(right - wrong).max():.4f}")
 
 # %% [markdown]
 # This is why `check` tries many inputs whose sizes all differ, and why it never trusts a single table. We can borrow
@@ -395,8 +398,10 @@ if passed(three_token_attention):
 
 # %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
 if passed(three_token_attention):
-    experiments = {"as it is": (K, V), "keys 100 times longer": (100 * K, V),
-                   "keys and values reversed": (K[::-1], V[::-1]), "keys alone reversed": (K[::-1], V)}
+    experiments = {
+        "as it is": (K, V), "keys 100 times longer": (100 * K, V),
+        "keys and values reversed": (K[::-1], V[::-1]), "keys alone reversed": (K[::-1], V),
+    }
     for name, (keys, values) in experiments.items():
         output, weights = three_token_attention(Q, keys, values)
         print(f"{name:25} weights {np.round(weights[0], 2)}  output {np.round(output[0], 2)}")

@@ -44,7 +44,7 @@ def whole_step(Q: np.ndarray, K: np.ndarray, weights: np.ndarray, output: np.nda
     """The four stages of one attention step side by side; scores and scaled scores share their colours."""
     scores = Q @ K.T
     sizes = [array.shape[1] for array in (scores, scores, weights, output)]
-    fig, axes = panels(4, width=8.8, height=2.9, ratios=[size + 0.4 for size in sizes])
+    fig, axes = panels(4, width=8.8, height=2.9, ratios=sizes)
     scaled, reach = scores / np.sqrt(Q.shape[1]), float(np.abs(scores).max())
     matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), fmt=".2f")
     matrix(scaled, "Scores ÷ √d_k", kind="scores", ax=axes[1], limits=(-reach, reach), ylabel="")

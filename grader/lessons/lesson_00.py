@@ -64,7 +64,7 @@ def _telling(rng: np.random.Generator, n: int, d: int, d_v: int) -> tuple[np.nda
 def hard_lookup_cases(rng: np.random.Generator) -> Iterator[Case]:
     query = np.array([1.0, 2.0])
     keys = np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
-    yield Case("small", "four keys, scores 3, 5, 8 and -12", (query, keys, _rows(4, 3)))
+    yield Case("small", "four keys", (query, keys, _rows(4, 3)))
     yield Case("tie", "two keys with the same largest score", (query, keys[[0, 2, 1, 2]], _rows(4, 3)))
     yield Case("tie-of-two-directions", "different keys, equal scores",
                (np.array([1.0, 1.0, 1.0]), np.array([[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]]), _rows(3, 2)))

@@ -35,7 +35,7 @@ def _whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 def attention_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
     small_k = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 2.0]])
-    yield Case("small", "two queries, four keys", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 3.0]]), small_k))
+    yield Case("small", "two queries and four keys", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 3.0]]), small_k))
     yield Case("table", "the three-token table", (TABLE_Q, TABLE_K))
     yield Case("one-query", "a single query", (_whole(rng, 1, 3), _whole(rng, 5, 3)))
     yield Case("one-key", "a single key", (_whole(rng, 4, 3), _whole(rng, 1, 3)))
@@ -43,7 +43,7 @@ def attention_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("as-many", "as many keys as features",
                (_whole(rng, 2, 3), np.array([[0.0, 2.0, 0], [1, 0, 4], [3, 0, 0]])))
     yield Case("whole", "arrays of whole numbers", (rng.integers(-5, 6, (3, 4)), rng.integers(-5, 6, (6, 4))))
-    yield Case("random", "five queries, seven keys", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
+    yield Case("random", "five queries and seven keys", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
     yield Case("more-queries", "more queries than keys", (rng.normal(size=(6, 3)), rng.normal(size=(2, 3))))
     yield Case("float32", "float32 inputs", (_single(rng, 3, 6), _single(rng, 5, 6)))
     yield Case("seen-again", "shapes seen before, new numbers", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
@@ -57,7 +57,7 @@ def _single(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def scale_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
-    yield Case("small", "d_k = 16: everything becomes a quarter", (np.array([[4.0, -8.0, 2.0], [0.0, 1.0, 12.0]]), 16))
+    yield Case("small", "scores with d_k = 16", (np.array([[4.0, -8.0, 2.0], [0.0, 1.0, 12.0]]), 16))
     yield Case("table", "the scores of the three-token table, d_k = 2", (TABLE_SCORES, 2))
     yield Case("one-row", "a single row of scores (one dimension), d_k = 9", (np.array([3.0, -6.0, 1.0, 9.0]), 9))
     yield Case("cube", "scores of a whole batch (three dimensions), d_k = 64", (rng.normal(size=(2, 3, 4)), 64))
@@ -69,7 +69,7 @@ def scale_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
     yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))
     yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 10})
-    yield Case("large", "scores of 10,000, d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
+    yield Case("large", "scores of ±10,000 with d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
 
 
 def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -81,7 +81,7 @@ def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("one-column", "a single column: one key", (np.array([[2.0], [-1.0], [0.0]]),))
     yield Case("whole", "an array of whole numbers", (rng.permuted(np.tile(np.arange(-2, 3), (3, 1)), axis=1),))
     yield Case("random", "random scores", (random,))
-    yield Case("shifted", "the same scores, each row raised by its own amount",
+    yield Case("shifted", "the same scores with a number added to each row",
                (random + np.array([[5.0], [-3.0], [20.0], [0.5]]),))
     yield Case("tall", "more rows than columns", (2 * rng.normal(size=(7, 3)),))
     yield Case("square", "as many rows as columns", (rng.normal(size=(4, 4)),))
@@ -91,7 +91,7 @@ def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("large", "scores of 1000", (np.array([[1000.0, 999.0, 998.0], [1.0, 0.0, 2.0]]),), stage="extremes")
     yield Case("very-negative", "scores of −1000", (np.array([[-1000.0, -999.0], [0.0, 1.0], [-998.5, -1000.0]]),),
                stage="extremes")
-    yield Case("far-apart", "one row near 1000, one near −1000",
+    yield Case("far-apart", "a row near 1000 beside one near −1000",
                (np.array([[1000.0, 998.0, 999.5, -1000.0], [-1000.0, -997.0, -998.0, -999.0]]),), stage="extremes")
     yield Case("large-float32", "float32 scores of 1000",
                (np.array([[998.0, 1000.0], [-1000.0, -998.0]], dtype=np.float32),), stage="extremes")
@@ -99,7 +99,7 @@ def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def weighted_sum_cases(rng: np.random.Generator) -> Iterator[Case]:
     pick = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    yield Case("small", "two queries, three keys, values of four numbers",
+    yield Case("small", "two queries and three keys",
                (np.array([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]), np.arange(12.0).reshape(3, 4) * 4))
     yield Case("pick", "weight 1 on one key", (pick, np.array([[1.0, 2.0], [30.0, 40.0], [500.0, 600.0]])))
     yield Case("table", "the first row of the three-token table, rounded", (np.array([[0.4, 0.4, 0.2]]), TABLE_V))
@@ -119,7 +119,7 @@ def weighted_sum_cases(rng: np.random.Generator) -> Iterator[Case]:
 def three_token_attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     q, k, v = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)), rng.normal(size=(7, 3))
     yield Case("table", "the three-token table", (TABLE_Q, TABLE_K, TABLE_V))
-    yield Case("small", "two queries, three keys of four numbers",
+    yield Case("small", "two queries and three keys",
                (np.array([[1.0, 0, 2, 0], [0, -1, 0, 1]]), np.array([[2.0, 0, 0, 1], [0, 2, 1, 0], [1, 1, 1, 1]]),
                 np.array([[1.0], [2.0], [4.0]])))
     yield Case("one-query", "a single query", (_whole(rng, 1, 3), _whole(rng, 4, 3), _whole(rng, 4, 2)))
@@ -127,7 +127,7 @@ def three_token_attention_cases(rng: np.random.Generator) -> Iterator[Case]:
                (_whole(rng, 3, 2), _whole(rng, 1, 2), _whole(rng, 1, 4)))
     yield Case("whole", "arrays of whole numbers",
                (rng.integers(-2, 3, (4, 3)), rng.integers(-2, 3, (5, 3)), rng.integers(-9, 10, (5, 2))))
-    yield Case("random", "five queries, seven keys", (q, k, v))
+    yield Case("random", "five queries and seven keys", (q, k, v))
     yield Case("reversed", "the same with keys and values in reverse order", (q, k[::-1].copy(), v[::-1].copy()))
     yield Case("identity", "values that form the identity matrix", (q[:3], k, np.eye(7)))
     yield Case("square", "as many queries as keys", tuple(rng.normal(size=(4, n)) for n in (5, 5, 3)))
@@ -147,14 +147,14 @@ def _extreme_attention(rng: np.random.Generator) -> Iterator[Case]:
                (np.array([[100.0, 0, 1, 0], [-100.0, 2, 0, 1]]), keys, rng.normal(size=(3, 5))), stage="extremes")
     wide = np.zeros((2, 16))
     wide[:, 0], wide[0, 3], wide[1, 5] = 50.0, 4.0, 8.0
-    yield Case("large-wide", "scores of ±5,000, d_k = 16",
+    yield Case("large-wide", "scores of ±5,000 with d_k = 16",
                (np.vstack([2 * wide[0], -2 * wide[1], wide[1]]), wide, rng.normal(size=(2, 4))), stage="extremes")
     mixed = np.array([[40.0, 0, 0, 1], [-40.0, 0, 1, 0], [0, 0, 1, 0]])
     keys = np.array([[80.0, 0, 2, 0], [80.0, 0, 0, 2], [80.0, 3, 1, 1], [80.0, 5, 0, 0]])
-    yield Case("mixed", "rows of scores near 3,200, −3,200 and 0",
+    yield Case("mixed", "rows near 3,200 beside rows near −3,200",
                (mixed, keys, rng.normal(size=(4, 2))), stage="extremes")
     single = tuple(array.astype(np.float32) for array in (mixed, -keys, rng.normal(size=(4, 6))))
-    yield Case("large-float32", "the same in float32, keys reversed in sign", single, stage="extremes")
+    yield Case("large-float32", "float32 scores of ±3,200", single, stage="extremes")
 
 
 def corrected_first_row_cases(rng: np.random.Generator) -> Iterator[Case]:
