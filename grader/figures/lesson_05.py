@@ -177,8 +177,8 @@ def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any)
     right.set_ylim(0, 1.02)
     right.legend(frameon=False, loc="center right")
     show(fig, alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} "
-                  f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f}). "
-                  "Right: the weight of the second token "
+                  f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f})."
+                  " Right: the weight of the second token "
                   f"rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.")
 
 

@@ -46,7 +46,7 @@ def _viewed_untransposed(w):
 
 
 def _linear_case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain") -> Case:
-    return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view}, names=("w", "x"))
+    return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view}, names=("w", "x for the layer"))
 
 
 def linear_cases(rng: np.random.Generator) -> Iterator[Case]:

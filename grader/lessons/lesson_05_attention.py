@@ -92,7 +92,7 @@ SMALL = [
 
 def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield _attention_case("small", "two queries, three keys, whole numbers", SMALL, grad="")
-    yield _attention_case("small gradients", "the same, with gradients", SMALL)
+    yield _attention_case("small gradients", "two queries, three keys, whole numbers, with gradients", SMALL)
     yield _attention_case("square", "as many queries as keys", _qkv(rng, (), 3, 3, 4, 2))
     batch = _qkv(rng, (2,), 3, 5, 4, 6)
     yield _attention_case("batch", "a batch of two", batch)
@@ -102,7 +102,7 @@ def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield _attention_case("square heads", "two leading dimensions, as many queries as keys", alike, grad="")
     single = [array.astype(np.float32) for array in _qkv(rng, (2,), 4, 3, 6, 5)]
     yield _attention_case("float32", "float32 in, float32 out", single)
-    yield _attention_case("seen-again", "the batch's shapes, new numbers", _qkv(rng, (2,), 3, 5, 4, 6))
+    yield _attention_case("seen-again", "a batch of two again, new numbers", _qkv(rng, (2,), 3, 5, 4, 6))
     yield from _attention_companions(rng, batch)
     yield _attention_case("keys only", "only k requires grad", _qkv(rng, (2,), 2, 4, 3, 5), grad="k")
     yield _attention_case("one item", "a batch of one, one query", _qkv(rng, (1,), 1, 4, 3, 2), grad="")
@@ -118,13 +118,13 @@ def _attention_companions(rng: np.random.Generator, batch: list[np.ndarray]) -> 
     q, k, v = batch
     order = [3, 0, 4, 2, 1]
     reordered = [q, k[:, order], v[:, order]]
-    yield _attention_case("permuted", "the batch, keys and values reordered alike", reordered, grad="")
+    yield _attention_case("permuted", "a batch of two, keys and values reordered alike", reordered, grad="")
     other = [array.copy() for array in batch]
     for array in other:
         array[0] = rng.normal(size=array[0].shape)
-    yield _attention_case("item changed", "the batch, its first item replaced", other, grad="")
+    yield _attention_case("item changed", "a batch of two, its first item replaced", other, grad="")
     identity = np.broadcast_to(np.eye(5), (2, 5, 5)).copy()
-    yield _attention_case("identity", "the batch, v = identity", [q, k, identity], grad="")
+    yield _attention_case("identity", "a batch of two, v = identity", [q, k, identity], grad="")
 
 
 def _extremes() -> Iterator[Case]:

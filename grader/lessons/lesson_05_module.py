@@ -73,7 +73,7 @@ def module_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield draw("double square", "after .double(), d_model = d_k = d_v", 2, 5, 3, 3, 3, "float64", grad=False)
     yield draw("training", "in training mode, called twice", 2, 4, 3, 5, 6, mode="train", twice=True)
     yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, keywords=True, grad=False)
-    yield draw("seen-again", "the batch's shapes, new numbers", 2, 3, 5, 4, 6)
+    yield draw("seen-again", "a batch of two again, new numbers", 2, 3, 5, 4, 6)
     yield from _module_companions(rng, batch)
     yield draw("one token", "one token attends to itself", 2, 1, 3, 4, 5, grad=False)
     yield draw("long", "more tokens than any width", 1, 9, 4, 3, 2, grad=False)
@@ -93,10 +93,10 @@ def _small_module_case() -> Case:
 def _module_companions(rng: np.random.Generator, batch: Case) -> Iterator[Case]:
     """The batch changed in one respect, for the properties that need a pair of cases."""
     x, state = batch.args[0].array, batch.options["state"]
-    yield _module_case("permuted", "the batch, its tokens reordered", x[:, [2, 0, 1]], state, grad=False)
+    yield _module_case("permuted", "a batch of two, its tokens reordered", x[:, [2, 0, 1]], state, grad=False)
     other = x.copy()
     other[0] = rng.normal(size=x[0].shape)
-    yield _module_case("item changed", "the batch, its first item replaced", other, state, grad=False)
+    yield _module_case("item changed", "a batch of two, its first item replaced", other, state, grad=False)
 
 
 def _module_extremes() -> Iterator[Case]:
