@@ -124,9 +124,9 @@ explain("HL2")
 # %% [markdown]
 # ## From hard to soft
 #
-# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all of them: each value counts as
-# much as its key fits. The exponential makes every score positive; dividing by their sum makes the weights add up to
-# 1. This recipe is the softmax, and lessons 01 and 02 take it apart.
+# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all of them: each value counts as much
+# as its key fits. The exponential makes every score positive; dividing by their sum makes the weights sum to one.
+# This recipe is the softmax, and lessons 01 and 02 take it apart.
 
 # %% role="given"
 def soft_lookup(query, keys, values, sharpness=1.0):

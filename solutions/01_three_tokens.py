@@ -339,10 +339,10 @@ corrected_first_row = three_token_attention(Q, K, V)[0][0]
 check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
-# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂) =
-# 10. Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9: no
-# weights whatsoever can make them. The 4 looks like 0.4·10 with the third token's 0.2·5 = 1 left out, the 4.2 like
-# 0.42·10 without 0.16·5.
+# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and
+# that is 10. Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9:
+# no weights can make them. The 4 looks like 0.4·10 with the third token's 0.2·5 = 1 left out, the 4.2 like 0.42·10
+# without 0.16·5.
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
