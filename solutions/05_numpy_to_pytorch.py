@@ -248,7 +248,8 @@ if passed(attention_torch):
 # then prefer one and the same key.
 
 # %% role="demo"
-for name, draw in (("uniform [0, 1)", rng.random), ("standard normal", rng.standard_normal)):
+fresh = np.random.default_rng(0)
+for name, draw in (("uniform [0, 1)", fresh.random), ("standard normal", fresh.standard_normal)):
     x, w_q, w_k = draw((1000, 5, 8)), draw((1000, 8, 8)), draw((1000, 8, 8))
     _, weights = attention_numpy(x @ w_q, x @ w_k, x)
     favourite = weights.argmax(axis=-1)
