@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grader.definitions import globals_read
 from grader.model import Case, Observation
 from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX
 
@@ -105,6 +106,7 @@ class _Reading:
         self.lines: dict[int, str] = {}
         self.bindings: dict[str, list[ast.AST]] = {}
         self.defined: set[str] = set()  # by def, class or assignment, not by import
+        self.stars: list[str] = []  # libraries whose names were imported all at once
         self.modules = {"np": "numpy", "F": "torch.nn.functional", "nn": "torch.nn"}
         for cell in sources.cells:
             try:
@@ -127,19 +129,23 @@ class _Reading:
                 self.bindings.setdefault(bound, []).append(statement)
                 if not isinstance(statement, (ast.Import, ast.ImportFrom)):
                     self.defined.add(bound)
-        self._trees = [*getattr(self, "_trees", []), tree]
 
     def _read_import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
             if isinstance(node, ast.ImportFrom):
                 self.modules[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+                if alias.name == "*" and (node.module or "").partition(".")[0] in LIBRARIES:
+                    self.stars.append(node.module)
             else:
                 self.modules[alias.asname or alias.name.partition(".")[0]] = (
                     alias.name if alias.asname else alias.name.partition(".")[0]
                 )
 
     def reachable(self, name: str) -> Iterator[ast.AST]:
-        """Every node of every top-level statement that binds `name` or a name which those mention."""
+        """Every node of every top-level statement that binds `name` or a name which those read.
+
+        Local variables are left out: one called `softmax` is no library's softmax.
+        """
         waiting, done, seen = [name], set(), set()
         while waiting:
             current = waiting.pop()
@@ -151,12 +157,11 @@ class _Reading:
                     continue
                 seen.add(id(statement))
                 documentation = {id(doc) for doc in _docstrings(statement)}
+                free = set(globals_read(statement)) | _local_imports(statement)
                 for node in ast.walk(statement):
-                    if id(node) in documentation:
-                        continue
-                    yield node
-                    if isinstance(node, ast.Name):
-                        waiting.append(node.id)
+                    if id(node) not in documentation and not (isinstance(node, ast.Name) and node.id not in free):
+                        yield node
+                waiting.extend(free)
 
     def resolve(self, node: ast.AST) -> str:
         """The dotted name of an expression with import aliases replaced, '' where it is none."""
@@ -187,7 +192,7 @@ class _Reading:
         if isinstance(node, ast.Attribute):
             return self.resolve(node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            return None if node.id in self.defined else self.modules.get(node.id, node.id)
+            return None if node.id in self.defined else self._bare(node.id)
         if isinstance(node, ast.ImportFrom):
             return f"{node.module or ''}.{node.names[0].name}"
         if isinstance(node, ast.Import):
@@ -202,6 +207,12 @@ class _Reading:
                 constant = isinstance(name, ast.Constant)
                 return f"{library}.{name.value}" if constant else "eval"  # a name put together at run time
         return None
+
+    def _bare(self, name: str) -> str | None:
+        """What a plain name stands for: an import, a built-in that runs text, or something from a star import."""
+        if name in self.modules or name in _OPAQUE:
+            return self.modules.get(name, name)
+        return f"{self.stars[0]}.{name}" if self.stars else None
 
     def _looks_up(self, node: ast.Call) -> bool:
         return isinstance(node.func, ast.Name) and node.func.id in ("getattr", "vars") and bool(node.args)
@@ -266,6 +277,12 @@ def _bound_names(statement: ast.AST) -> set[str]:
                 names.add(root.id)
         waiting.extend(ast.iter_child_nodes(node))
     return names
+
+
+def _local_imports(statement: ast.AST) -> set[str]:
+    """Names that imports inside a statement bind: local there, and still a library's."""
+    imports = (node for node in ast.walk(statement) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return {alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names}
 
 
 def _docstrings(statement: ast.AST) -> Iterator[ast.Constant]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dis
 import re
 import unicodedata
 import warnings
+from collections.abc import Iterator
+from types import CodeType
 
 MAX_CODE = 200_000  # characters of one cell that are parsed
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -62,3 +65,22 @@ def used_names(text: str) -> frozenset[str]:
     if tree is None:
         return frozenset(re.findall(r"[^\W\d]\w*", text[:MAX_CODE]))
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+
+
+def globals_read(statement: ast.stmt) -> tuple[str, ...]:
+    """The global names that a top-level statement reads; local variables of its functions are not among them."""
+    try:
+        code = compile(ast.Module([statement], []), "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(dict.fromkeys(globals_named(code)))
+
+
+def globals_named(code: CodeType) -> Iterator[str]:
+    """The global names that code and the functions inside it read, in the order of reading."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield step.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from globals_named(constant)

@@ -7,14 +7,14 @@ random generator, an open file, a module's instance) gives None, and is then jud
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+from grader.definitions import globals_named
 
 MAX_BYTES = 10_000_000  # of arrays and constants; more takes longer to read than a check takes
 MAX_ITEMS = 20_000
@@ -40,16 +40,6 @@ def fingerprint(value: Any) -> str | None:
     except Exception:  # objects of a learner's may raise from anything
         return None
     return walk.digest.hexdigest()[:16]
-
-
-def globals_named(code: CodeType) -> Iterator[str]:
-    """The global names that code and the functions inside it read, in the order of reading."""
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield step.argval
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from globals_named(constant)
 
 
 def of_library(module_name: Any) -> bool:

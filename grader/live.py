@@ -12,7 +12,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from grader.allowed import Sources
-from grader.fingerprint import globals_named
+from grader.definitions import globals_read
 from grader.model import Case, Observation
 from grader.worker.observe import observe
 from grader.worker.values import Failure
@@ -178,19 +178,10 @@ def _statement(node: ast.stmt, text: str) -> Statement:
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
             patches |= _root(part.args[0])
         waiting += ast.iter_child_nodes(part)
-    return Statement(text, frozenset(binds), frozenset(patches - binds), _uses(node))
+    return Statement(text, frozenset(binds), frozenset(patches - binds), globals_read(node))
 
 
 def _root(node: ast.AST) -> set[str]:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return {node.id} if isinstance(node, ast.Name) else set()
-
-
-def _uses(node: ast.stmt) -> tuple[str, ...]:
-    """The global names that a statement reads; local variables of its functions are not among them."""
-    try:
-        code = compile(ast.Module([node], []), "<cell>", "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(dict.fromkeys(globals_named(code)))
