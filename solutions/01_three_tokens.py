@@ -176,8 +176,8 @@ with np.errstate(over="ignore", invalid="ignore"):
 
 # %% [markdown]
 # "Weights" of −1 and 3 in the first line, and NaN in the second: e¹⁰⁰⁰ is infinite in floating point, and ∞/∞ is not
-# a number. The remedy costs nothing. Taking the same c from every score of a row divides all its exponentials by exp(c),
-# and the division by the sum removes that again. So we subtract the row's largest score first: then the largest
+# a number. The remedy costs nothing. Taking the same c from every score of a row divides all its exponentials by
+# exp(c), and the division by the sum removes that again. So we subtract the row's largest score first: then the largest
 # exponential is e⁰ = 1.
 
 # %% [markdown]

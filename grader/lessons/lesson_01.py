@@ -69,7 +69,8 @@ def scale_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
     yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))
     yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 10})
-    yield Case("large", "scores of ±10,000 with d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
+    yield Case("large", "scores of ±10,000 with d_k = 512",
+               (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
 
 
 def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
