@@ -257,8 +257,8 @@ for name, draw in (("uniform [0, 1)", fresh.random), ("standard normal", fresh.s
     print(f"{name:15}: all five queries prefer the same key in {agree:.0%} of 1000 sentences")
 
 # %% [markdown]
-# Rows that are all alike would hide a softmax over the wrong dimension, or queries and keys exchanged. Test
-# inputs, too, must be able to show a mistake.
+# Where every query looks at the same key, it hardly matters which query asks; and where one weight is nearly 1,
+# the scale hardly matters either. Test inputs, too, must be able to show a mistake.
 #
 # Now what NumPy could not do. We take the table of lesson 01 and its second query, (0, 1), and ask for more of
 # the second number of the output. The gradient of our own attention says in which direction to move the query;
