@@ -1,0 +1,136 @@
+"""How fast a check and a grading are: `python benchmarks/check.py`, or `make bench`.
+
+check():        warm, in one process, for every exercise: its reference (passes) and each of its mistakes (fails, with
+                a diagnosis); the median and the worst of the medians over --runs.
+from grader import check: in a fresh process, beyond `python -c pass`.
+grader grade:   one solved notebook of each lesson, in turn with `python -c "import torch"`; what it takes beyond that.
+Goals are printed beside the figures. Compare the ratios: seconds differ from machine to machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from grader import course  # noqa: E402
+from grader.files import write_whole  # noqa: E402
+from grader.judge import judge  # noqa: E402
+from grader.live import Live  # noqa: E402
+from grader.reports import html, text  # noqa: E402
+
+CHECK_MEDIAN_MS, CHECK_WORST_MS, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.3, 1.0
+
+
+def median_ms(work: Callable[[], object], runs: int) -> float:
+    """The median of `runs` calls, in milliseconds, after one that warms up."""
+    work()
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return 1000 * statistics.median(seconds)
+
+
+def checks(runs: int) -> list[tuple[str, str, float]]:
+    """(exercise, what was checked, median milliseconds), judged and rendered as check() does."""
+    found = []
+    for name in course.exercise_names():
+        exercise = course.exercise(name)
+        objects = {"passing": course.reference(name)}
+        objects |= {f"failing, {mistake.id}": mistake.wrong for mistake in exercise.mistakes}
+        for what, obj in objects.items():
+            def once(obj=obj, exercise=exercise, name=name) -> None:
+                verdict = judge(exercise, Live(name, obj))
+                text.verdict(verdict)
+                html.verdict(verdict)
+
+            found.append((name, what, median_ms(once, runs)))
+    return found
+
+
+def process_s(*command: str, runs: int) -> float:
+    """The median wall-clock seconds of a command."""
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def solved(lesson: str, place: Path) -> Path:
+    """The learner's notebook of a lesson with the course's own solutions in it."""
+    notebook = copy.deepcopy(course.pristine(lesson))
+    for cell in notebook["cells"]:
+        about = cell["metadata"]["grader"]
+        if about["role"] == "exercise":
+            cell["source"] = course.solution_text(about["exercise"])
+    path = place / f"{lesson}.ipynb"
+    write_whole(path, json.dumps(notebook))
+    return path
+
+
+def line(label: str, value: float, goal: float, more: str = "") -> bool:
+    """Prints one figure beside its goal. Returns whether the goal is reached."""
+    print(f"{label:<36}{value:8.2f}   goal ≤ {goal:<5g} {'reached' if value <= goal else 'NOT REACHED'}   {more}")
+    return value <= goal
+
+
+def measure_checks(runs: int) -> list[bool]:
+    found = sorted(checks(runs), key=lambda item: -item[2])
+    times = [ms for _, _, ms in found]
+    reached = [
+        line("check() warm, median in ms", statistics.median(times), CHECK_MEDIAN_MS, f"of {len(times)} checks"),
+        line("check() warm, worst in ms", times[0], CHECK_WORST_MS, ": ".join(found[0][:2])),
+    ]
+    for name, what, ms in found[1:6]:
+        print(f"    then {ms:.1f} ms: {name}, {what}")
+    return reached
+
+
+def measure_import(runs: int) -> list[bool]:
+    seconds = process_s("-c", "from grader import check", runs=runs) - process_s("-c", "pass", runs=runs)
+    return [line("from grader import check, in s", seconds, IMPORT_S)]
+
+
+def measure_grade(runs: int) -> list[bool]:
+    reached = []
+    with tempfile.TemporaryDirectory() as place:
+        for lesson in course.lessons():
+            notebook = str(solved(lesson, Path(place)))
+            pairs = [(process_s("-m", "grader", "grade", notebook, runs=1), process_s("-c", "import torch", runs=1))
+                     for _ in range(runs)]
+            beyond = statistics.median(grade - torch for grade, torch in pairs)
+            ratio = statistics.median(grade / torch for grade, torch in pairs)
+            more = f"{ratio:.1f} times `import torch`"
+            reached.append(line(f"grader grade {lesson[:2]}, s beyond torch", beyond, GRADE_BEYOND_S, more))
+    return reached
+
+
+MEASURES = {"check": measure_checks, "import": measure_import, "grade": measure_grade}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="How fast a check and a grading are.")
+    parser.add_argument("--runs", type=int, default=7, help="of each measurement (default: %(default)s)")
+    parser.add_argument("--only", choices=MEASURES, help="one of the measurements")
+    options = parser.parse_args()
+    chosen = [options.only] if options.only else list(MEASURES)
+    return 0 if all([reached for name in chosen for reached in MEASURES[name](options.runs)]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""`grader doctor`: what is missing, in plain words, with the repair."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from grader import doctor
+from grader.doctor import Sign
+
+
+def signs(folder) -> dict[str, Sign]:
+    return {sign.what: sign for sign in doctor.examine(folder)}
+
+
+def test_here_the_course_can_run(tmp_path):
+    found = signs(tmp_path)
+    assert all(sign.well for sign in found.values()), doctor.render(list(found.values()))
+    assert {"Python", "packages", "kernel", "torch", "accelerator", "course", "notebook folder"} <= set(found)
+    assert doctor.render(list(found.values())).endswith("The course can run here.")
+
+
+def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "NEEDED", ("numpy", "no-such-package"))
+    (sign,) = doctor._packages()
+    assert "no-such-package" in sign.found and "numpy" not in sign.found
+    assert "pip install" in sign.repair
+    said = doctor.render([sign])
+    assert said.startswith("missing") and "1 of these must be mended" in said
+
+
+def torch_says(monkeypatch, stdout: str, stderr: str = "", code: int = 0) -> list[Sign]:
+    done = subprocess.CompletedProcess([], code, stdout, stderr)
+    monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **__: done)
+    return list(doctor._torch())
+
+
+def test_a_torch_that_does_not_import_gives_its_last_line(monkeypatch):
+    (sign,) = torch_says(monkeypatch, "", "Traceback …\nModuleNotFoundError: No module named 'torch'", 1)
+    assert sign.found.endswith("No module named 'torch'") and not sign.well
+
+
+def test_a_torch_that_takes_its_process_down_is_told(monkeypatch):
+    (sign,) = torch_says(monkeypatch, "", "", -11)
+    assert "code -11" in sign.found and not sign.well
+
+
+def test_a_torch_that_never_ends_its_import_is_told(monkeypatch):
+    def late(*_, **__):
+        raise subprocess.TimeoutExpired("python", 1)
+
+    monkeypatch.setattr(doctor.subprocess, "run", late)
+    (sign,) = doctor._torch()
+    assert "still importing" in sign.found and not sign.well
+
+
+SEEN = '{"version": "2.13.0", "cuda": %s, "mps": %s, "built_for_cuda": %s, "right": %s}'
+
+
+@pytest.mark.parametrize("cuda, mps, built, said, repaired", [
+    ('["NVIDIA H200"]', "false", '"12.8"', "NVIDIA H200", False),
+    ("[]", "true", "null", "MPS", False),
+    ("[]", "false", "null", "none", False),
+    ("[]", "false", '"12.8"', "no GPU answers", True),
+])  # fmt: skip
+def test_no_gpu_is_no_illness(monkeypatch, cuda, mps, built, said, repaired):
+    _, accelerator = torch_says(monkeypatch, SEEN % (cuda, mps, built, "true"))
+    assert said in accelerator.found
+    assert accelerator.well and bool(accelerator.repair) == repaired
+
+
+def test_a_torch_that_multiplies_wrongly_is_told(monkeypatch):
+    sign, _ = torch_says(monkeypatch, SEEN % ("[]", "false", "null", "false"))
+    assert not sign.well
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+    sign = doctor._writable("notebook folder", tmp_path / "nowhere")
+    assert "can't be written to" in sign.found and sign.repair
+
+
+def test_a_kernel_of_another_python_is_told(monkeypatch):
+    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+
+    other = KernelSpec(argv=["/opt/other/bin/python", "-m", "ipykernel_launcher"], display_name="x", language="python")
+    monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", lambda self, name: other)
+    sign = doctor._kernel()
+    assert "/opt/other/bin/python" in sign.found and "ipykernel install" in sign.repair

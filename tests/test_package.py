@@ -1,0 +1,214 @@
+"""The package as a whole: imports point one way, installs work, the wheel grades alone, nothing loads too early."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from grader import course
+from grader.build import solution_path
+from tests.conftest import ROOT
+
+# Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
+LAYERS = (
+    ("worker",),
+    ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading"),
+    ("lessons", "catalogue", "figures", "stubs"),
+    ("course",),
+    ("compare", "allowed", "diagnose", "proofread", "live", "record", "reports", "overlay", "target"),
+    ("judge", "submission", "build", "overview", "processes"),
+    ("sandbox", "execute", "workspace", "audit", "doctor"),
+    ("grading", "notebook"),
+    ("cli",),
+    ("__main__",),
+)
+# These know less than their layer would allow: what they may import, themselves included.
+STRICT = {
+    "worker": ("worker",), "model": ("worker", "model"), "lessons": ("model", "lessons"),
+    "reports": ("model", "reports"), "figures": ("figures",),
+}  # fmt: skip
+
+STAND_INS = {"worker.standin": {"figures"}}  # what it imports is the empty stand-in that it serves itself
+
+
+def modules() -> dict[str, set[str]]:
+    """Each module's name without 'grader.', and the names of what it imports of the package, function bodies included."""
+    found = {}
+    for path in sorted((ROOT / "grader").rglob("*.py")):
+        if "_course" not in path.parts:
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            if name != "grader":
+                found[name.removeprefix("grader.")] = set(_imports(path, name))
+    return found
+
+
+def _imports(path: Path, name: str):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []  # never imported; ast.walk has not come to it yet
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.removeprefix("grader.") for alias in node.names if alias.name.startswith("grader."))
+        elif isinstance(node, ast.ImportFrom):
+            package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module == "grader":
+                yield from (alias.name for alias in node.names if (ROOT / "grader" / alias.name).with_suffix(".py").exists()
+                            or (ROOT / "grader" / alias.name).is_dir())
+            elif module.startswith("grader."):
+                yield module.removeprefix("grader.")
+
+
+def _layer(name: str) -> int:
+    return next(number for number, layer in enumerate(LAYERS) if name.split(".")[0] in layer)
+
+
+def test_every_module_has_its_layer():
+    known = {name for layer in LAYERS for name in layer}
+    assert {name.split(".")[0] for name in modules()} - known == set(), "say where the new module belongs, in LAYERS"
+
+
+@pytest.mark.parametrize("name, imported", sorted(modules().items()))
+def test_imports_point_one_way(name, imported):
+    for other in imported - STAND_INS.get(name, set()):
+        assert _layer(other) <= _layer(name), f"grader.{name} imports grader.{other}, which stands above it"
+    allowed = STRICT.get(name.split(".")[0])
+    if allowed:
+        assert {other.split(".")[0] for other in imported - STAND_INS.get(name, set())} <= set(allowed)
+
+
+def test_no_module_imports_itself_by_a_detour():
+    graph, done = modules(), set()
+
+    def walk(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " → ".join((*path, name))
+        if name not in done:
+            for other in graph.get(name, ()):
+                walk(other, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        walk(name, ())
+
+
+def python(program: str, **environment: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT,
+                          env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_check_loads_neither_torch_nor_a_lesson():
+    loaded = python("import sys; from grader import check; print(*sorted(sys.modules))").split()
+    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "grader.lessons.lesson_05"):
+        assert name not in loaded
+
+
+def test_checking_a_numpy_lesson_loads_no_torch():
+    program = "import sys; from grader import check; check('hard_lookup', lambda *_: 0); print('torch' in sys.modules)"
+    assert python(program).endswith("False")
+
+
+def test_the_worker_s_modules_hold_no_answers():
+    loaded = python("import sys, grader.worker.main; print(*sorted(n for n in sys.modules if n.startswith('grader')))")
+    assert all(name == "grader" or name.startswith("grader.worker") for name in loaded.split())
+
+
+def test_constraints_pin_every_requirement():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + [text for group in project["optional-dependencies"].values() for text in group]
+    names = {re.split(r"[<>=!~\[; ]", text)[0].lower() for text in wanted}
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", line) for line in lines)
+    assert names <= {line.partition("==")[0] for line in lines}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from the source distribution as `python -m build` does it."""
+    place = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert list(place.glob("*.tar.gz"))
+    return next(place.glob("*.whl"))
+
+
+def test_the_wheel_carries_the_course(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for lesson in course.lessons():
+        for path in (course.source_path(lesson), course.notebook_path(lesson), solution_path(lesson)):
+            assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
+        assert f"grader/lessons/lesson_{lesson[:2]}.py" in names
+    assert not [name for name in names if name.startswith(("tests/", "notebooks/")) or "checkpoint" in name]
+    assert [name for name in names if name.endswith("licenses/LICENSE")]
+
+
+@pytest.fixture(scope="module")
+def alone(wheel, tmp_path_factory) -> Path:
+    """The command `grader` of an environment that has the wheel, and this environment's libraries without the checkout."""
+    place = tmp_path_factory.mktemp("alone")
+    venv.create(place, with_pip=False)
+    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
+    outside = [path for path in sys.path if path.endswith("-packages")]
+    (packages / "libraries.pth").write_text("\n".join(outside) + "\n")
+    executable = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--no-deps", "--no-index", "--quiet",
+               "--ignore-installed", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return executable.with_name("grader" + executable.suffix)
+
+
+def run(command: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run([command, *arguments], capture_output=True, text=True, timeout=240, cwd=cwd, env=environment)
+
+
+def test_the_wheel_alone_grades_a_folder_of_notebooks(alone, tmp_path):
+    where = subprocess.run([alone.with_name("python" + alone.suffix), "-c", "import grader; print(grader.__file__)"],
+                           capture_output=True, text=True, cwd=tmp_path)
+    assert str(alone.parent.parent) in where.stdout
+    laid = run(alone, "reset", "00", "--folder", str(tmp_path), cwd=tmp_path)
+    assert laid.returncode == 0, laid.stderr
+    (tmp_path / "ada").mkdir()
+    notebook = json.loads((tmp_path / "00_start_here.ipynb").read_text())
+    for cell in notebook["cells"]:
+        if cell["id"] == "exercise-hard_lookup":
+            cell["source"] = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
+    (tmp_path / "ada" / "00_start_here.ipynb").write_text(json.dumps(notebook))
+    done = run(alone, "grade", "ada", "--json", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(done.stdout)["submissions"]
+    assert one["name"] == "ada" and one["score"] == one["max_score"] > 0
+
+
+@pytest.mark.timeout(600)
+def test_the_pip_section_of_environment_yml_installs_in_a_fresh_environment(tmp_path):
+    """All of it, torch too; then a notebook's first line works there."""
+    lines = (ROOT / "environment.yml").read_text().partition("- pip:\n")[2].splitlines()
+    requirements = [line.strip().removeprefix("- ") for line in lines if line.strip()]
+    assert requirements == ["-c constraints.txt", "-e ."]
+    venv.create(tmp_path / "fresh", with_pip=True)
+    executable = tmp_path / "fresh" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    (tmp_path / "requirements.txt").write_text("\n".join(requirements).replace("constraints.txt", str(ROOT / "constraints.txt")))
+    command = [executable, "-m", "pip", "install", "--quiet", "-r", str(tmp_path / "requirements.txt")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=560)
+    assert done.returncode == 0, done.stderr[-3000:]
+    doctor = run(executable.with_name("grader" + executable.suffix), "doctor", cwd=tmp_path)
+    assert doctor.returncode == 0, doctor.stdout
+    program = "from grader import check; check('hard_lookup', lambda *_: 0)"
+    checked = run(executable, "-c", program, cwd=tmp_path)
+    assert "hard_lookup" in checked.stdout, checked.stderr

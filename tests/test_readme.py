@@ -1,0 +1,51 @@
+"""README is true: its failing check, its lessons, its tree, its commands."""
+
+from __future__ import annotations
+
+import re
+
+from grader.cli import parser
+from tests import readme
+from tests.conftest import ROOT
+
+PAGE = readme.README.read_text(encoding="utf-8")
+
+
+def test_the_failing_check_and_the_lessons_are_as_they_are_now():
+    assert readme.filled(PAGE) == PAGE, "run: python -m tests.readme"
+
+
+def test_it_begins_with_two_commands_of_the_makefile():
+    commands = re.findall(r"^    make (\w+)", PAGE, re.MULTILINE)
+    assert commands[:2] == ["lab", "test"]
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(commands) <= targets
+    assert PAGE.index("make test") < 250
+
+
+def test_the_tree_names_what_is_there():
+    tree = PAGE.partition("```text\nnotebooks/")[2].partition("```")[0]
+    for name in re.findall(r"^  (\S+\.py|\w+/) ", tree, re.MULTILINE):
+        assert (ROOT / "grader" / name).exists(), name
+    for name in re.findall(r"^(\w+/) ", tree, re.MULTILINE):
+        assert (ROOT / name).is_dir(), name
+
+
+def test_every_grader_command_that_is_named_exists():
+    named = set()
+    for path in (readme.README, ROOT / "CONTRIBUTING.md"):
+        named |= set(re.findall(r"(?:`|^    |&& )grader (\w+)", path.read_text(), re.MULTILINE))
+    known = parser()._subparsers._group_actions[0].choices
+    assert named <= set(known) and "grade" in named
+
+
+def test_every_option_that_is_named_exists():
+    commands = parser()._subparsers._group_actions[0].choices
+    helps = "".join(commands[name].format_help() for name in ("grade", "update"))
+    options = re.findall(r"`(--[\w-]+)[ `]", PAGE)
+    assert options and all(option in helps for option in options)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#:]+)\)", PAGE + (ROOT / "CONTRIBUTING.md").read_text()):
+        assert (ROOT / target).exists(), target
