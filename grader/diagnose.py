@@ -88,6 +88,9 @@ class Diagnosis:
         return self._wrong[ids, i]
 
     def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
+        raises = self.cases[i].raises
+        if raises and {seen.failure.type for seen in (mistake, got) if seen.failure} == {raises}:
+            return bool(mistake.failure and got.failure)  # both raise as asked, in whatever words
         if mistake.failure or got.failure:
             return _same_failure(mistake, got)
         if set(mistake.modified) != set(got.modified):

@@ -1,0 +1,58 @@
+"""Lesson 06: what is said of the mistakes that only this lesson knows."""
+
+from grader.model import MistakeText
+
+TEXTS = (
+    MistakeText("MA1", "The triangle is the wrong one: each query sees its future and not its past.",
+        "Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle: "
+        "`tril`. With `triu` the first token sees everything and the last only itself.",
+        "torch.ones(t, t, dtype=torch.bool).triu()", "torch.ones(t, t, dtype=torch.bool).tril()"),
+    MistakeText("MA2", "The mask holds numbers; a boolean one was asked for, True where attention is allowed.",
+        "Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another "
+        "convention. A boolean mask says only what it means and works with `masked_fill` and `where`.",
+        "torch.tril(torch.ones(t, t))", "torch.tril(torch.ones(t, t, dtype=torch.bool))"),
+    MistakeText("MA4", "One padded position stays visible: position j is real where j < length.",
+        "Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in position 2.",
+        "positions <= lengths[:, None]", "positions < lengths[:, None]"),
+    MistakeText("MA5", "The axis for the queries is missing: (B, 1, max_len) was asked for.",
+        "A mask of shape (B, max_len) meets scores of shape (B, T_q, T_k) from the right, so its batch axis lands on the "
+        "queries. An axis of length 1 in the middle makes every query of an item share its row.",
+        "positions < lengths[:, None]", "(positions < lengths[:, None])[:, None, :]"),
+    MistakeText("MA6", "The padding is taken to be at the front; the real tokens come first here.",
+        "Both ways exist: models that generate text often pad at the left. Here a sequence of length 2 in max_len 4 fills "
+        "positions 0 and 1, so its row is True, True, False, False.",
+        "positions >= max_len - lengths[:, None]", "positions < lengths[:, None]"),
+    MistakeText("MA7", "The mask is as wide as the longest sequence; max_len was asked for.",
+        "A batch is padded to a width that is chosen before its lengths are known. Where no sequence reaches max_len, a mask of "
+        "the longest length no longer fits the keys.",
+        "positions = torch.arange(lengths.max())", "positions = torch.arange(max_len)"),
+    MistakeText("MA8", "The mask is not used: every query sees every key.",
+        "Without it a padded or future key receives weight like any other. During training a causal model then reads the answer "
+        "from the next position, its loss falls wonderfully, and it can generate nothing.",
+        "weights = torch.softmax(scores, dim=-1)",
+        "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)"),
+    MistakeText("MA12", "An empty row gives zeros in the output, and its weights are still those of a visible row.",
+        "Whoever plots or sums the weights sees attention that never happened. Zero the weights first and make the output of "
+        "them: then both are zero.",
+        "output = torch.where(seen, weights @ v, 0)", "weights = weights.masked_fill(~mask, 0)\noutput = weights @ v"),
+    MistakeText("MA13", "The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
+        "Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num` makes of the "
+        "value later. Through an addition the NaN goes on to q and k, and one empty row turns every weight of the model into NaN "
+        "at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never "
+        "makes it.",
+        "bias = torch.zeros_like(scores).masked_fill(~mask, -torch.inf)\n"
+        "weights = torch.softmax(scores + bias, -1).nan_to_num(0)",
+        "low = torch.finfo(scores.dtype).min\nweights = torch.softmax(scores.masked_fill(~mask, low), -1).masked_fill(~mask, 0)"),
+    MistakeText("MA14", "The mask is saved with the weights: register the buffer with `persistent=False`.",
+        "A mask follows from max_len alone. Saved in `state_dict` it makes checkpoints larger, by max_len² entries, and a "
+        "checkpoint no longer loads into a model of another max_len.",
+        'self.register_buffer("mask", mask)', 'self.register_buffer("mask", mask, persistent=False)'),
+    MistakeText("MA15", "The whole mask is used for every length: cut it to the T tokens that came.",
+        "The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting: "
+        "`mask[:T, :T]`.",
+        "scores.masked_fill(~self.mask, -torch.inf)", "scores.masked_fill(~self.mask[:T, :T], -torch.inf)"),
+    MistakeText("MA16", "A sequence longer than max_len is not refused with ValueError.",
+        "Without the check the failure comes later, as a message on shapes that says nothing of max_len, or not at all where "
+        "something broadcasts.",
+        "mask = self.mask[:T, :T]", 'if T > self.max_len:\n    raise ValueError(f"T = {T} is longer than max_len = {self.max_len}")'),
+)  # fmt: skip
