@@ -39,7 +39,7 @@ def grade_submission(
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
     submission = read_submission(path, name, lessons)
-    torch = submission.mentions_torch or any(plan.lesson[:2] not in NUMPY_LESSONS for plan in submission.plans)
+    torch = _needs_torch(submission)
     with ExitStack() as stack:
         if sandbox is None:
             # Its processes import torch while this one imports the lessons.
@@ -47,7 +47,7 @@ def grade_submission(
         elif torch:
             sandbox.need_torch()
         seed = course.SEED if seed is None else seed
-        reports = tuple(_grade_lesson(plan, sandbox, seed) for plan in submission.plans)
+        reports = tuple(_grade_lesson(submission, lesson, sandbox, seed) for lesson in submission.lessons)
     return SubmissionReport(submission.name, submission.path, reports, submission.message)
 
 
@@ -60,11 +60,14 @@ def grade(
 ) -> Report:
     """The report on several submissions, one after another. Raises SubmissionError before it grades any."""
     paths = list(paths)
-    planned: list[Submission] = [read_submission(path, None, lessons) for path in paths]
-    torch = any(plan.lesson[:2] not in NUMPY_LESSONS for submission in planned for plan in submission.plans)
-    with Sandbox(timeout_s, torch=torch or any(submission.mentions_torch for submission in planned)) as sandbox:
+    read = [read_submission(path, None, lessons) for path in paths]
+    with Sandbox(timeout_s, torch=any(_needs_torch(submission) for submission in read)) as sandbox:
         reports = tuple(grade_submission(path, lessons=lessons, seed=seed, sandbox=sandbox) for path in paths)
         return Report(reports, course.SEED if seed is None else seed, isolation=sandbox.isolation)
+
+
+def _needs_torch(submission: Submission) -> bool:
+    return submission.mentions_torch or any(lesson[:2] not in NUMPY_LESSONS for lesson in submission.lessons)
 
 
 @dataclass(frozen=True)
@@ -79,16 +82,17 @@ class _Absent:
         return Observation(failure=self.problem)
 
 
-def _grade_lesson(plan: Plan, sandbox: Sandbox, seed: int) -> LessonReport:
+def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: int) -> LessonReport:
+    names = course.CONTRACT[lesson]
     try:
-        exercises = {exercise.name: exercise for exercise in course.lesson(plan.lesson).exercises}
-        points = {name: exercises[name].points for name in plan.exercises}
+        exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
+        points = {name: exercises[name].points for name in names}
+        plan = submission.plan(lesson)
         candidates = _candidates(plan, sandbox)
     except Exception as error:
-        verdicts = tuple(_ours(name, error) for name in plan.exercises)
-        return LessonReport(plan.lesson, verdicts, dict.fromkeys(plan.exercises, 0), plan.notes)
-    verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in plan.exercises)
-    return LessonReport(plan.lesson, verdicts, points, plan.notes)
+        return LessonReport(lesson, tuple(_ours(name, error) for name in names), dict.fromkeys(names, 0))
+    verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
+    return LessonReport(lesson, verdicts, points, plan.notes)
 
 
 def _candidates(plan: Plan, sandbox: Sandbox) -> Mapping[str, Any]:

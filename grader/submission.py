@@ -27,16 +27,22 @@ class SubmissionError(ValueError):
 
 @dataclass(frozen=True)
 class Submission:
-    """One learner's notebooks, planned. message: what to mend where one cannot be read, else ''."""
+    """One learner's notebooks, read. message: what to mend where one cannot be read, else ''.
+
+    lessons: those to grade, in the course's order. A plan is made when it is asked for, because it needs
+    the lesson's specification, whose import takes a while.
+    """
 
     name: str
     path: str
-    plans: tuple[Plan, ...]
-    message: str = ""
+    lessons: tuple[str, ...]
+    message: str
+    mentions_torch: bool
+    found: _Found
 
-    @property
-    def mentions_torch(self) -> bool:
-        return any("torch" in text for plan in self.plans for text in plan.own_texts)
+    def plan(self, lesson: str) -> Plan:
+        """What to run of one of its lessons."""
+        return self.found.plan(lesson)
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,42 @@ class _Read:
     problem: str = ""
 
 
+@dataclass(frozen=True)
+class _Found:
+    """All files of a submission, and the one that counts for each lesson."""
+
+    read: list[_Read]
+    chosen: dict[str, _Read]
+    notes: dict[str, list[str]]
+
+    def plan(self, lesson: str) -> Plan:
+        file = self.chosen.get(lesson)
+        if file is not None and file.notebook is not None:
+            plan = lay_over(lesson, file.notebook)
+        else:
+            plan = empty_plan(lesson, self._trouble(lesson).what)
+        return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
+
+    def message(self, lessons: Sequence[str]) -> str:
+        """What to mend: of each lesson's own file, and of files whose lesson cannot be told."""
+        absent = [lesson for lesson in lessons if lesson not in self.chosen or self.chosen[lesson].problem]
+        said = [self._trouble(lesson).problem for lesson in absent]
+        said += [file.problem for file in self.read if not file.lesson]
+        return " ".join(dict.fromkeys(said))[:4000]
+
+    def _trouble(self, lesson: str) -> _Read:
+        """What stands for a lesson whose notebook is absent or cannot be read."""
+        unknown = [file for file in self.read if not file.lesson]
+        if lesson in self.chosen:
+            return self.chosen[lesson]
+        if unknown:
+            return unknown[0]
+        what = f"No notebook of lesson {lesson} was handed in."
+        return _Read(Path(), None, lesson, what, f"{what} {lesson}.ipynb is expected.")
+
+
 def read_submission(path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None) -> Submission:
-    """Plans what a learner handed in: one notebook, or a folder of notebooks.
+    """Reads what a learner handed in: one notebook, or a folder of notebooks.
 
     name:    the learner's; by default the folder's name, or the file's without its ending.
     lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
@@ -63,17 +103,14 @@ def read_submission(path: str | Path, name: str | None = None, lessons: Sequence
     asked = _known(lessons)
     files, notes = _files(path)
     read = [_read(file, asked) for file in files]
-    chosen, more = _choose(read)
+    found = _Found(read, *_choose(read))
     if asked is None:
-        asked = tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
-    plans, messages = [], []
-    for lesson in asked:
-        plan, message = _plan(lesson, chosen.get(lesson), read)
-        plans.append(_with_notes(plan, [*more.get(lesson, ()), *(notes if lesson == asked[0] else ())]))
-        messages.append(message)
-    messages += [file.problem for file in read if file.problem and not (file.lesson and file.lesson in asked)]
-    said = " ".join(dict.fromkeys(message for message in messages if message))
-    return Submission(name or _name(path), str(path), tuple(plans), said[:4000])
+        asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
+    for note in notes:
+        found.notes.setdefault(asked[0], []).append(note)
+    cells = [cell for file in found.chosen.values() if file.notebook for cell in file.notebook.cells]
+    torch = any("torch" in cell.text for cell in cells)
+    return Submission(name or _name(path), str(path), asked, found.message(asked), torch, found)
 
 
 def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -177,23 +214,6 @@ def _changed(file: _Read) -> tuple[float, str]:
         return file.path.stat().st_mtime, file.path.name
     except OSError:
         return 0.0, file.path.name
-
-
-def _plan(lesson: str, file: _Read | None, read: list[_Read]) -> tuple[Plan, str]:
-    """The plan of a lesson from its file, and what to say of the submission as a whole."""
-    if file is None:
-        unread = [other for other in read if not other.lesson]
-        if unread:
-            return empty_plan(lesson, unread[0].what), unread[0].problem
-        what = f"No notebook of lesson {lesson} was handed in."
-        return empty_plan(lesson, what), f"{what} {lesson}.ipynb is expected."
-    if file.notebook is None:
-        return empty_plan(lesson, file.what), file.problem
-    return lay_over(lesson, file.notebook), ""
-
-
-def _with_notes(plan: Plan, notes: list[str]) -> Plan:
-    return replace(plan, notes=(*notes, *plan.notes)) if notes else plan
 
 
 def _name(path: Path) -> str:

@@ -20,8 +20,8 @@ def _toy(monkeypatch):
 
 def plan_of(tmp_path: Path, content, file: str = "01_toy.ipynb"):
     submission = read_submission(toy.write(tmp_path / file, content))
-    assert [plan.lesson for plan in submission.plans] == [toy.NAME]
-    return submission.plans[0]
+    assert list(submission.lessons) == [toy.NAME]
+    return submission.plan(toy.NAME)
 
 
 def owner_text(plan, name: str) -> str:
@@ -139,17 +139,17 @@ def test_the_lesson_by_the_file_s_name(tmp_path, file):
 
 def test_a_notebook_of_no_lesson_has_every_exercise_missing(tmp_path):
     submission = read_submission(toy.write(tmp_path / "essay.ipynb", toy.notebook([toy.code("x = 1")], "")))
-    assert [plan.lesson for plan in submission.plans] == [toy.NAME, "02_second"]
+    assert list(submission.lessons) == [toy.NAME, "02_second"]
     assert "essay.ipynb belongs to no lesson" in submission.message
     asked = read_submission(tmp_path / "essay.ipynb", lessons=["01"])
-    assert asked.message == "" and [plan.lesson for plan in asked.plans] == [toy.NAME]
+    assert asked.message == "" and list(asked.lessons) == [toy.NAME]
 
 
 def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
     toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     submission = read_submission(tmp_path, lessons=["01_toy", "02"])
-    assert [plan.lesson for plan in submission.plans] == [toy.NAME, "02_second"]
-    assert submission.plans[1].missing("nobody") == "nobody is missing. No notebook of lesson 02_second was handed in."
+    assert list(submission.lessons) == [toy.NAME, "02_second"]
+    assert submission.plan("02_second").missing("nobody") == "nobody is missing. No notebook of lesson 02_second was handed in."
     with pytest.raises(SubmissionError, match="There is no lesson '99'"):
         read_submission(tmp_path, lessons=["99"])
 
@@ -164,13 +164,13 @@ def test_a_folder_of_notebooks_and_its_notebooks_folder(tmp_path):
     toy.write(ada / "notebooks" / "01_toy.ipynb", toy.solved())
     toy.write(ada / "notebooks" / ".ipynb_checkpoints" / "02_second.ipynb", toy.solved())
     submission = read_submission(ada)
-    assert (submission.name, [plan.lesson for plan in submission.plans]) == ("ada", [toy.NAME])
+    assert (submission.name, list(submission.lessons)) == ("ada", [toy.NAME])
 
 
 def test_of_two_notebooks_the_one_with_the_lesson_s_name_counts(tmp_path):
     toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     toy.write(tmp_path / "01_toy-Copy1.ipynb", toy.pristine())
-    plan = read_submission(tmp_path).plans[0]
+    plan = read_submission(tmp_path).plan(toy.NAME)
     assert owner_text(plan, "double") == toy.RIGHT["double"]
     assert "01_toy.ipynb counts, because it has the lesson's own name; not read: 01_toy-Copy1.ipynb." in plan.notes[0]
 
@@ -179,7 +179,7 @@ def test_of_two_other_notebooks_the_one_changed_last_counts(tmp_path):
     old, new = toy.write(tmp_path / "01 z.ipynb", toy.pristine()), toy.write(tmp_path / "01 a.ipynb", toy.solved())
     os.utime(old, (1, 1))
     os.utime(new, (2, 2))
-    plan = read_submission(tmp_path).plans[0]
+    plan = read_submission(tmp_path).plan(toy.NAME)
     assert owner_text(plan, "double") == toy.RIGHT["double"] and "was changed last" in plan.notes[0]
 
 
@@ -190,8 +190,8 @@ def test_links_that_leave_the_folder_are_not_read(tmp_path):
     (ada / "01_toy.ipynb").symlink_to(secret)
     (ada / "02_second.ipynb").write_text(json.dumps(toy.notebook([], "02_second")))
     submission = read_submission(ada)
-    assert [plan.lesson for plan in submission.plans] == ["02_second"]
-    assert submission.plans[0].notes == ("01_toy.ipynb is a link that leads out of the folder; it was not read.",)
+    assert list(submission.lessons) == ["02_second"]
+    assert submission.plan("02_second").notes == ("01_toy.ipynb is a link that leads out of the folder; it was not read.",)
 
 
 def test_paths_that_cannot_be_graded(tmp_path):
@@ -224,8 +224,8 @@ UNREADABLE = {
 def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kind):
     data, sentence = UNREADABLE[kind]
     submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", data))
-    (plan,) = submission.plans
-    assert plan.lesson == toy.NAME and plan.own_texts == ()
+    plan = submission.plan(toy.NAME)
+    assert submission.lessons == (toy.NAME,) and plan.own_texts == ()
     with pytest.raises(reading.Unreadable, match=sentence) as raised:
         reading.read_notebook(tmp_path / "01_toy.ipynb")
     assert submission.message == str(raised.value)
