@@ -1,0 +1,140 @@
+"""From a learner's file to a report: scores, statuses, and what is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader import course, grading
+from grader.model import Verdict
+from grader.sandbox import Sandbox
+from tests import toy_course as toy
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(timeout_s=3.0, memory_bytes=300 << 20) as made:
+        yield made
+
+
+@pytest.fixture
+def graded(monkeypatch, tmp_path, sandbox):
+    """Grades a notebook of the toy course."""
+    toy.install(monkeypatch)
+
+    def grade(content, file: str = "01_toy.ipynb", **options):
+        return grading.grade_submission(toy.write(tmp_path / file, content), sandbox=sandbox, **options)
+
+    return grade
+
+
+def statuses(report) -> dict[str, str]:
+    return {verdict.exercise: verdict.status for lesson in report.lessons for verdict in lesson.verdicts}
+
+
+def test_a_solved_notebook_has_every_point(graded):
+    report = graded(toy.solved())
+    assert (report.score, report.max_score, report.message, report.name) == (6, 6, "", "01_toy")
+    assert report.lessons[0].points == {"double": 2, "row_sums": 3, "the_answer": 1}
+
+
+def test_an_untouched_notebook_is_not_started(graded):
+    report = graded(toy.pristine())
+    assert report.score == 0 and set(statuses(report).values()) == {"not_started"}
+
+
+def test_mistakes_are_named(graded):
+    report = graded(toy.solved(double="def double(x): return x + 2", row_sums="def row_sums(x): return x.sum(axis=0)"))
+    assert [verdict.mistakes for verdict in report.lessons[0].verdicts] == [("TY2",), ("TY1",), ()]
+    assert report.score == 1
+
+
+@pytest.mark.parametrize("name", toy.EXERCISES)
+def test_sabotage_of_one_cell_lowers_the_score_by_that_exercise(graded, name):
+    wrong = {"double": "def double(x): return x * 3", "row_sums": "def row_sums(x): return x", "the_answer": "the_answer = [4, 3]"}
+    report = graded(toy.solved(**{name: wrong[name]}))
+    points = report.lessons[0].points
+    assert report.score == 6 - points[name]
+    assert [key for key, status in statuses(report).items() if status != "passed"] == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("def double(x: return", "error"),
+        ("import no_such_library\ndef double(x): return 2 * x", "error"),
+        ("def double(x):\n    raise ValueError('no')", "error"),
+        ("import os\ndef double(x): os._exit(0)", "error"),
+        ("import os; os._exit(0)\ndef double(x): return 2 * x", "error"),
+        ("import sys; sys.exit()\ndef double(x): return 2 * x", "error"),
+        ("def double(x):\n    while True: pass", "timeout"),
+        ("def double(x): return np.ones(10**11)", "memory"),
+        ("def double(x): return None", "failed"),
+        ("def double(x): return [2 * float(v) for v in x.ravel()]", "failed"),
+        ("def double(x): return input()", "error"),
+        ("x = 3", "missing"),
+        ("double = 3", "error"),
+    ],
+)
+def test_statuses(graded, text, status):
+    report = graded(toy.solved(double=text))
+    assert statuses(report) == {"double": status, "row_sums": "passed", "the_answer": "passed"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"[" * 200_000, b"\x00\xff\xfe"])
+def test_an_unreadable_notebook_is_missing_everywhere(graded, content):
+    report = graded(content)
+    assert set(statuses(report).values()) == {"missing"}
+    assert (report.score, report.max_score) == (0, 6) and "01_toy.ipynb" in report.message
+
+
+def test_notes_reach_the_report(graded):
+    content = toy.solved()
+    content["cells"].append(toy.code("def double(x): return x"))
+    (lesson,) = graded(content).lessons
+    assert lesson.notes == ("double is defined in cells 5 and 10; the last of them, cell 10, counts.",)
+    assert lesson.verdicts[0].mistakes == ("TY4",)
+
+
+def test_lessons_asked_for_and_absent_count(graded):
+    report = graded(toy.solved(), lessons=["01", "02"])
+    assert (report.score, report.max_score) == (6, 10) and statuses(report)["nobody"] == "missing"
+
+
+def test_what_the_grader_cannot_do_is_not_the_learner_s_zero(graded, monkeypatch):
+    def broken(name):
+        if name == "double":
+            raise RuntimeError("no reference")
+        return toy.REFERENCES[name]
+
+    from grader import judge
+
+    judge.drawn.cache_clear()
+    monkeypatch.setattr(course, "reference", broken)
+    report = graded(toy.solved())
+    judge.drawn.cache_clear()
+    assert statuses(report) == {"double": "could_not_grade", "row_sums": "passed", "the_answer": "passed"}
+    assert report.lessons[0].verdicts[0].details == ("RuntimeError: no reference",)
+
+
+def test_a_lesson_that_cannot_be_loaded_could_not_be_graded(graded, monkeypatch):
+    monkeypatch.setattr(course, "lesson", lambda name: 1 / 0)
+    report = graded(toy.solved())
+    assert set(statuses(report).values()) == {"could_not_grade"}
+
+
+def test_several_submissions_become_one_report(monkeypatch, tmp_path):
+    toy.install(monkeypatch)
+    for name, content in (("ada", toy.solved()), ("bob", b"{"), ("eve", toy.pristine())):
+        (tmp_path / name).mkdir()
+        toy.write(tmp_path / name / "01_toy.ipynb", content)
+    report = grading.grade(sorted(tmp_path.iterdir()), seed=3, timeout_s=3)
+    assert [(submission.name, submission.score) for submission in report.submissions] == [("ada", 6), ("bob", 0), ("eve", 0)]
+    assert (report.seed, report.isolation) == (3, "process")
+
+
+def test_text_of_a_verdict_is_limited():
+    verdict = Verdict("double", "error", "x" * 30_000, details=("y" * 30_000, "z"), look="look")
+    cut = grading.limited(verdict, 20_000)
+    assert len(cut.headline) <= 20_000 and cut.headline.endswith("…")
+    assert sum(map(len, (cut.headline, cut.experiment, cut.look, *cut.details))) <= 20_000
+    assert grading.limited(Verdict("double", "error", "short")).headline == "short"
