@@ -73,9 +73,10 @@ def compare(exercise: Exercise, case: Case, expected: dict[str, Part], got: dict
 
 
 def _compare_part(exercise: Exercise, case: Case, name: str, want: Part, got: Part) -> Problem | None:
+    if exercise.container in ("answer", "number"):
+        want, got = numbers(want), numbers(got)
     if want.array is None or want.kind == "bool":
         return _compare_plain(name, want, got)
-    got = numbers(got) if exercise.container in ("answer", "number") else got
     problem = _container(exercise, name, want, got)
     if problem:
         return problem
