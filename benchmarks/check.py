@@ -24,11 +24,11 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from grader import course  # noqa: E402
-from grader.files import write_whole  # noqa: E402
-from grader.judge import judge  # noqa: E402
-from grader.live import Live  # noqa: E402
-from grader.reports import html, text  # noqa: E402
+from grader import course
+from grader.files import write_whole
+from grader.judge import judge
+from grader.live import Live
+from grader.reports import html, text
 
 CHECK_MEDIAN_MS, CHECK_WORST_MS, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.3, 1.0
 
@@ -129,7 +129,8 @@ def main() -> int:
     parser.add_argument("--only", choices=MEASURES, help="one of the measurements")
     options = parser.parse_args()
     chosen = [options.only] if options.only else list(MEASURES)
-    return 0 if all([reached for name in chosen for reached in MEASURES[name](options.runs)]) else 1
+    reached = [each for name in chosen for each in MEASURES[name](options.runs)]
+    return 0 if all(reached) else 1
 
 
 if __name__ == "__main__":

@@ -149,7 +149,8 @@ def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
 def _sizes_differ(exercise: Exercise, case: Case) -> bool:
     """Whether all sizes that the reference's docstring names differ in this case.
 
-    Where it names none, the sizes of each input array are to differ among themselves.
+    Where it names none, the sizes of each input array are to differ among themselves; where there is no array,
+    the whole numbers.
     """
     shapes = {name: array.shape for name, array in _inputs(exercise, case).items() if array.ndim}
     symbols: dict[str, int] = {}
@@ -157,7 +158,10 @@ def _sizes_differ(exercise: Exercise, case: Case) -> bool:
         symbols |= _bound(_documented(exercise, name), shape)
     if symbols:
         return len(set(symbols.values())) == len(symbols)
-    return bool(shapes) and all(len(set(shape)) == len(shape) for shape in shapes.values())
+    if not shapes:
+        numbers = [value for value in (*case.args, *case.kwargs.values()) if type(value) is int]
+        return len(set(numbers)) == len(numbers)
+    return all(len(set(shape)) == len(shape) for shape in shapes.values())
 
 
 def _documented(exercise: Exercise, parameter: str) -> list[str]:
@@ -245,8 +249,13 @@ def _given_away(name: str, cells: Sequence[course.Cell], lesson: Lesson) -> Iter
             yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
     for cell in cells:
         for region in _regions(cell.text) if cell.role == "exercise" else ():
-            if len(region) >= TELLING and any(region in textwrap.dedent(text) or region in text for text in texts):
+            if len(region) >= TELLING and any(_lines(region) in _lines(text) for text in texts):
                 yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {region.splitlines()[0]!r}."
+
+
+def _lines(text: str) -> str:
+    """The text's lines without their indents, between line breaks: whole lines are compared."""
+    return "\n" + "".join(f"{line.strip()}\n" for line in text.splitlines())
 
 
 def _regions(text: str) -> Iterator[str]:

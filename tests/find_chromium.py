@@ -7,7 +7,7 @@ import shutil
 import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-MAC = ("/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+MAC = tuple(f"/Applications/{name}.app/Contents/MacOS/{name}" for name in ("Chromium", "Google Chrome"))
 ADVICE = (
     "make test drives JupyterLab in Chromium, and none was found. Install one (Debian: sudo apt install chromium; "
     "macOS: brew install --cask chromium), or name one: CHROMIUM=/path/to/chromium make test"

@@ -36,7 +36,8 @@ def test_a_region_with_a_text_becomes_that_text():
 
 def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
     text = ("class Twice:\n    def __init__(self):\n        # region solution\n        self.n = 2\n"
-            "        # endregion\n\n    def forward(self, x):\n        # region solution\n        return self.n * x\n        # endregion")
+            "        # endregion\n\n    def forward(self, x):\n        # region solution\n"
+            "        return self.n * x\n        # endregion")
     stub = stubs.stubbed(text, "Twice")
     assert stub.count('        raise NotImplementedError("Twice is not written yet")') == 2
     assert "self.n" not in stub

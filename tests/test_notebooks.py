@@ -58,7 +58,7 @@ def test_figures_have_alternative_text(name):
     for cell in code_cells(stored(name)):
         for output in cell["outputs"]:
             data = output.get("data", {})
-            assert "image/png" not in data, f"{cell['id']} shows a picture without words: end in figures.show(fig, alt=…)"
+            assert "image/png" not in data, f"{cell['id']} shows a picture without words: use figures.show(fig, alt=…)"
             page = "".join(data.get("text/html", ""))
             assert page.count("<img") == page.count('<img alt="')
 

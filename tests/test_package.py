@@ -42,7 +42,7 @@ STAND_INS = {"worker.standin": {"figures"}}  # what it imports is the empty stan
 
 
 def modules() -> dict[str, set[str]]:
-    """Each module's name without 'grader.', and the names of what it imports of the package, function bodies included."""
+    """Each module's name without 'grader.', and what it imports of the package, in function bodies too."""
     found = {}
     for path in sorted((ROOT / "grader").rglob("*.py")):
         if "_course" not in path.parts:
@@ -65,8 +65,8 @@ def _imports(path: Path, name: str):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             if module == "grader":
-                yield from (alias.name for alias in node.names if (ROOT / "grader" / alias.name).with_suffix(".py").exists()
-                            or (ROOT / "grader" / alias.name).is_dir())
+                here = {path.stem for path in (ROOT / "grader").iterdir()}
+                yield from (alias.name for alias in node.names if alias.name in here)
             elif module.startswith("grader."):
                 yield module.removeprefix("grader.")
 
@@ -158,7 +158,7 @@ def test_the_wheel_carries_the_course(wheel):
 
 @pytest.fixture(scope="module")
 def alone(wheel, tmp_path_factory) -> Path:
-    """The command `grader` of an environment that has the wheel, and this environment's libraries without the checkout."""
+    """The command `grader` where only the wheel is installed, beside the libraries of this environment."""
     place = tmp_path_factory.mktemp("alone")
     venv.create(place, with_pip=False)
     packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
@@ -203,7 +203,8 @@ def test_the_pip_section_of_environment_yml_installs_in_a_fresh_environment(tmp_
     assert requirements == ["-c constraints.txt", "-e ."]
     venv.create(tmp_path / "fresh", with_pip=True)
     executable = tmp_path / "fresh" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    (tmp_path / "requirements.txt").write_text("\n".join(requirements).replace("constraints.txt", str(ROOT / "constraints.txt")))
+    text = "\n".join(requirements).replace("constraints.txt", str(ROOT / "constraints.txt"))
+    (tmp_path / "requirements.txt").write_text(text)
     command = [executable, "-m", "pip", "install", "--quiet", "-r", str(tmp_path / "requirements.txt")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=560)
     assert done.returncode == 0, done.stderr[-3000:]

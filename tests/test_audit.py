@@ -1,0 +1,134 @@
+"""The audit finds what breaks the course's rules, and nothing where they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grader import course
+from grader.audit import Findings, audit, render
+from grader.lessons.switch import mistakes
+from grader.model import Case, Exercise, Mistake
+from tests import small_lesson as small
+
+
+def reference(x):
+    """Twice x. x: (n,)."""
+    return x + x
+
+
+@pytest.fixture
+def audited(monkeypatch, tmp_path):
+    """audited(exercise, source) -> Findings, for the small lesson with that exercise and that source."""
+
+    def of(exercise: Exercise = small.EXERCISE, source: str = small.SOURCE) -> Findings:
+        small.install(monkeypatch, tmp_path, source)
+        monkeypatch.setattr(course, "reference", lambda name: reference)
+        monkeypatch.setattr(course, "exercise", lambda name: exercise)
+        monkeypatch.setattr(course, "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
+        return audit([small.NAME])
+
+    return of
+
+
+SOURCE = small.SOURCE.replace("import numpy as np\n", "import numpy as np\nfrom grader import check, passed\n")
+
+
+def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
+    findings = audited(source=SOURCE)
+    assert findings.slips == []
+    (row,) = findings.rows
+    assert (row.mistakes, row.named, row.points, row.cases) == (3, 3, 1, 5)
+    assert "3.0 mistakes an exercise" in findings.remarks[0]
+    assert "Every rule is kept." in render(findings)
+
+
+
+def equal_sizes(rng):
+    for key in ("one", "two", "three", "four"):
+        yield Case(key, key, (rng.normal(size=(3, 3)),), names=("x",))
+
+
+def one_of_each(rng):
+    for size in range(2, 7):
+        yield Case(f"of {size}", "some", (rng.normal(size=(size, size + 1)),), names=("x",))
+
+
+def repeated(rng):
+    numbers = rng.normal(size=(2, 3))
+    for key in ("one", "two", "three", "four"):
+        yield Case(key, key, (numbers,), names=("x",))
+
+
+@pytest.mark.parametrize("change, said", [
+    ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: 2 * x))}, "mistake TY9 passes"),
+    ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: x[:1]), Mistake("TY8", lambda x: None))}, None),
+    ({"mistakes": mistakes(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
+    ({"hints": ("?", "", "____")}, "needs three hints"),
+    ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
+    ({"points": 0}, "0 points"),
+    ({"task": "Double each number"}, "full stop"),
+    ({"cases": equal_sizes}, "two sizes agree"),
+    ({"cases": one_of_each}, "cached result"),
+    ({"cases": repeated}, "cached result"),
+])  # fmt: skip
+def test_a_broken_rule_is_named(audited, change, said):
+    findings = audited(replace(small.EXERCISE, **change), SOURCE)
+    if said is None:
+        assert findings.kept
+    else:
+        assert any(said in slip and slip.startswith("01_small, double: ") for slip in findings.slips), findings.slips
+        assert "broken: 01_small, double: " in render(findings)
+
+
+def test_a_mistake_that_is_rejected_but_not_named_is_a_finding(audited):
+    """It differs from the reference on two cases alone; three are needed as proof."""
+    rare = Mistake("TY9", lambda x: 2 * x + (len(x) > 3))
+    findings = audited(replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, rare)), SOURCE)
+    assert any("TY9 is rejected but not named" in slip for slip in findings.slips)
+    assert findings.rows[0].named == 3
+
+
+def test_a_solution_that_does_not_pass_is_a_finding(audited, monkeypatch):
+    findings = audited(replace(small.EXERCISE, dtype=("int64",)), SOURCE)
+    assert any("own solution does not pass" in slip for slip in findings.slips)
+
+
+def test_a_stub_that_does_something_is_a_finding(audited):
+    started = SOURCE.replace("# region solution\n", "# region solution: return x\n")
+    findings = audited(source=started)
+    assert any("untouched stub is 'failed', not 'not_started'" in slip for slip in findings.slips)
+
+
+def test_a_solution_that_stands_elsewhere_in_the_lesson_is_a_finding(audited):
+    told = SOURCE + "\n# %% [markdown]\n# ```python\n# total = x + x\n# return total\n# ```\n"
+    findings = audited(source=told)
+    assert any("the learner's notebook holds its solution" in slip for slip in findings.slips)
+
+
+def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
+    from grader.stubs import encode, learner_notebook
+
+    findings = audited(source=SOURCE)
+    assert findings.kept
+    notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
+    next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
+        "def double(x):\n", "    total = x + x\n", "    return total"]
+    course.notebook_path(small.NAME).write_text(encode(notebook))
+    assert not audit([small.NAME]).kept
+
+
+def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
+    findings = audited(source=SOURCE.replace("    # endregion\n", ""))
+    assert any("never closed" in slip for slip in findings.slips)
+    assert findings.rows == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", course.lessons())
+def test_every_lesson_of_the_course_keeps_the_rules(name):
+    findings = audit([name])
+    assert findings.slips == []
+    assert np.mean([row.mistakes for row in findings.rows]) >= 6
