@@ -124,6 +124,8 @@ class _Judging:
         for observation in self.got.values():
             if observation.failure and observation.failure.kind == "not_started":
                 return self._without_object(observation.failure)
+            if self.exercise.kind == "answer" and [part.kind for part in observation.parts.values()] == ["none"]:
+                return self._without_object(Failure("not_started"))  # the stub of an answer is None
         return None
 
     def _forbidden_while_running(self) -> Verdict | None:
@@ -233,6 +235,10 @@ class _Judging:
     def _differs(self, i: int, problem: Problem) -> Verdict:
         case = self.drawn.cases[i]
         tables = self._tables(i, problem.part)
+        if self.exercise.kind == "answer" and problem.stage == "values":
+            # The expected numbers, or how far off these are, would be the answer.
+            got = tuple(table for table in tables if table.role == "got")
+            return self._fail("failed", "values", f"{self.exercise.name}: these are not the numbers.", "", (), got)
         return self._fail("failed", problem.stage, problem.sentence, self._experiment(case), (), tables)
 
     def _inputs_left_alone(self) -> Verdict | None:
@@ -242,13 +248,19 @@ class _Judging:
                 headline = f"{self.exercise.name} changes its input {names} in place; inputs are to be left as they are."
                 details = ("Work on a copy, or write x = x - y in place of x -= y.",)
                 return self._fail("failed", "inputs", headline, self._experiment(self.drawn.cases[i]), details)
-        self.verified.append("the inputs are left as they are")
+        if self.exercise.kind != "answer":
+            self.verified.append("the inputs are left as they are")
         return None
 
     def _note_verified(self, stage: str, at: Sequence[int]) -> None:
         if stage == "values" and at:
+            if self.exercise.kind == "answer":
+                self.verified.append("each number is within the tolerance")
+                return
             self.verified.insert(0, "type, shape and dtype are as asked")
-            self.verified.append(f"the numbers agree on {len(at)} inputs, {self.drawn.cases[at[0]].title} among them")
+            title = self.drawn.cases[at[0]].title
+            inputs = f"{len(at)} inputs, {title} among them" if len(at) > 1 else title
+            self.verified.append(f"the numbers agree on {inputs}")
         elif at:
             titles = dict.fromkeys(self.drawn.cases[i].title for i in at)
             self.verified.append("extremes hold: " + ", ".join(titles))
@@ -277,8 +289,8 @@ class _Judging:
         ids = tuple("+".join(pair) for pair in found)
         sentences = tuple(" Also: ".join(course.mistake_text(id).sentence for id in pair) for pair in found)
         if found:
-            look = " or ".join(f'explain("{id}")' for pair in found for id in pair)
-            look = f"{look} tells more; hint({self.exercise.name}) asks a question first."
+            calls = " or ".join(dict.fromkeys(f'explain("{id}")' for pair in found for id in pair))
+            look = f"For more, {calls}; hint({self.exercise.name}) asks a question first."
         else:
             look = f"hint({self.exercise.name}) asks a question that leads on."
         return Verdict(

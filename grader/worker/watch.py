@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -131,27 +132,35 @@ def _of_torch(function: Any) -> bool:
 
 
 def _torch_modes(names: frozenset[str], seen: list[str]) -> list[Any]:
+    return [mode(names, seen) for mode in _mode_classes()]
+
+
+@cache
+def _mode_classes() -> tuple[type, type]:
+    """Made once, when torch is there: a class costs more than the calls that it watches."""
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Functions(TorchFunctionMode):
+        def __init__(self, names: frozenset[str], seen: list[str]) -> None:
+            super().__init__()
+            self.names, self.seen = names, seen
+
         def __torch_function__(self, func, types, args=(), kwargs=None):
             name = getattr(func, "__name__", "")
-            if name in names:
-                seen.append(name)
+            if name in self.names:
+                self.seen.append(name)
             return func(*args, **(kwargs or {}))
 
     class Operators(TorchDispatchMode):
-        @classmethod
-        def _should_skip_dynamo(cls):  # True would import torch's compiler: seconds, for code that is not compiled
-            return False
+        def __init__(self, names: frozenset[str], seen: list[str]) -> None:
+            super().__init__()
+            self.names, self.seen = names, seen
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            name = func._schema.name.partition("::")[2]
-            if "torch" in names:
-                name = "torch"
-            if name in names:
-                seen.append(name)
+            name = "torch" if "torch" in self.names else func.__name__.partition(".")[0]
+            if name in self.names:
+                self.seen.append(name)
             return func(*args, **(kwargs or {}))
 
-    return [Functions(), Operators()]
+    return Functions, Operators

@@ -67,7 +67,13 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     if not wanted:
         return {}
     import torch
+    from torch.utils._python_dispatch import _disable_current_modes
 
+    with _disable_current_modes():  # the backward pass is torch's own: watching it would cost as much again
+        return _gradients(torch, result, wanted)
+
+
+def _gradients(torch: Any, result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     total = None
     for item in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point():
