@@ -153,6 +153,10 @@ def _mode_classes() -> tuple[type, type]:
             return func(*args, **(kwargs or {}))
 
     class Operators(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls):  # True would import torch's compiler: three seconds, for code that is not compiled
+            return False
+
         def __init__(self, names: frozenset[str], seen: list[str]) -> None:
             super().__init__()
             self.names, self.seen = names, seen
