@@ -58,7 +58,7 @@ def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> list[tup
     with tempfile.TemporaryDirectory(prefix="lesson-", ignore_cleanup_errors=True) as scratch:
         client = NotebookClient(
             executed, km=_kernel_manager(), timeout=timeout_s, coalesce_streams=True,
-            store_widget_state=False, record_timing=False, resources={"metadata": {"path": scratch}},
+            record_timing=False, resources={"metadata": {"path": scratch}},
         )
         try:
             client.execute(cleanup_kc=True, env=_environment(Path(scratch)))
