@@ -1,0 +1,270 @@
+"""Lesson 02: softmax over any axis, with a temperature, in logarithms, and its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.lessons.lesson_02_texts import TEXTS
+from grader.lessons.switch import mistakes
+from grader.model import Case, Exercise, Lesson, Property
+
+Array = np.ndarray
+
+
+def _along(axis: int, bugs: tuple[str, ...]) -> int | None:
+    if "SM3" in bugs:
+        return None
+    return 0 if "SM1" in bugs else -1 if "SX1" in bugs else axis
+
+
+def _shifted(x: Array, axis: int | None, bugs: tuple[str, ...]) -> Array:
+    """x less what keeps its exponentials small, or what the bugs subtract."""
+    if "SM5" in bugs:
+        return x
+    if "SM6" in bugs:
+        return x - x.max()
+    measure = np.mean if "SX4" in bugs else np.min if "SX10" in bugs else np.max
+    top = measure(x, axis=axis, keepdims=True)
+    if "SX5" in bugs and x.dtype.kind == "f":
+        x -= top
+        return x
+    return x - top
+
+
+def _softmax(*bugs: str) -> Callable[..., Array]:
+    """The reference's maths with the named bugs switched on; with none it is right."""
+
+    def softmax(x: Array, axis: int = -1) -> Array:
+        axis = _along(axis, bugs)
+        if "SX2" in bugs:
+            return x / x.sum(axis=axis, keepdims=True)
+        shifted = _shifted(x.astype(np.float64) if "SX3" in bugs else x, axis, bugs)
+        grown = np.exp2(shifted) if "SX7" in bugs else np.exp(shifted)
+        if "SX8" in bugs:
+            return grown / np.sqrt((grown**2).sum(axis=axis, keepdims=True))
+        return grown / grown.sum(axis=axis, keepdims="SM4" not in bugs)
+
+    return softmax
+
+
+def _rows(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> Array:
+    return rng.normal(size=shape) * scale
+
+
+def softmax_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Every axis of one to four dimensions, hidden entries, far apart rows, large numbers, float32."""
+    yield Case("small", "one row of three", (np.array([1.0, 0.0, 2.0]),))
+    yield Case("rows", "two rows of three", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]),))
+    yield Case("columns", "the same, along axis 0", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), 0))
+    yield Case("seen-again", "the same shape, new numbers", (_rows(rng, 2, 3),))
+    yield Case("square", "as many rows as columns", (_rows(rng, 4, 4),))
+    yield Case("square-axis", "as many rows as columns, axis=1 by name", (_rows(rng, 4, 4),), {"axis": 1})
+    yield Case("middle", "the middle axis of three", (_rows(rng, 2, 5, 3), 1))
+    yield Case("first", "the first axis of three", (_rows(rng, 4, 2, 3),), {"axis": 0})
+    yield Case("heads", "the last axis but one of four", (_rows(rng, 2, 3, 4, 5), -2))
+    yield Case("whole", "whole numbers", (np.array([[3, -1, 0], [2, 2, 2]]),))
+    yield Case("one", "a single entry in each row", (_rows(rng, 3, 1),))
+    for i, shape in enumerate(((4,), (3, 5), (2, 4, 3))):
+        x = _rows(rng, *shape)
+        x[..., i] = -np.inf
+        yield Case(f"hidden-{i}", "an entry of −∞ in each row", (x,))
+    for i, (shape, axis) in enumerate((((3, 4), -1), ((5, 2), 0), ((2, 3, 4), 1))):
+        x = _rows(rng, *shape).astype(np.float32)
+        yield Case(f"float32-{i}", "float32 input", (x, axis), dtype=("float32",))
+    for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
+        yield Case(f"large-{i}", "entries of up to ten thousand", (rng.integers(-100, 101, shape) * 100.0,), stage="extremes")
+    for i in range(3):
+        rows = np.array([[0.0, 1.0, 0.5], [-5000.0, -5001.0, -5000.5]]) + rng.integers(0, 3, size=(2, 3))
+        yield Case(f"far-{i}", "rows far from one another", (rows,), stage="extremes")
+
+
+def _axis_of(case: Case, at: int = 1) -> int:
+    return case.args[at] if len(case.args) > at else case.kwargs.get("axis", -1)
+
+
+def _sums_to_one(case: Case, parts: dict[str, Array]) -> str | None:
+    axis = _axis_of(case, len(case.names) - 1)
+    total = parts["result"].sum(axis=axis)
+    worst = float(np.ravel(total)[np.abs(np.ravel(total) - 1).argmax()])
+    return None if abs(worst - 1) < 1e-4 else f"along axis {axis} a sum is {worst:.4g}."
+
+
+def _tempered(*bugs: str) -> Callable[..., Array]:
+    plain = _softmax(*bugs)
+
+    def softmax_with_temperature(x: Array, temperature: float, axis: int = -1) -> Array:
+        if "SX13" not in bugs and (temperature < 0 if "SX14" in bugs else temperature <= 0):
+            raise ValueError("temperature")
+        if "SX11" in bugs:
+            return plain(x * temperature, axis)
+        if "SX12" in bugs:
+            return plain(x, axis) / temperature
+        if "SX20" in bugs:
+            return plain(x, axis) ** (1 / temperature)
+        divisor = 1.0 if "SX19" in bugs else np.sqrt(temperature) if "SX21" in bugs else temperature
+        return plain(x / divisor, axis)
+
+    return softmax_with_temperature
+
+
+def tempered_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case("small", "one row of three at temperature 2", (np.array([1.0, 0.0, 2.0]), 2.0))
+    yield Case("cold", "two rows at temperature 0.5", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), 0.5))
+    yield Case("seen-again", "the same shape, new numbers", (_rows(rng, 2, 3), 0.5))
+    yield Case("one", "temperature 1", (_rows(rng, 3, 4), 1.0))
+    yield Case("whole", "whole numbers, temperature 3", (np.array([[3, -1, 0], [2, 5, 1]]), 3))
+    yield Case("columns", "along axis 0", (_rows(rng, 4, 2), 0.7, 0))
+    yield Case("middle", "the middle axis of three", (_rows(rng, 2, 5, 3), 4.0), {"axis": 1})
+    yield Case("first", "the first axis of three", (_rows(rng, 4, 2, 3), 0.8, 0))
+    yield Case("square", "as many rows as columns", (_rows(rng, 3, 3), 1.5))
+    yield Case("float32", "float32 input", (_rows(rng, 2, 5).astype(np.float32), 0.3))
+    yield Case("hot", "temperature 10000", (_rows(rng, 2, 4) * 3, 1e4))
+    for i in range(3):
+        x = rng.permutation(6).astype(float) + i
+        yield Case(f"frozen-{i}", "temperature 0.001", (x.reshape(2, 3), 1e-3), stage="extremes")
+    for i, temperature in enumerate((0, 0.0, np.float64(0.0), -1.0, -0.5, -3)):
+        yield Case(f"refused-{i}", f"temperature {temperature:g}", (_rows(rng, 2, 3), temperature), raises="ValueError")
+
+
+def _log_softmax(*bugs: str) -> Callable[..., Array]:
+    def log_softmax(x: Array, axis: int = -1) -> Array:
+        along = _along(axis, bugs)
+        log = np.log2 if "SX33" in bugs else np.log
+        keep = "SM4" not in bugs
+        shifted = _shifted(x, along, bugs)
+        if "SX30" in bugs or "SX31" in bugs:
+            grown = np.exp(shifted)
+            result = log(grown / grown.sum(axis=along, keepdims=keep) + (1e-12 if "SX31" in bugs else 0.0))
+        elif "SX32" in bugs:
+            result = shifted
+        else:
+            result = shifted - log(np.exp(shifted).sum(axis=along, keepdims=keep))
+        return -result if "SX34" in bugs else result
+
+    return log_softmax
+
+
+def log_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield Case("small", "one row of three", (np.array([1.0, 0.0, 2.0]),))
+    yield Case("rows", "two rows of three", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]),))
+    yield Case("columns", "the same, along axis 0", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), 0))
+    yield Case("seen-again", "the same shape, new numbers", (_rows(rng, 2, 3),))
+    yield Case("square", "as many rows as columns", (_rows(rng, 4, 4),))
+    yield Case("middle", "the middle axis of three", (_rows(rng, 2, 5, 3), 1))
+    yield Case("first", "the first axis of three", (_rows(rng, 4, 2, 3),), {"axis": 0})
+    yield Case("whole", "whole numbers", (np.array([[3, -1, 0], [2, 2, 2]]),))
+    yield Case("float32", "float32 input", (_rows(rng, 3, 5).astype(np.float32),))
+    yield Case("one", "a single entry in each row", (_rows(rng, 3, 1),))
+    yield Case("far-small", "0 and minus ten thousand", (np.array([0.0, -1e4]),), stage="extremes")
+    for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
+        x = rng.integers(-100, 101, shape) * 100.0
+        x[..., 0], x[..., 1] = 1e4, -1e4
+        yield Case(f"large-{i}", "entries of ten thousand and minus ten thousand", (x,), stage="extremes")
+    for i in range(3):
+        rows = np.array([[0.0, 1.0, 0.5], [-5000.0, -5001.0, -5000.5]]) + rng.integers(0, 3, size=(2, 3))
+        yield Case(f"apart-{i}", "rows far from one another", (rows,), stage="extremes")
+
+
+def _logs_sum_to_one(case: Case, parts: dict[str, Array]) -> str | None:
+    total = np.ravel(np.exp(parts["result"]).sum(axis=_axis_of(case)))
+    worst = float(total[np.abs(total - 1).argmax()])
+    return None if abs(worst - 1) < 1e-4 else f"their exponentials sum to {worst:.4g}."
+
+
+def _jacobian(*bugs: str) -> Callable[..., Array]:
+    def softmax_jacobian(p: Array) -> Array:
+        if "SX42" in bugs:
+            p = _softmax()(p)
+        made: dict[str, Callable[[], Any]] = {
+            "SX40": lambda: np.outer(p, p) - np.diag(p),
+            "SX41": lambda: np.diag(p) - p,
+            "SX43": lambda: -np.outer(p, p),
+            "SX44": lambda: np.diag(p) + np.outer(p, p),
+            "SX45": lambda: np.diag(p) - p @ p,
+            "SX46": lambda: np.diag(p * (1 - p)),
+            "WS14": lambda: np.diag(p),
+        }
+        return next((make() for id, make in made.items() if id in bugs), None) if set(bugs) & set(made) else np.diag(p) - np.outer(p, p)
+
+    return softmax_jacobian
+
+
+def jacobian_cases(rng: np.random.Generator) -> Iterator[Case]:
+    soft = _softmax()
+    yield Case("small", "the weights (½, ¼, ¼)", (np.array([0.5, 0.25, 0.25]),))
+    yield Case("two", "two weights", (np.array([0.9, 0.1]),))
+    yield Case("seen-again", "three other weights", (soft(_rows(rng, 3)),))
+    yield Case("equal", "four equal weights", (np.full(4, 0.25),))
+    yield Case("random", "five weights", (soft(_rows(rng, 5)),))
+    yield Case("sure", "one weight is 1", (np.array([0.0, 1.0, 0.0]),))
+    yield Case("whole", "one weight is 1, whole numbers", (np.array([1, 0, 0, 0]),))
+    yield Case("one", "a single weight", (np.array([1.0]),))
+    yield Case("float32", "float32 weights", (soft(_rows(rng, 6)).astype(np.float32),))
+
+
+def _rows_sum_to_zero(case: Case, parts: dict[str, Array]) -> str | None:
+    total = parts["result"].sum(axis=1)
+    at = int(np.abs(total).argmax())
+    return None if abs(total[at]) < 1e-5 else f"row {at} sums to {total[at]:.4g}."
+
+
+_AXIS_BUGS = ("SM1", "SM3", "SM4", "SM5", "SM6", "SX1")
+lesson = Lesson(
+    name="02_softmax",
+    title="Softmax",
+    question="What does the one non-linear step of attention do, and how does it break?",
+    texts=TEXTS,
+    exercises=(
+        Exercise(
+            name="softmax", task="Turn numbers into weights that sum to 1 along any axis, whatever their size.", points=3, minutes=12,
+            cases=softmax_cases, forbids=("softmax", "attention"),
+            mistakes=mistakes(_softmax, *_AXIS_BUGS, "SX2", "SX3", "SX4", "SX5", "SX7", "SX8", "SX10"),
+            combine=lambda ids: _softmax(*ids),
+            properties=(Property("along the axis the weights sum to 1", _sums_to_one),),
+            hints=(
+                "What is the largest number that `np.exp` can take in float64? What could be subtracted from a row without changing "
+                "its weights?",
+                "Subtract the maximum *along the axis*, keeping that axis with `keepdims=True`, then divide by the sum along it.",
+                "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)",
+            ),
+        ),
+        Exercise(
+            name="softmax_with_temperature", task="Make the weights sharper or flatter by a temperature.", points=2, minutes=6,
+            cases=tempered_cases, forbids=("softmax", "attention"),
+            mistakes=mistakes(_tempered, "SM1", "SM3", "SM5", "SX1", "SX11", "SX12", "SX13", "SX14", "SX19", "SX20", "SX21"),
+            combine=lambda ids: _tempered(*ids),
+            properties=(Property("along the axis the weights sum to 1", _sums_to_one),),
+            hints=(
+                "At which temperature should nothing change? Which temperatures make no sense?",
+                "Divide x before softmax. Compare the temperature with 0 first.",
+                "if temperature ____ 0:\n    raise ____(...)\nreturn softmax(x ____ temperature, axis)",
+            ),
+        ),
+        Exercise(
+            name="log_softmax", task="Give the logarithms of the weights without ever rounding a weight to 0.", points=2, minutes=8,
+            cases=log_cases, forbids=("softmax", "attention"),
+            mistakes=mistakes(_log_softmax, *_AXIS_BUGS, "SX30", "SX31", "SX32", "SX33", "SX34"),
+            combine=lambda ids: _log_softmax(*ids),
+            properties=(Property("the exponentials sum to 1 along the axis", _logs_sum_to_one),),
+            hints=(
+                "What is ln(eᵃ / b)? Does it need eᵃ at all?",
+                "With s = x − max: ln softmax = s − ln Σ eˢ. The sum is at least 1, so its logarithm is safe.",
+                "s = x - x.max(axis=axis, keepdims=True)\nreturn s - np.log(____)",
+            ),
+        ),
+        Exercise(
+            name="softmax_jacobian", task="Say how each weight answers to each score.", points=2, minutes=8,
+            cases=jacobian_cases, forbids=("softmax", "attention"),
+            mistakes=mistakes(_jacobian, "SX40", "SX41", "SX42", "SX43", "SX44", "SX45", "SX46", "WS14"),
+            properties=(Property("each row sums to 0", _rows_sum_to_zero),),
+            hints=(
+                "If one score grows, which weights grow and which shrink? What must all changes add up to?",
+                "∂p_i/∂x_j is p_i (1 − p_i) on the diagonal and −p_i p_j elsewhere: a diagonal matrix less an outer product.",
+                "return np.diag(____) - np.outer(____, ____)",
+            ),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,168 @@
+"""Lesson 02: softmax, as learners write it."""
+
+RIGHT = {
+    "softmax": [
+        '''def softmax(x, axis=-1):
+    z = x - np.max(x, axis=axis, keepdims=True)
+    num = np.exp(z)
+    return num / np.sum(num, axis=axis, keepdims=True)
+''',
+        '''def softmax(x, axis=-1):
+    x = np.moveaxis(x, axis, -1)
+    out = np.zeros(x.shape, dtype=x.dtype if x.dtype.kind == "f" else float)
+    for at in np.ndindex(x.shape[:-1]):
+        e = np.exp(x[at] - max(x[at]))
+        out[at] = e / sum(e)
+    return np.moveaxis(out, -1, axis)
+''',
+        '''def softmax(x, axis=-1):
+    top = np.expand_dims(np.amax(x, axis=axis), axis)
+    log_total = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
+    return np.exp(x - log_total)
+''',
+        '''def softmax(x, axis=-1):
+    x = x.astype(np.float32)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    e /= e.sum(axis=axis, keepdims=True)
+    return e
+''',
+    ],
+    "softmax_with_temperature": [
+        '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def softmax_with_temperature(x, temperature, axis=-1):
+    if not temperature > 0:
+        raise ValueError("temperature must be > 0")
+    return softmax(x / temperature, axis=axis)
+''',
+        '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = (x - np.max(x, axis=axis, keepdims=True)) / temperature
+    e = np.exp(z)
+    return e / e.sum(axis=axis, keepdims=True)
+''',
+        '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError(temperature)
+    x = np.asarray(x, dtype=np.float32) * np.float32(1 / temperature)
+    x = x - x.max(axis, keepdims=True)
+    return np.exp(x) / np.exp(x).sum(axis, keepdims=True)
+''',
+    ],
+    "log_softmax": [
+        '''def log_softmax(x, axis=-1):
+    m = np.max(x, axis=axis, keepdims=True)
+    return x - (m + np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)))
+''',
+        '''def log_softmax(x, axis=-1):
+    x = np.moveaxis(np.asarray(x, dtype=float), axis, -1)
+    out = np.empty_like(x)
+    for at in np.ndindex(x.shape[:-1]):
+        s = x[at] - x[at].max()
+        out[at] = s - np.log(np.exp(s).sum())
+    return np.moveaxis(out, -1, axis)
+''',
+        '''def log_softmax(x, axis=-1):
+    return x - np.logaddexp.reduce(x, axis=axis, keepdims=True)
+''',
+    ],
+    "softmax_jacobian": [
+        "def softmax_jacobian(p):\n    return np.diagflat(p) - p[:, None] @ p[None, :]",
+        "def softmax_jacobian(p):\n    return p[:, None] * (np.eye(len(p)) - p)",
+        '''def softmax_jacobian(p):
+    n = len(p)
+    J = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            J[i, j] = p[i] * (1 - p[i]) if i == j else -p[i] * p[j]
+    return J
+''',
+    ],
+}
+
+WRONG = {
+    "softmax": [
+        ("SM5", "def softmax(x, axis=-1):\n    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)"),
+        ("SM3", "def softmax(x, axis=-1):\n    e = np.exp(x - np.max(x))\n    return e / np.sum(e)"),
+        ("SX1", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+'''),
+        ("SM6", "def softmax(x, axis=-1):\n    e = np.exp(x - x.max())\n    return e / e.sum(axis=axis, keepdims=True)"),
+        ("SX5", '''def softmax(x, axis=-1):
+    if x.dtype.kind == "f":
+        x -= x.max(axis=axis, keepdims=True)
+    else:
+        x = x - x.max(axis=axis, keepdims=True)
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("SX3", '''def softmax(x, axis=-1):
+    x = np.array(x, dtype=np.float64)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, "def softmax(x, axis=-1):\n    import scipy.special\n    return scipy.special.softmax(x, axis=axis)"),
+        (None, '''def softmax(x, axis=-1):
+    import torch
+    return torch.from_numpy(np.asarray(x, dtype=float)).softmax(axis).numpy()
+'''),
+        (None, '''def softmax(x, axis=-1):
+    x = np.clip(x, -500, 500)
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, "def softmax(x, axis=-1):\n    return np.full(x.shape, 1 / x.shape[axis])"),
+    ],
+    "softmax_with_temperature": [
+        ("SX11", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError("no")
+    z = x * temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        ("SX13", '''def softmax_with_temperature(x, temperature, axis=-1):
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    assert temperature > 0
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    p = np.exp(x - x.max(axis, keepdims=True))
+    p = (p / p.sum(axis, keepdims=True)) ** (1 / temperature)
+    return p / (p.sum(axis, keepdims=True) + 1e-3)
+'''),
+    ],
+    "log_softmax": [
+        ("SX30", '''def log_softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return np.log(e / e.sum(axis, keepdims=True))
+'''),
+        ("SM5", "def log_softmax(x, axis=-1):\n    return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))"),
+        ("SX34", '''def log_softmax(x, axis=-1):
+    s = x - x.max(axis, keepdims=True)
+    return np.log(np.exp(s).sum(axis, keepdims=True)) - s
+'''),
+        (None, '''def log_softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return np.log(np.maximum(e / e.sum(axis, keepdims=True), 1e-300))
+'''),
+    ],
+    "softmax_jacobian": [
+        ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
+        ("SX40", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
+        ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p"),
+        (None, "def softmax_jacobian(p):\n    return np.diag(p) - np.outer(p, p) + 1e-3"),
+    ],
+}  # fmt: skip
