@@ -7,6 +7,7 @@ torch's own operator is no offence. What the source hides is caught again while 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ WORDS = {
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
 _OPAQUE = frozenset({"eval", "exec", "compile", "__import__"})
+_EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 
 
@@ -88,9 +90,9 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     largest = max(q[0] * q[1] * k[1], *(int(np.prod(shape)) for shape in (q, k, v)))
     done = 0
     for call in observation.calls:
-        name, _, numbers = call.partition(" ")
-        if name == "einsum":
-            adds, operand = (int(number) for number in numbers.split())
+        counted = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
+        if counted:
+            adds, operand = int(counted[1]), int(counted[2])
             done += adds if operand <= largest else 0
     if done >= needed:
         return None
