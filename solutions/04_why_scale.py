@@ -208,20 +208,21 @@ figures.lesson_04.slider(softmax)
 # %% [markdown]
 # ## Break it on purpose: an experiment that sees nothing
 #
-# Several published examples draw their vectors from [0, 1) with `np.random.rand`. **Predict:** which key does a query then
-# prefer, and does the choice depend on the query?
+# Several published examples draw everything from [0, 1) with `np.random.rand`, embeddings and projections alike. **Predict:** which
+# key does a query then prefer, and does the choice depend on the query?
 
 # %% role="demo" tags=["nbval-check-output"]
 rng = np.random.default_rng(0)
 for name, draw in (("uniform [0, 1)", rng.random), ("standard normal", rng.standard_normal)):
-    q, k = draw((1000, 64)), draw((8, 64))
-    favourite = (q @ k.T).argmax(axis=1)
-    print(f"{name:16} the commonest favourite is chosen by {np.bincount(favourite).max() / 10:.0f} % of the queries")
+    q = draw((1000, 64)) @ draw((64, 64)) / 8  # 1000 tokens, projected
+    k = draw((8, 64)) @ draw((64, 64)) / 8
+    favourite = (q @ k.T / np.sqrt(64)).argmax(axis=1)
+    print(f"{name:16} {np.bincount(favourite).max() / 10:.0f} % of the queries share one favourite key")
 
 # %% [markdown]
-# With positive numbers all arrows point into the same corner, so the longest key wins for nearly everyone, and the heat map
-# shows one bright column. It looks like attention and has nothing to do with the query. Trained projections produce both signs,
-# and so do the random numbers of this course.
+# With positive numbers all projected vectors point into the same corner, so the longest key wins for everyone, scaled or not, and the
+# heat map shows one bright column. It looks like attention and has nothing to do with the query. Trained projections produce both
+# signs, and so do the random numbers of this course.
 
 # %% role="demo"
 figures.lesson_04.favourites()

@@ -71,13 +71,16 @@ def largest_weight(softmax: Callable[[Array], Array], d_k: int = 64) -> None:
     """Histograms of each row's largest weight, scaled and unscaled."""
     scores = _scores(d_k, 2000, np.random.default_rng(3))
     fig, axes = panels(2, width=8.0, height=2.9)
-    means = []
+    means, most = [], 0.0
     for ax, name, colour, divisor in zip(axes, ("scaled", "unscaled"), (_SCALED, _UNSCALED), (np.sqrt(d_k), 1.0), strict=True):
         top = softmax(scores / divisor).max(axis=-1)
         means.append(top.mean())
-        ax.hist(top, bins=np.linspace(0, 1, 26), color=colour)
-        ax.set(xlabel="largest weight of a row", ylabel="rows", ylim=(0, 900))
+        counts, *_ = ax.hist(top, bins=np.linspace(0, 1, 26), color=colour)
+        most = max(most, counts.max())
+        ax.set(xlabel="largest weight of a row", ylabel="rows")
         ax.set_title(f"{name}: {top.mean():.2f} on average")
+    for ax in axes:
+        ax.set_ylim(0, most * 1.05)
     show(fig, alt=f"Two histograms for d_k = {d_k} and {N_KEYS} keys. The largest weight is {means[0]:.2f} on average when scaled, "
                   f"{means[1]:.2f} when not, with most rows near 1.")  # fmt: skip
 
@@ -91,17 +94,18 @@ def gradient(softmax_gradient_norm: Callable[[Array], Array]) -> None:
 
 
 def favourites() -> None:
-    """Weights of twelve queries over eight keys, from uniform and from normal numbers."""
+    """Scaled weights of twelve queries over eight keys, everything drawn uniform or everything normal."""
     rng = np.random.default_rng(0)
     fig, axes = panels(2, width=8.0, height=4.0)
     columns = []
     for ax, name, draw in zip(axes, ("uniform on [0, 1)", "standard normal"), (rng.random, rng.standard_normal), strict=True):
-        scores = draw((12, 64)) @ draw((N_KEYS, 64)).T
+        q, k = draw((12, 64)) @ draw((64, 64)) / 8, draw((N_KEYS, 64)) @ draw((64, 64)) / 8
+        scores = q @ k.T / 8
         e = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights = e / e.sum(axis=-1, keepdims=True)
         columns.append(len(set(weights.argmax(axis=-1))))
         matrix(weights, name, ax=ax)
-    show(fig, alt=f"Two heat maps of unscaled weights, twelve queries by eight keys. With uniform numbers the rows choose among "
+    show(fig, alt=f"Two heat maps of scaled weights, twelve queries by eight keys. With uniform numbers the rows choose among "
                   f"{columns[0]} key(s), with normal numbers among {columns[1]}.")  # fmt: skip
 
 
