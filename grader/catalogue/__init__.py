@@ -7,9 +7,15 @@ mask), and True in a mask means that attention is allowed.
 
 from __future__ import annotations
 
-from grader.catalogue import attention, backward_and_dtype, cache_and_beyond, masks, multi_head, positions, softmax
+from grader.catalogue.attention import TEXTS as ATTENTION
+from grader.catalogue.backward_and_dtype import TEXTS as BACKWARD_AND_DTYPE
+from grader.catalogue.cache_and_beyond import TEXTS as CACHE_AND_BEYOND
+from grader.catalogue.masks import TEXTS as MASKS
+from grader.catalogue.multi_head import TEXTS as MULTI_HEAD
+from grader.catalogue.positions import TEXTS as POSITIONS
+from grader.catalogue.softmax import TEXTS as SOFTMAX
 from grader.model import MistakeText
 
-GROUPS = (softmax, attention, masks, positions, multi_head, backward_and_dtype, cache_and_beyond)
+GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND)
 
-TEXTS: dict[str, MistakeText] = {text.id: text for group in GROUPS for text in group.TEXTS}
+TEXTS: dict[str, MistakeText] = {text.id: text for group in GROUPS for text in group}

@@ -18,7 +18,7 @@ TEXTS = (
         "shares. So the weights do not depend on the query at all. tanh comes between the two and keeps them "
         "entangled.\n\n"
         "Take key parts 1 and 0, and the query's part c. Without tanh the scores [c + 1, c] give [0.7311, 0.2689] for "
-        "every c. With tanh, c = 0 gives [0.6817, 0.3183] and c = 2 gives [0.5077, 0.4923].",
+        "every c. With tanh, c = 0 gives [0.6817, 0.3183] and c = 2 gives [0.5078, 0.4922].",
         "scores = (query @ w_query)[:, None] @ v + keys @ w_key @ v\nweights = torch.softmax(scores, dim=-1)",
         "scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v\nweights = torch.softmax(scores, dim=-1)"),
     MistakeText(

@@ -37,8 +37,8 @@ TEXTS = (
         "alone: a visible score close to the fill shares its weight with the hidden ones, one below it loses to them.\n\n"
         "Take a visible score of −10001 beside a hidden one that was filled with −10000. The row is [−1, 0] after the "
         "maximum is subtracted, and the weights are [0.2689, 0.7311]: most of it goes to the hidden key.",
-        "weights = torch.softmax((scores - 10001).masked_fill(~mask, -1e4), dim=-1)",
-        "weights = torch.softmax((scores - 10001).masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)",
+        "weights = torch.softmax(scores.masked_fill(~mask, -1e4), dim=-1)",
+        "weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)",
         "huggingface/transformers#3181"),
     MistakeText(
         "MK5", "0 × −∞ is NaN; use `masked_fill` or `where`.",
@@ -81,9 +81,9 @@ TEXTS = (
         "equal and the weights uniform.\n\n"
         "Take scores [1, 3], both hidden. −∞ gives [NaN, NaN], −1e9 gives [0.5, 0.5]. Fill with a finite number, then "
         "set the hidden weights to 0: [0, 0].",
-        "weights = torch.softmax(scores.masked_fill(~empty_mask, -torch.inf), dim=-1)",
+        "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)",
         "low = torch.finfo(scores.dtype).min\n"
-        "weights = torch.softmax(scores.masked_fill(~empty_mask, low), dim=-1).masked_fill(~empty_mask, 0.0)",
+        "weights = torch.softmax(scores.masked_fill(~mask, low), dim=-1).masked_fill(~mask, 0.0)",
         "pytorch/pytorch#103749"),
     MistakeText(
         "MK10", "The padding mask blocks queries instead of keys. Keys are the last axis: give it shape (B, 1, T_k).",

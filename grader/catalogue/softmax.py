@@ -38,8 +38,8 @@ TEXTS = (
         "error; where they agree it runs.\n\n"
         "Exponentials [[6, 2], [1, 1]] have the row sums [8, 2]. As a column they give [[0.75, 0.25], [0.50, 0.50]]. "
         "As a row they give [[0.75, 1.00], [0.125, 0.50]].",
-        "exps = np.exp(square_scores)\nweights = exps / exps.sum(axis=-1)",
-        "exps = np.exp(square_scores)\nweights = exps / exps.sum(axis=-1, keepdims=True)"),
+        "weights = exps / exps.sum(axis=-1)",
+        "weights = exps / exps.sum(axis=-1, keepdims=True)"),
     MistakeText(
         "SM5", "exp overflowed (float32 ends near 88.7): subtract each row's maximum first.",
         "exp(1000) is beyond float64 too, which ends near 709. It becomes inf, and inf / inf is NaN. Small test numbers "
@@ -47,8 +47,8 @@ TEXTS = (
         "Subtracting one number c from a whole row multiplies all its exponentials by exp(−c), and the division takes "
         "that out again. With c the row's maximum the largest exponential is 1. The row [1000, 999] becomes [0, −1], "
         "with weights [0.7311, 0.2689], the same as those of [1, 0].",
-        "exps = np.exp(1000 * scores)\nweights = exps / exps.sum(axis=-1, keepdims=True)",
-        "large = 1000 * scores\nexps = np.exp(large - large.max(axis=-1, keepdims=True))\n"
+        "exps = np.exp(scores)\nweights = exps / exps.sum(axis=-1, keepdims=True)",
+        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
         "weights = exps / exps.sum(axis=-1, keepdims=True)",
         "pytorch/executorch#18407"),
     MistakeText(
@@ -57,8 +57,7 @@ TEXTS = (
         "loses all its exponentials to 0, and 0 / 0 is NaN. In float32 a distance of 104 is enough, in float64 746.\n\n"
         "Take float32 rows [0, 1] and [−200, −201]. The overall maximum is 1, so the second row becomes [−201, −202] and "
         "its exponentials [0, 0]. Its own maximum, −200, makes it [0, −1], with weights [0.7311, 0.2689].",
-        "rows = np.array([[0, 1], [-200, -201]], np.float32)\nexps = np.exp(rows - rows.max())\n"
-        "weights = exps / exps.sum(axis=-1, keepdims=True)",
-        "rows = np.array([[0, 1], [-200, -201]], np.float32)\nexps = np.exp(rows - rows.max(axis=-1, keepdims=True))\n"
+        "exps = np.exp(scores - scores.max())\nweights = exps / exps.sum(axis=-1, keepdims=True)",
+        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
         "weights = exps / exps.sum(axis=-1, keepdims=True)"),
 )  # fmt: skip
