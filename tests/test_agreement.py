@@ -1,0 +1,78 @@
+"""Verdicts agree: a cell is judged in a worker process as it is in the notebook.
+
+The zoo's answers are laid into the learner's notebooks and graded as submissions; `bare` notebooks have lost
+all metadata, as some editors lose it.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from grader import course
+from grader.definitions import defined_names
+from grader.grading import grade_submission
+from grader.judge import judge
+from grader.sandbox import Sandbox
+from tests.live import from_cells
+from tests.test_zoo import ANIMALS
+
+TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of them live
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(20.0, torch=True) as made:
+        yield made
+
+
+def _notebook(path, lesson, answers, bare):
+    """The learner's notebook of a lesson with these answers in place of the stubs; others stay unwritten."""
+    notebook = json.loads(json.dumps(course.pristine(lesson)))
+    for cell in notebook["cells"]:
+        about = cell["metadata"].get("grader", {})
+        if about.get("role") == "exercise" and about.get("exercise") in answers:
+            cell["source"] = answers[about["exercise"]]
+        if bare:
+            cell["metadata"] = {}
+            cell.pop("id", None)
+    if bare:
+        notebook["metadata"] = {}
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+def _answers(lesson, animals, number):
+    """One answer of each exercise; not those whose cell defines another exercise, too: the last definition counts."""
+    chosen = {}
+    for name in course.CONTRACT[lesson]:
+        others = set(course.CONTRACT[lesson]) - {name}
+        alone = [a for a in animals[name] if not others & defined_names(a if isinstance(a, str) else a[1])]
+        chosen[name] = alone[number % len(alone)]
+    return chosen
+
+
+LESSONS = [(name, number) for name in ANIMALS for number in range(TAKEN)]
+
+
+@pytest.mark.parametrize("lesson, number", LESSONS)
+def test_right_answers_earn_every_point(tmp_path, sandbox, lesson, number):
+    answers = _answers(lesson, ANIMALS[lesson].RIGHT, number)
+    path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, answers, bare=number == 1)
+    report = grade_submission(path, sandbox=sandbox).lessons[0]
+    assert {v.exercise: v.status for v in report.verdicts} == dict.fromkeys(answers, "passed"), [
+        (v.exercise, v.headline) for v in report.verdicts if not v.passed
+    ]
+
+
+@pytest.mark.parametrize("lesson, number", LESSONS)
+def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesson, number):
+    answers = _answers(lesson, ANIMALS[lesson].WRONG, number)
+    texts = {name: text for name, (_, text) in answers.items()}
+    path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, texts, bare=number == 1)
+    report = grade_submission(path, sandbox=sandbox).lessons[0]
+    for verdict in report.verdicts:
+        live = judge(course.exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
+        assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), f"{verdict.headline} | {live.headline}"
+        assert verdict.status not in ("passed", "could_not_grade", "missing", "not_started")
