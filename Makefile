@@ -21,7 +21,7 @@ help:
 	@echo "make clean   remove the environment and all that tests left"
 
 lab: $(VENV)/.lab
-	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. notebooks/$(LESSON).ipynb
+	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/$(LESSON).ipynb
 
 grade: $(VENV)/.lab
 	$(BIN)/grader grade notebooks

@@ -228,16 +228,19 @@ def _grade(options: argparse.Namespace) -> int:
     files = {form: getattr(options, form) for form in ("json", "junit", "markdown") if getattr(options, form)}
     for file in files.values():
         _writable(file)
-    print(f"grading {', '.join(options.paths)} …", file=sys.stderr, flush=True)
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     try:
-        report = grade(options.paths, lessons=options.lessons, seed=options.seed, **chosen)
+        report = grade(options.paths, lessons=options.lessons, seed=options.seed, told=_told, **chosen)
     except SubmissionError as error:
         raise InputError(str(error)) from None
     if "-" not in files.values():
         _print_card(report)
     written = [_write_report(form, file, report) for form, file in files.items()]  # each, whatever became of another
     return _outcome(report, options.min_score) if all(written) else BAD_INPUT
+
+
+def _told(path: str) -> None:
+    print(f"grading {path} …", file=sys.stderr, flush=True)
 
 
 def _print_card(report: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,13 +57,20 @@ def grade(
     lessons: Sequence[str] | None = None,
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
+    told: Callable[[str], None] = lambda path: None,
 ) -> Report:
-    """The report on several submissions, one after another. Raises SubmissionError before it grades any."""
+    """The report on several submissions, one after another. Raises SubmissionError before it grades any.
+
+    told: called with each path before it is graded.
+    """
     paths = list(paths)
     read = [read_submission(path, None, lessons) for path in paths]
     with Sandbox(timeout_s, torch=any(_needs_torch(submission) for submission in read)) as sandbox:
-        reports = tuple(grade_submission(path, lessons=lessons, seed=seed, sandbox=sandbox) for path in paths)
-        return Report(reports, course.SEED if seed is None else seed, isolation=sandbox.isolation)
+        reports = []
+        for path in paths:
+            told(str(path))
+            reports.append(grade_submission(path, lessons=lessons, seed=seed, sandbox=sandbox))
+        return Report(tuple(reports), course.SEED if seed is None else seed, isolation=sandbox.isolation)
 
 
 def _needs_torch(submission: Submission) -> bool:
