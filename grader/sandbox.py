@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grader.model import Case
-from grader.processes import (
-    SandboxError, WarmParent, Worker, WorkerLost, new_folder, remove_folder, spawn,
-)  # fmt: skip
+from grader.processes import SandboxError, WarmParent, Worker, WorkerLost, new_folder, remove_folder, spawn
 from grader.worker import wire
 from grader.worker.values import Failure, Observation
 

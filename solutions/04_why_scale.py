@@ -41,7 +41,8 @@ for name, divisor in (("scaled  ", np.sqrt(2)), ("unscaled", 1.0)):
 # Let query and key have independent components of mean 0 and variance 1. One product $q_i k_i$ has mean 0 and variance 1,
 # and variances of independent terms add up:
 #
-# $$\operatorname{Var}(q \cdot k) = \sum_{i=1}^{d_k} \operatorname{Var}(q_i k_i) = d_k, \qquad \text{so } q \cdot k \text{ spreads by } \sqrt{d_k}$$
+# $$\operatorname{Var}(q \cdot k) = \sum_{i=1}^{d_k} \operatorname{Var}(q_i k_i) = d_k,
+# \qquad \text{so } q \cdot k \text{ spreads by } \sqrt{d_k}$$
 #
 # This is footnote 4 of Vaswani et al. (2017, section 3.2.1). **Predict** for d_k = 64: what is the standard deviation? And is
 # the average *size* of a score the same number?

@@ -243,7 +243,7 @@ def test_a_worker_inherits_nothing(sandbox, monkeypatch):
 def test_the_lesson_s_own_cells_failing_is_the_grader_s_fault(quick):
     candidate = quick.candidates(plan(DOUBLE, given=("import no_such_library",)))["f"]
     with pytest.raises(SandboxError, match="no_such_library"):
-        candidate.problem
+        _ = candidate.problem
     assert seen(quick, "f", DOUBLE).tolist() == [0, 2, 4]
 
 

@@ -33,12 +33,17 @@ def what_softmax_does() -> None:
 def axes_compared(softmax: Callable[..., Array], scores: Array) -> None:
     """The same scores normalised along rows, along columns, and all at once."""
     whole = np.exp(scores) / np.exp(scores).sum()
-    ways = (("axis=1: rows sum to 1", softmax(scores, 1)), ("axis=0: columns sum to 1", softmax(scores, 0)), ("no axis: everything sums to 1", whole))
+    ways = (
+        ("axis=1: rows sum to 1", softmax(scores, 1)),
+        ("axis=0: columns sum to 1", softmax(scores, 0)),
+        ("no axis: everything sums to 1", whole),
+    )
     fig, axes = panels(3, width=8.8, height=3.0)
     for ax, (title, weights) in zip(axes, ways, strict=True):
         matrix(weights, title, ax=ax)
     sums = ", ".join(f"{value:.3f}" for value in whole.sum(axis=1))
-    show(fig, alt=f"Three heat maps of one 3 by 3 table: normalised along rows, along columns, and as a whole; then its rows sum to {sums}.")
+    show(fig, alt="Three heat maps of one 3 by 3 table: normalised along rows, along columns, and as a whole; "
+         f"then its rows sum to {sums}.")
 
 
 def temperatures(softmax_with_temperature: Callable[..., Array]) -> None:

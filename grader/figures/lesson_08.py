@@ -19,7 +19,11 @@ def road_back() -> None:
     for x, name, shape in boxes:
         ax.text(x, 0.12, name, ha="center", va="center", fontsize=11, weight="bold")
         ax.text(x, -0.16, shape, ha="center", va="center", fontsize=9, color="#555555")
-    steps = [("Q Kᵀ / √d_k", "∂Q = ∂S K / √d_k,  ∂K = ∂Sᵀ Q / √d_k"), ("softmax", "∂S = W ⊙ (∂W − row mean)"), ("W V", "∂W = ∂O Vᵀ,  ∂V = Wᵀ ∂O")]
+    steps = [
+        ("Q Kᵀ / √d_k", "∂Q = ∂S K / √d_k,  ∂K = ∂Sᵀ Q / √d_k"),
+        ("softmax", "∂S = W ⊙ (∂W − row mean)"),
+        ("W V", "∂W = ∂O Vᵀ,  ∂V = Wᵀ ∂O"),
+    ]
     for (left, *_), (right, *_), (forward, backward), tilt in zip(boxes, boxes[1:], steps, (1, -1, 1), strict=False):
         middle = (left + right) / 2
         _arc(ax, (left + 0.3, 0.38), (right - 0.3, 0.38), COLOURS["blue"], -0.25)

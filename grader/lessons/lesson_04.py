@@ -51,7 +51,8 @@ def std_cases(rng: np.random.Generator) -> Iterator[Case]:
                    options={"seed": seed}, names=("d_k", "n_samples"), rtol=0.08)  # fmt: skip
     for n_samples in (2, 20, 50):
         yield Case(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
-                   probe="lesson_04.sampled", options={"seed": int(rng.integers(2**31)), "count": True}, names=("d_k", "n_samples"), rtol=2.0)  # fmt: skip
+                   probe="lesson_04.sampled", options={"seed": int(rng.integers(2**31)), "count": True},
+                   names=("d_k", "n_samples"), rtol=2.0)  # fmt: skip
     yield Case("few", "four hundred times two pairs of length 9", (9, 2), probe="lesson_04.small_samples",
                options={"seed": int(rng.integers(2**31)), "calls": 400}, names=("d_k", "n_samples"), rtol=0.08)  # fmt: skip
 

@@ -280,7 +280,7 @@ def module_cases(rng: np.random.Generator) -> Iterator[Case]:
     for i, (shape, max_len) in enumerate((((2, 3, 4), 5), ((1, 5, 2), 5), ((2, 4, 3), 9))):
         x = Tensor(np.zeros(shape, np.float32))
         options = {**_build(rng, shape[-1], max_len), "max_len": max_len}
-        title = "moved to another device (torch's meta device), T = {} of {}".format(shape[1], max_len)
+        title = f"moved to another device (torch's meta device), T = {shape[1]} of {max_len}"
         yield Case(f"device-{i}", title, (x,), probe="lesson_06.buffer", options=options, stage="extremes")
     for i, (t, max_len) in enumerate(((6, 5), (4, 2), (9, 3))):
         x = Tensor(rng.normal(size=(2, t, 3)).astype(np.float32))
