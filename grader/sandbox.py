@@ -56,6 +56,7 @@ class Sandbox:
     torch:        whether workers have torch imported from the start.
     fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
                   None: whichever this system allows.
+    walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class Sandbox:
         memory_bytes: int = MEMORY_BYTES,
         torch: bool = False,
         fork: bool | None = None,
+        walls: bool = True,
     ) -> None:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
         self.isolation = "process"
+        self._walls = walls
         self._torch = torch
         self._fork = sys.platform == "linux" if fork is None else fork
         self._warm: WarmParent | None = None
@@ -122,7 +125,7 @@ class Sandbox:
                 worker: Worker = self._warm.fork(self.memory_bytes)
             else:
                 worker = spawn(folder, self._torch, self.memory_bytes)
-            begin = {"do": "begin", "memory_bytes": self.memory_bytes, "folder": folder}
+            begin = {"do": "begin", "memory_bytes": self.memory_bytes, "folder": folder, "walls": self._walls}
             self.isolation = str(worker.request(begin, 120.0)["isolation"])
         except WorkerLost as error:
             remove_folder(folder)

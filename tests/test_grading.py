@@ -129,7 +129,7 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
         toy.write(tmp_path / name / "01_toy.ipynb", content)
     report = grading.grade(sorted(tmp_path.iterdir()), seed=3, timeout_s=3)
     assert [(submission.name, submission.score) for submission in report.submissions] == [("ada", 6), ("bob", 0), ("eve", 0)]
-    assert (report.seed, report.isolation) == (3, "process")
+    assert report.seed == 3 and report.isolation in ("full", "process")
 
 
 def test_text_of_a_verdict_is_limited():

@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 
+from . import walls
+
 try:
     import resource
 except ImportError:  # Windows has none; there the parent's watch on time and memory is all there is
@@ -38,13 +40,12 @@ def apply(memory_bytes: int) -> None:
 
 
 def isolate(folder: str) -> str:
-    """Walls beyond a process of its own; returns the level that holds.
+    """Raises the walls beyond a process of its own; returns the level that holds: 'full' or 'process'.
 
-    folder: the only place where the worker may write. Landlock and seccomp belong here: they are
-    set last, after every import, and hold for all that the worker starts. Until both are, the level
-    is 'process'.
+    folder: the only place where the worker may write. Called last, after every import: what stands
+    then holds for all that the worker starts. Where the kernel has no such walls the level is 'process'.
     """
-    return "process"
+    return "full" if walls.raise_all(folder) else "process"
 
 
 def die_with_parent(parent: int) -> None:

@@ -44,7 +44,7 @@ def serve(channel: socket.socket) -> None:
             limits.apply(request["memory_bytes"])
             standin.install()
             notebook = Notebook()
-            answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"])}
+            answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"]) if request["walls"] else "process"}
         elif request["do"] == "cell":
             answer = _run_cell(notebook, request)
         else:

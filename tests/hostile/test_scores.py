@@ -36,7 +36,7 @@ ATTACKS = {
     "changed result later": ("held = np.zeros((4, 3))\ndef double(x):\n    held[:] = 0; return held[:x.shape[0], :x.shape[1]]", "failed"),
     "a daemon": (
         "import os, time\ndef double(x):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(100)\n"
-        "        os._exit(0)\n    return x", "failed"),
+        "        os._exit(0)\n    return x", None),
     "a thread that goes on": (
         "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin).start()" + RETURN_X, "failed"),
     "references in memory": (

@@ -1,0 +1,76 @@
+"""The walls around a worker: what stands behind them cannot be read, written, reached or started."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from grader import course
+from grader.sandbox import Sandbox
+from grader.worker import walls
+from tests.test_sandbox import plan
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
+CASE = SimpleNamespace(probe="call", args=(np.arange(3),), kwargs={}, options={}, names=("x",))
+ATTEMPTS = {
+    "read a solution": f"open({str(course.source_path('01_three_tokens'))!r}).read()",
+    "read the specification": f"open({str(course.root() / 'grader' / 'judge.py')!r}).read()",
+    "read the tests": f"open({__file__!r}).read()",
+    "list the solutions": f"os.listdir({str(course.root() / 'solutions')!r})",
+    "read the accounts": "open('/etc/passwd').read()",
+    "read another process": "open(f'/proc/{os.getppid()}/environ').read()",
+    "write elsewhere": "open('/tmp/escaped', 'w').write('x')",
+    "open a socket": "__import__('socket').socket()",
+    "start a program": "__import__('subprocess').run(['true'])",
+    "fork": "os.fork()",
+    "signal the parent": "os.kill(os.getppid(), 0)",
+    "raise a limit": "__import__('resource').setrlimit(7, (4096, 4096))",
+}
+
+
+@pytest.fixture(scope="module")
+def shut():
+    with Sandbox(timeout_s=10.0) as made:
+        yield made
+
+
+def _seen(sandbox, expression):
+    text = f"import os\ndef f(x):\n    return {expression}"
+    return sandbox.candidates(plan(text))["f"].observe(CASE)
+
+
+@pytest.mark.parametrize("expression", ATTEMPTS.values(), ids=ATTEMPTS.keys())
+def test_what_is_refused(shut, expression):
+    seen = _seen(shut, expression)
+    assert shut.isolation == "full"
+    assert seen.failure is not None and seen.failure.type in ("PermissionError", "ValueError"), seen
+    assert seen.failure.type == "PermissionError" or "limit" in seen.failure.message
+
+
+@pytest.mark.parametrize("expression", [
+    "(open('own', 'w').write('abc'), open('own').read())[1]",
+    "__import__('tempfile').NamedTemporaryFile().name and 'abc'",
+    "__import__('concurrent.futures').futures.ThreadPoolExecutor(2).submit(lambda: 'abc').result()",
+    "(__import__('matplotlib.figure').figure.Figure(), 'abc')[1]",
+    "(__import__('numpy').linalg.svd(__import__('numpy').ones((50, 50))), 'abc')[1]",
+])  # fmt: skip
+def test_what_honest_code_does_still_works(shut, expression):
+    seen = _seen(shut, expression)
+    assert seen.failure is None and seen.parts["result"].text == "abc", seen.failure
+
+
+def test_an_installed_package_is_hidden_among_its_neighbours(tmp_path):
+    for name in ("numpy", "grader/worker", "grader/lessons", "torch"):
+        (tmp_path / name).mkdir(parents=True)
+    root, package = str(tmp_path), str(tmp_path / "grader")
+    assert sorted(walls._without(root, package, package)) == [str(tmp_path / "numpy"), str(tmp_path / "torch")]
+
+
+def test_an_environment_inside_a_checkout_is_open_and_the_checkout_is_not(tmp_path):
+    course_folder, environment = str(tmp_path), str(tmp_path / ".venv")
+    (tmp_path / ".venv" / "lib").mkdir(parents=True)
+    package = str(tmp_path / "grader")
+    assert walls._without(environment, course_folder, package) == [environment]
