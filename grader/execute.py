@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from grader.files import write_whole
 from grader.stubs import encode, learner_notebook
 
 CELL_TIMEOUT_S = 180
+IOPUB_TIMEOUT_S = 60
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What differs from one run, or one machine, to the next and tells a reader nothing.
 # A path is at most 200 characters: without the bound a picture's 100,000 letters take minutes to search.
@@ -57,8 +59,9 @@ def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> list[tup
     executed = nbformat.reads(encode(notebook), as_version=4)
     with tempfile.TemporaryDirectory(prefix="lesson-", ignore_cleanup_errors=True) as scratch:
         client = NotebookClient(
-            executed, km=_kernel_manager(), timeout=timeout_s, coalesce_streams=True,
-            record_timing=False, resources={"metadata": {"path": scratch}},
+            executed, km=_kernel_manager(), timeout=timeout_s, record_timing=False,
+            iopub_timeout=IOPUB_TIMEOUT_S, raise_on_iopub_timeout=True,  # a late output is not left out
+            resources={"metadata": {"path": scratch}},
         )
         try:
             client.execute(cleanup_kc=True, env=_environment(Path(scratch)))
@@ -67,7 +70,7 @@ def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> list[tup
         except CellTimeoutError as error:
             raise AuthorError([Slip("a cell", 0, f"is still running after {timeout_s:g} s: {error}")]) from None
     return [
-        (cell.get("execution_count"), [_steady(output) for output in cell.get("outputs", ())])
+        (cell.get("execution_count"), [_steady(output) for output in _joined(cell.get("outputs", ()))])
         for cell in executed.cells
     ]
 
@@ -95,6 +98,18 @@ def _environment(scratch: Path) -> dict[str, str]:
         "IPYTHONDIR": str(scratch / "ipython"),
         "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
     }
+
+
+def _joined(outputs: Iterable[Any]) -> list[Any]:
+    """Outputs with neighbouring pieces of one stream put together: where a kernel cuts them is chance."""
+    made: list[Any] = []
+    for output in outputs:
+        before = made[-1] if made else {}
+        if output["output_type"] == "stream" and before.get("name") == output["name"]:
+            before["text"] += output["text"]
+        else:
+            made.append(output)
+    return made
 
 
 def _steady(output: Any) -> dict[str, Any]:

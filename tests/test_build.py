@@ -206,15 +206,17 @@ def code(*texts: str) -> dict:
 
 def test_a_kernel_of_this_interpreter_runs_the_cells_and_steadies_what_they_say():
     outputs = run(code(
-        "import sys, os; print(sys.executable); print(os.environ['ATTENTION_COURSE_PROGRESS'] != '')",
+        "import sys, os; print(sys.executable); print('lesson-' in os.getcwd())",
         "print(object())\nimport warnings; warnings.warn('look')",
         "from IPython.display import display\nimport ipywidgets\n"
         "display(ipywidgets.interactive(lambda x: print(x), x=(0, 1)))",
+        "print(1)\nprint(2, flush=True)\ndisplay(3)\nprint(4)",
         "1 / 0", "print('not reached')",
     ))  # fmt: skip
     assert outputs[0] == (1, [{"name": "stdout", "output_type": "stream", "text": [f"{sys.executable}\n", "True\n"]}])
     assert outputs[1][1][0]["text"] == ["<object object at 0x…>\n"]
     assert outputs[1][1][1]["text"][0] == "<this cell>:2: UserWarning: look\n"
     assert "widget-view" not in json.dumps(outputs[2][1])
-    assert outputs[3][1][0]["ename"] == "ZeroDivisionError"
-    assert outputs[4] == (None, [])
+    assert ["".join(each.get("text") or each["data"]["text/plain"]) for each in outputs[3][1]] == ["1\n2\n", "3", "4\n"]
+    assert outputs[4][1][0]["ename"] == "ZeroDivisionError"
+    assert outputs[5] == (None, [])
