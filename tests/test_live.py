@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import linecache
 from itertools import count
 
@@ -21,6 +22,8 @@ def shell():
     made.history_manager.enabled = False
     yield made
     interactive.InteractiveShell.clear_instance()
+    for prompt in ("ps1", "ps2", "ps3"):  # the shell sets them, and they say that somebody is at a prompt
+        vars(sys).pop(prompt, None)
 
 
 def run(shell, *cells: str):

@@ -96,8 +96,11 @@ def readable() -> list[str]:
     # In a checkout everything beside the package is the course's own; in an installation the neighbours are libraries.
     secret = course if os.path.isfile(os.path.join(course, "pyproject.toml")) else package
     libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    roots = {os.path.realpath(root) for root in (sys.prefix, sys.base_prefix, *libraries, *_SYSTEM)}
-    found = [path for root in sorted(roots) for path in _without(root, os.path.realpath(secret), os.path.realpath(package))]
+    added = {entry for entry in sys.path if os.path.isdir(entry)}  # by a .pth file or PYTHONPATH
+    secret, own = os.path.realpath(secret), os.path.realpath(sys.prefix)
+    added = {entry for entry in added if _inside(os.path.realpath(entry), own) or not _inside(os.path.realpath(entry), secret)}
+    roots = {os.path.realpath(root) for root in (own, sys.base_prefix, *libraries, *added, *_SYSTEM)}
+    found = [path for root in sorted(roots) for path in _without(root, secret, os.path.realpath(package))]
     return [*found, here]
 
 
