@@ -1,0 +1,353 @@
+"""Lesson 12 as learners write it: right in several styles, wrong in many."""
+
+PICK_RIGHT = [
+    '''
+def pick_device():
+    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+''',
+    '''
+def pick_device():
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    if hasattr(torch.backends, "mps") and torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+''',
+    '''
+from torch.cuda import is_available as has_cuda
+from torch.backends.mps import is_available as has_mps
+def pick_device():
+    for name, here in (("cuda:0", has_cuda()), ("mps", has_mps())):
+        if here:
+            return torch.device(name)
+    return torch.device("cpu")
+''',
+    '''
+def pick_device():
+    if hasattr(torch, "accelerator"):
+        found = torch.accelerator.current_accelerator(check_available=True)
+        if found is not None and found.type in ("cuda", "mps"):
+            return found
+        return torch.device("cpu")
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+''',
+    '''
+def pick_device():
+    if torch.cuda.device_count() > 0:
+        return torch.device("cuda")
+    return torch.device("mps") if torch.backends.mps.is_built() and torch.backends.mps.is_available() else torch.device("cpu")
+''',
+]
+
+PICK_WRONG = [
+    ("GP1", '''
+def pick_device():
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
+'''),
+    ("GP2", '''
+def pick_device():
+    return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+'''),
+    ("GP3", '''
+def pick_device():
+    if torch.backends.cuda.is_built():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+'''),
+    ("GP4", '''
+def pick_device():
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_built() else "cpu")
+'''),
+    ("GP6", '''
+def pick_device():
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+'''),
+    ("GP7", '''
+def pick_device():
+    return torch.zeros(1).device
+'''),
+    (None, '''
+_device = torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+def pick_device():
+    return _device
+'''),
+    (None, '''
+def pick_device():
+    return torch.accelerator.current_accelerator()
+'''),
+]
+
+FLOPS_RIGHT = [
+    '''
+def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):
+    total = 4.0 * batch * num_heads * t_q * t_k * d_head
+    return total * 0.5 if causal else total
+''',
+    '''
+def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):
+    scores = math.prod((batch, num_heads, t_q, t_k))
+    per_score = (2 * d_head) + (2 * d_head)
+    return scores * per_score // (1 + bool(causal))
+''',
+    '''
+def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):
+    q = torch.empty(batch, num_heads, t_q, d_head, device="meta")
+    k = torch.empty(batch, num_heads, t_k, d_head, device="meta")
+    first = 2 * q.numel() * k.shape[-2]
+    second = 2 * batch * num_heads * t_q * t_k * d_head
+    return (first + second) / (2 if causal else 1)
+''',
+]
+
+FLOPS_WRONG = [
+    ("GP11", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 2 * b * h * tq * tk * d\n    return n / 2 if causal else n\n"),
+    ("GP12", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * b * tq * tk * d\n    return n / 2 if causal else n\n"),
+    ("GP13", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * h * tq * tk * d\n    return n // 2 if causal else n\n"),
+    ("GP14", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * b * h * tq ** 2 * d\n    return n / 2 if causal else n\n"),
+    ("GP16", '''
+def attention_flops(b, h, tq, tk, d, causal=False):
+    d_model = h * d
+    n = 4 * b * h * tq * tk * d_model
+    return n / 2 if causal else n
+'''),
+    ("GP17", "def attention_flops(b, h, tq, tk, d, causal=False):\n    return 4 * b * h * tq * tk * d\n"),
+    ("GP11+GP17", "def attention_flops(b, h, tq, tk, d, causal=False):\n    return 2 * b * h * tq * tk * d\n"),
+    (None, "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 2 * b * h * tq * tk * (2 * d - 1)\n    return n / 2 if causal else n\n"),
+    (None, "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * b * h * tq * tk * d + 5 * b * h * tq * tk\n    return n / 2 if causal else n\n"),
+]
+
+TIME_RIGHT = [
+    '''
+from time import perf_counter
+def sync(device):
+    device = torch.device(device)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+def time_ms(fn, device, warmup=3, repeats=10):
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(repeats):
+        sync(device); a = perf_counter(); fn(); sync(device); times.append((perf_counter() - a) * 1e3)
+    times.sort()
+    return times[len(times) // 2]
+''',
+    '''
+def time_ms(fn, device, warmup=3, repeats=10):
+    kind = str(device).split(":")[0]
+    [fn() for _ in range(warmup)]
+    marks = []
+    for _ in range(repeats):
+        if kind != "cpu":
+            getattr(torch, kind).synchronize()
+        start = time.perf_counter_ns()
+        fn()
+        if kind != "cpu":
+            getattr(torch, kind).synchronize()
+        marks.append(time.perf_counter_ns() - start)
+    return torch.tensor(marks, dtype=torch.float64).median() / 1e6
+''',
+    '''
+import timeit
+import numpy as np
+def time_ms(fn, device, warmup=3, repeats=10):
+    device = torch.device(device)
+    def run():
+        fn()
+        if torch.cuda.is_available() and device.type == "cuda":
+            torch.cuda.synchronize()
+        if device.type == "mps":
+            torch.mps.synchronize()
+    for _ in range(warmup):
+        run()
+    return np.median(timeit.repeat(run, number=1, repeat=repeats)) * 1000
+''',
+    '''
+def time_ms(fn, device, warmup=3, repeats=10):
+    for _ in range(warmup):
+        fn()
+    if torch.device(device).type == "cuda":
+        pairs = []
+        for _ in range(repeats):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record(); fn(); end.record()
+            pairs.append((begin, end))
+        torch.cuda.synchronize()
+        return statistics.median(a.elapsed_time(b) for a, b in pairs)
+    wait = torch.mps.synchronize if torch.device(device).type == "mps" else (lambda: None)
+    wait()
+    out = []
+    for _ in range(repeats):
+        t = time.monotonic(); fn(); wait(); out.append(time.monotonic() - t)
+    return 1000 * statistics.median_high(out)
+''',
+    '''
+def time_ms(fn, device, warmup=3, repeats=10):
+    module = torch.get_device_module(torch.device(device))
+    out = []
+    for i in range(warmup + repeats):
+        module.synchronize()
+        t = time.time()
+        fn()
+        module.synchronize()
+        if i >= warmup:
+            out.append(time.time() - t)
+    return 1000 * statistics.median_low(out)
+''',
+]
+
+_TIMER = '''
+def sync(device):
+    kind = torch.device(device).type
+    if kind == "cuda":
+        torch.cuda.synchronize()
+    elif kind == "mps":
+        torch.mps.synchronize()
+def time_ms(fn, device, warmup=3, repeats=10):
+    {warm}
+    times = []
+    for _ in range(repeats):
+        {before}
+        start = {clock}
+        fn()
+        {after}
+        times.append({clock} - start)
+    return {result}
+'''
+
+
+def _timer(warm="[fn() for _ in range(warmup)]", before="sync(device)", after="sync(device)", clock="time.perf_counter()",
+           result="1000 * statistics.median(times)"):  # fmt: skip
+    return _TIMER.format(warm=warm, before=before, after=after, clock=clock, result=result)
+
+
+TIME_WRONG = [
+    ("GP21", _timer(warm="pass")),
+    ("GP22", _timer(result="1000 * sum(times) / repeats")),
+    ("GP23", _timer(result="min(times) * 1e3")),
+    ("GP24", _timer(result="statistics.median(times)")),
+    ("GP25", _timer(result="statistics.median(times) * 1e6")),
+    ("GP26", _timer(before="pass", after="pass")),
+    ("GP26", _timer(after="pass")),
+    ("GP28", _timer(before="pass")),
+    ("GP29", '''
+def time_ms(fn, device, warmup=3, repeats=10):
+    wait = torch.cuda.synchronize if device.type == "cuda" else torch.mps.synchronize if device.type == "mps" else (lambda: None)
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(repeats):
+        wait(); start = time.perf_counter(); fn(); wait()
+        times.append(time.perf_counter() - start)
+    return 1000 * statistics.median(times)
+'''),
+    ("GP33", _timer(clock="time.process_time()")),
+    ("GP34", _timer(result="1000 * times[len(times) // 2]")),
+    ("GP35", _timer(before="fn(); sync(device)")),
+    ("GP22", '''
+def time_ms(fn, device, warmup=3, repeats=10):
+    kind = torch.device(device).type
+    wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(kind, lambda: None)
+    for _ in range(warmup):
+        fn()
+    wait()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        fn()
+    wait()
+    return 1000 * (time.perf_counter() - start) / repeats
+'''),
+    (None, _timer(result="1000 * max(times)")),
+    (None, _timer(result="times")),
+    (None, _timer(warm="fn()")),
+    (None, _timer(result="1000 * statistics.median(times[1:])")),
+]
+
+_FAST = '''
+class FastCausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        {guard}
+        self.h = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias={bias})
+        self.proj = nn.Linear(d_model, d_model, bias={bias})
+    def forward(self, x):
+        B, T, C = x.shape
+        {split}
+        y = {call}
+        return {result}
+'''
+_SPLIT = "q, k, v = (p.view(B, T, self.h, C // self.h).transpose(1, 2) for p in self.qkv(x).split(C, dim=2))"
+_CALL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
+_MERGE = "self.proj(y.transpose(1, 2).contiguous().view(B, T, C))"
+
+
+def _fast(split=_SPLIT, call=_CALL, result=_MERGE, bias=False, guard="if d_model % num_heads: raise ValueError('heads')"):
+    return _FAST.format(split=split, call=call, result=result, bias=bias, guard=guard)
+
+
+FAST_RIGHT = [
+    _fast(),
+    "from torch.nn.functional import scaled_dot_product_attention as sdpa\n"
+    + _fast(call="sdpa(q, k, v, None, 0.0, True)", result="self.proj(torch.einsum('bhtd->bthd', y).flatten(2))"),
+    _fast(
+        split="w = self.qkv.weight.unflatten(0, (3, self.h, C // self.h)); "
+        "q, k, v = torch.einsum('btc,nhdc->nbhtd', x, w).unbind(0)",
+        call="F.scaled_dot_product_attention(query=q.contiguous(), key=k.contiguous(), value=v, dropout_p=0.0, "
+        "is_causal=True, scale=(C // self.h) ** -0.5)",
+    ),
+    _fast(
+        split="q, k, v = self.qkv(x).reshape(B, T, 3, self.h, -1).permute(2, 0, 3, 1, 4)",
+        call="F.scaled_dot_product_attention(q, k, v, is_causal=T > 1)",
+        result="F.linear(y.permute(0, 2, 1, 3).reshape(B, T, -1), self.proj.weight)",
+    ),
+]
+
+FAST_WRONG = [
+    ("GP41", _fast(call="F.scaled_dot_product_attention(q, k, v)")),
+    ("GP42", _fast(call="F.scaled_dot_product_attention(q, k, v, attn_mask=torch.tril(torch.ones(T, T)).bool())")),
+    ("GP43", _fast(call="torch.softmax((q @ k.mT / math.sqrt(C // self.h)).masked_fill(torch.ones(T, T).triu(1) == 1, "
+                        "float('-inf')), dim=-1) @ v")),
+    ("GP43", _fast(call="explicit_attention(q, k, v)")),
+    ("GP44", _fast(call="F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)")),
+    ("GP45", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=math.sqrt(q.size(-1)))")),
+    ("GP46", _fast(split=_SPLIT.replace("q, k, v", "k, q, v", 1))),
+    ("GP48", _fast(result="y.transpose(1, 2).reshape(B, T, C)")),
+    ("GP50", _fast(guard="pass")),
+    ("GP50", _fast(guard="pass", split="q, k, v = self.qkv(x).view(B, T, 3, self.h, C // self.h).permute(2, 0, 3, 1, 4)")),
+    (None, _fast(guard="pass", split="D = C // self.h; E = self.h * D; q, k, v = (p[..., :E].reshape(B, T, self.h, D)"
+                                       ".transpose(1, 2) for p in self.qkv(x).split(C, 2))",
+                   result="self.proj(F.pad(y.transpose(1, 2).reshape(B, T, -1), (0, C - E)))")),
+    ("MH1", _fast(split="q, k, v = (p.reshape(B, self.h, T, C // self.h) for p in self.qkv(x).split(C, dim=2))")),
+    ("MH2", _fast(result="self.proj(y.reshape(B, T, C))")),
+    ("MH3", _fast(split="q, k, v = (p.view(B, T, self.h, C // self.h) for p in self.qkv(x).split(C, dim=2))",
+                  result="self.proj(y.reshape(B, T, C))")),
+    ("PJ2", _fast(bias=True)),
+    ("PJ3", _fast(split="q, k, v = self.qkv(x).view(B, T, self.h, 3 * C // self.h).transpose(1, 2).chunk(3, dim=-1)")),
+    ("SD3", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=C ** -0.5)")),
+    (None, _fast(call="torch.stack([F.scaled_dot_product_attention(q[:, i], k[:, i], v[:, i], is_causal=True) "
+                      "for i in range(self.h)], 1)")),
+    (None, _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True) + 0 * (q @ k.mT).sum()")),
+    (None, _fast(call=_CALL + ".detach()")),
+    (None, _fast(call="F.scaled_dot_product_attention(q.half(), k.half(), v.half(), is_causal=True).to(x.dtype)")),
+    (None, _fast(guard="assert d_model % num_heads == 0")),
+]  # fmt: skip
+
+RIGHT = {
+    "pick_device": PICK_RIGHT,
+    "attention_flops": FLOPS_RIGHT,
+    "time_ms": TIME_RIGHT,
+    "FastCausalMultiHeadAttention": FAST_RIGHT,
+}
+WRONG = {
+    "pick_device": PICK_WRONG,
+    "attention_flops": FLOPS_WRONG,
+    "time_ms": TIME_WRONG,
+    "FastCausalMultiHeadAttention": FAST_WRONG,
+}
