@@ -10,8 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader.figures import COLOURS, panels, show
-from grader.figures import lesson_12_machine as here
+from grader.figures import COLOURS, lesson_12_machine as here, panels, show
 
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 Timer = Callable[..., float]
@@ -130,7 +129,7 @@ def against_length(explicit: Attention, fast: type[nn.Module], time_ms: Timer) -
         for t in LENGTHS:
             x = torch.randn(1, t, 512).to(here.device())
             for name, module in (("explicit", by_hand), ("your class", layer)):
-                fn = lambda module=module, x=x: module(x)  # noqa: E731
+                fn = lambda module=module, x=x: module(x)
                 times[name].append(float(time_ms(fn, here.device(), 1, 3)))
                 memory[name].append(here.peak_bytes(fn) / 2**20)
     _draw_against_length(times, memory)

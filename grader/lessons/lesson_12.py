@@ -6,8 +6,7 @@ this lesson knows is in lesson_12_texts.py.
 
 from __future__ import annotations
 
-from grader.lessons import lesson_12_device as device
-from grader.lessons import lesson_12_fast as fast
+from grader.lessons import lesson_12_device as device, lesson_12_fast as fast
 from grader.lessons.lesson_12_texts import TEXTS
 from grader.model import Exercise, Lesson
 
