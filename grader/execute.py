@@ -1,15 +1,11 @@
-"""Runs a solution notebook in a fresh kernel of this interpreter and keeps what it shows."""
+"""Writes both notebooks of a lesson: the learner's as it is made, the solution's with what its cells show."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-import tempfile
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+from grader import kernel
 from grader.build import checked_cells, solution_notebook, solution_path
 from grader.course import notebook_path
 from grader.errors import AuthorError, Slip
@@ -17,12 +13,12 @@ from grader.files import write_whole
 from grader.stubs import encode, learner_notebook
 
 CELL_TIMEOUT_S = 180
-IOPUB_TIMEOUT_S = 60
 WIDGET = "application/vnd.jupyter.widget-view+json"
-# What differs from one run, or one machine, to the next and tells a reader nothing.
-# A path is at most 200 characters: without the bound a picture's 100,000 letters take minutes to search.
+# What differs from one run, or one machine, to the next and tells a reader nothing: (a sign of it, all of it, instead).
+# The sign is looked for first: a picture's base64 is one word of a hundred thousand characters.
 _CHANGING = (
-    (re.compile(r"(?<!\S)\S{0,200}ipykernel_\d+[/\\]\d+\.py"), "<this cell>"), (re.compile(r"\b0x[0-9a-f]{8,}"), "0x…"),
+    ("ipykernel_", re.compile(r"\S*ipykernel_\d+[/\\]\d+\.py"), "<this cell>"),
+    ("0x", re.compile(r"\b0x[0-9a-f]{8,}"), "0x…"),
 )
 
 
@@ -30,86 +26,28 @@ def build(name: str) -> None:
     """Writes both notebooks of a lesson. Raises: AuthorError, with nothing written, where a cell fails."""
     cells, lesson = checked_cells(name)
     learner = encode(learner_notebook(name, cells, lesson))
-    solved = solution_notebook(name, cells, lesson)
-    outputs = run(solved)
-    failed = []
-    for cell, (count, shown), source in zip(solved["cells"], outputs, cells, strict=True):
-        if cell["cell_type"] != "code":
-            continue
-        cell["execution_count"], cell["outputs"] = count, shown
+    solved, file = solution_notebook(name, cells, lesson), f"solutions/{name}.py"
+    try:
+        outputs = run(solved)
+    except kernel.KernelError as error:
+        raise AuthorError([Slip(file, 0, str(error))]) from None
+    for cell, source, (count, shown) in zip(solved["cells"], cells, outputs, strict=True):
         for output in shown:
             if output["output_type"] == "error":
                 sentence = f"this cell raises {output['ename']}: {output['evalue'] or 'no message'}"
-                failed.append(Slip(f"solutions/{name}.py", source.line, sentence))
-    if failed:
-        raise AuthorError(failed)
+                raise AuthorError([Slip(file, source.line, sentence)])
+        if cell["cell_type"] == "code":
+            cell["execution_count"], cell["outputs"] = count, shown
     write_whole(notebook_path(name), learner)
     write_whole(solution_path(name), encode(solved))
 
 
 def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> list[tuple[int | None, list[dict[str, Any]]]]:
-    """Executes a notebook's cells in order, in a scratch folder; stops at the first that raises.
+    """Executes a notebook's cells, each for at most timeout_s; stops after the first that raises.
 
-    Returns for each cell (execution count, outputs); (None, []) for Markdown and for what did not run.
+    Returns: for each cell (execution count, outputs), steadied; (None, []) for what did not run.
     """
-    import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError
-
-    executed = nbformat.reads(encode(notebook), as_version=4)
-    with tempfile.TemporaryDirectory(prefix="lesson-", ignore_cleanup_errors=True) as scratch:
-        client = NotebookClient(
-            executed, km=_kernel_manager(), timeout=timeout_s, record_timing=False,
-            iopub_timeout=IOPUB_TIMEOUT_S, raise_on_iopub_timeout=True,  # a late output is not left out
-            resources={"metadata": {"path": scratch}},
-        )
-        try:
-            client.execute(cleanup_kc=True, env=_environment(Path(scratch)))
-        except CellExecutionError:
-            pass  # the error is among the cell's outputs
-        except CellTimeoutError as error:
-            raise AuthorError([Slip("a cell", 0, f"is still running after {timeout_s:g} s: {error}")]) from None
-    return [
-        (cell.get("execution_count"), [_steady(output) for output in _joined(cell.get("outputs", ()))])
-        for cell in executed.cells
-    ]
-
-
-def _kernel_manager() -> Any:
-    """A kernel of this very interpreter, whatever kernelspecs are or are not installed."""
-    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-
-    class ThisInterpreter(KernelSpecManager):
-        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-            argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
-            return KernelSpec(argv=argv, display_name="Python 3", language="python")
-
-    return AsyncKernelManager(kernel_spec_manager=ThisInterpreter())
-
-
-def _environment(scratch: Path) -> dict[str, str]:
-    """The kernel's: this package importable, no start-up files, and a progress record of its own."""
-    package_parent = str(Path(__file__).resolve().parent.parent)
-    path = os.pathsep.join(filter(None, (package_parent, os.environ.get("PYTHONPATH", ""))))
-    return {
-        **os.environ,
-        "PYTHONPATH": path,
-        "IPYTHONDIR": str(scratch / "ipython"),
-        "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
-    }
-
-
-def _joined(outputs: Iterable[Any]) -> list[Any]:
-    """Outputs with neighbouring pieces of one stream put together: where a kernel cuts them is chance."""
-    made: list[Any] = []
-    for output in outputs:
-        before = made[-1] if made else {}
-        if output["output_type"] == "stream" and before.get("name") == output["name"]:
-            before["text"] += output["text"]
-        else:
-            made.append(output)
-    return made
+    return [(count, [_steady(output) for output in shown]) for count, shown in kernel.run(notebook["cells"], timeout_s)]
 
 
 def _steady(output: Any) -> dict[str, Any]:
@@ -126,6 +64,7 @@ def _steady(output: Any) -> dict[str, Any]:
 
 
 def _lines(text: str) -> list[str]:
-    for pattern, instead in _CHANGING:
-        text = pattern.sub(instead, text)
-    return text.splitlines(keepends=True)
+    lines = text.splitlines(keepends=True)
+    for sign, pattern, instead in _CHANGING:
+        lines = [pattern.sub(instead, line) if sign in line else line for line in lines]
+    return lines

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import nbformat
 import pytest
 
-from grader import build, course, stubs
+from grader import build, course, execute, stubs
 from grader.errors import AuthorError
-from grader.execute import run
 from grader.proofread import proofread
 from tests import small_lesson as small
 
@@ -199,24 +197,16 @@ def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
     assert len(build.stale(small.NAME)) == 2
 
 
-def code(*texts: str) -> dict:
-    cells = [stubs.code_or_prose(f"c{i}", text, {"grader": {"role": "demo"}}, False) for i, text in enumerate(texts)]
-    return stubs.notebook(cells, {"lesson": "x"})
+def test_a_build_writes_both_notebooks_and_leaves_nothing_else(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print"))
+    execute.build(small.NAME)
+    assert build.stale(small.NAME) == []
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
+        "01_small.ipynb", "01_small.ipynb", "01_small.py"]
 
 
-def test_a_kernel_of_this_interpreter_runs_the_cells_and_steadies_what_they_say():
-    outputs = run(code(
-        "import sys, os; print(sys.executable); print('lesson-' in os.getcwd())",
-        "print(object())\nimport warnings; warnings.warn('look')",
-        "from IPython.display import display\nimport ipywidgets\n"
-        "display(ipywidgets.interactive(lambda x: print(x), x=(0, 1)))",
-        "print(1)\nprint(2, flush=True)\ndisplay(3)\nprint(4)",
-        "1 / 0", "print('not reached')",
-    ))  # fmt: skip
-    assert outputs[0] == (1, [{"name": "stdout", "output_type": "stream", "text": [f"{sys.executable}\n", "True\n"]}])
-    assert outputs[1][1][0]["text"] == ["<object object at 0x…>\n"]
-    assert outputs[1][1][1]["text"][0] == "<this cell>:2: UserWarning: look\n"
-    assert "widget-view" not in json.dumps(outputs[2][1])
-    assert ["".join(each.get("text") or each["data"]["text/plain"]) for each in outputs[3][1]] == ["1\n2\n", "3", "4\n"]
-    assert outputs[4][1][0]["ename"] == "ZeroDivisionError"
-    assert outputs[5] == (None, [])
+def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path, small.SOURCE.replace("print(np.arange(3).sum())", "1 / 0"))
+    with pytest.raises(AuthorError, match=r"solutions/01_small.py:7: this cell raises ZeroDivisionError"):
+        execute.build(small.NAME)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]

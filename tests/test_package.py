@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading"),
+    ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading", "kernel"),
     ("lessons", "catalogue", "figures", "stubs"),
     ("course",),
     ("compare", "allowed", "diagnose", "proofread", "live", "record", "reports", "overlay", "target"),
