@@ -50,8 +50,9 @@ print("the largest x with a finite exp:", round(float(np.log(np.finfo(np.float64
       round(float(np.log(np.finfo(np.float32).max)), 1), "in float32")
 
 # %% [markdown]
-# ∞ divided by ∞ is NaN. Float32 gives up at a score of 88.7, which real models reach. But adding a constant changes nothing, so we
-# may add *minus the largest score*: then the largest exponent is 0 and nothing overflows.
+# ∞ divided by ∞ is NaN. Float32 gives up above 88.7: a query and a key of length 10 that point the same way already score 100. But
+# adding a constant changes nothing, so we may add *minus the largest score*. Then the largest exponent is 0, nothing overflows, and
+# the sum is at least 1, so nothing is divided by 0 (Goodfellow, Bengio and Courville 2016, section 4.1).
 #
 # ## Broken, second way: no axis
 #
@@ -78,8 +79,9 @@ print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum
 #     weight_i = exp(x_i − the slice's largest) / sum over j of exp(x_j − the slice's largest)
 # ```
 #
-# Finite for entries of ±10000; an entry of −∞ gets weight 0 (no slice is −∞ throughout); float32 gives float32; `x` is left as it
-# is. From scratch, without `scipy.special.softmax`, `torch.softmax` and the like. `hint(softmax)` helps.
+# Finite for entries of ±10000; float32 gives float32; `x` is left as it is. An entry of −∞ gets weight 0, which is how lesson 06
+# hides keys (no slice is −∞ throughout). From scratch, without `scipy.special.softmax`, `torch.softmax` and the like.
+# `hint(softmax)` helps.
 
 # %% role="exercise" exercise="softmax"
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -156,8 +158,9 @@ if passed(softmax_with_temperature):
     figures.lesson_02.temperatures(softmax_with_temperature)
 
 # %% [markdown]
-# Towards 0 softmax becomes the hard look-up of lesson 00, a *soft argmax* gone hard; towards ∞ it becomes a plain average. The factor
-# 1/√d_k of attention is nothing else than a temperature of √d_k, and lesson 04 asks why just that one. Where widgets run, a slider follows.
+# Towards 0 softmax becomes the hard look-up of lesson 00: it is a *soft argmax*, and Goodfellow et al. (section 6.2.2.3) would rather
+# have called it that. Towards ∞ it becomes a plain average. The factor 1/√d_k of attention (Vaswani et al. 2017, section 3.2.1) is a
+# temperature of √d_k, and lesson 04 asks why that one. Where widgets run, a slider follows.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -212,8 +215,9 @@ if passed(log_softmax) and passed(softmax):
 # %% [markdown]
 # ## How weights answer to scores
 #
-# Learning needs to know how each weight moves when a score does. All these derivatives make a matrix, the Jacobian. From the formula,
-# by the quotient rule:
+# Learning needs to know how each weight moves when a score does. All these derivatives make a matrix, the Jacobian. Take the logarithm
+# first, ln p_i = x_i − ln Σ_k e^(x_k). A nudge to x_j changes the first term only if i = j, and the second by e^(x_j) / Σ_k e^(x_k),
+# which is p_j. Since ∂p_i = p_i · ∂ ln p_i:
 #
 # $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}
 # \qquad\text{so}\qquad J = \operatorname{diag}(p) - p\,p^\top$$
@@ -253,8 +257,8 @@ if passed(softmax_jacobian) and passed(softmax):
     figures.lesson_02.jacobians(softmax, softmax_jacobian)
 
 # %% [markdown]
-# Each row sums to 0: what one weight gains the others lose. And the decided row has a Jacobian of zeros. It cannot learn any
-# more, whichever way the error points. Keep this picture for lesson 04.
+# Each row sums to 0: what one weight gains the others lose. And where the weights are decided the Jacobian is nearly all zeros: hardly
+# any error signal passes, whichever way it points. Softmax is *saturated* there. Keep this picture for lesson 04.
 #
 # ## Break it on purpose: one maximum for everything
 #

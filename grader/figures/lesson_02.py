@@ -17,15 +17,17 @@ def what_softmax_does() -> None:
     scores = np.array([2.0, 1.0, 0.0, -1.0])
     grown = np.exp(scores)
     steps = (("scores: any size, any sign", scores), ("exp: all positive", grown), ("divided by their sum: weights", grown / grown.sum()))
-    fig, axes = panels(3, width=8.8, height=2.5)
+    fig, axes = panels(3, width=8.8, height=2.7)
     for ax, (title, values), colour in zip(axes, steps, ("blue", "orange", "green"), strict=True):
         ax.bar(range(4), values, color=COLOURS[colour])
         ax.axhline(0, color=COLOURS["grey"], linewidth=0.8)
         ax.set_title(title)
+        ax.set_xlabel("key position")
         ax.set_xticks(range(4))
         ax.margins(y=0.18)
         for at, value in enumerate(values):
-            ax.annotate(f"{value:.2f}", (at, value), (0, 3 if value >= 0 else -11), textcoords="offset points", ha="center", fontsize=9)
+            written, lift = f"{value:.2f}".replace("-", "−"), 3 if value >= 0 else -11
+            ax.annotate(written, (at, value), (0, lift), textcoords="offset points", ha="center", fontsize=9)
     show(fig, alt="Three bar charts of four numbers: scores 2, 1, 0, -1; their exponentials 7.39, 2.72, 1, 0.37; and the weights "
                   "0.64, 0.24, 0.09, 0.03, which sum to 1.")  # fmt: skip
 
@@ -38,7 +40,7 @@ def axes_compared(softmax: Callable[..., Array], scores: Array) -> None:
         ("axis=0: columns sum to 1", softmax(scores, 0)),
         ("no axis: everything sums to 1", whole),
     )
-    fig, axes = panels(3, width=8.8, height=3.0)
+    fig, axes = panels(3, width=8.8, height=3.5)
     for ax, (title, weights) in zip(axes, ways, strict=True):
         matrix(weights, title, ax=ax)
     sums = ", ".join(f"{value:.3f}" for value in whole.sum(axis=1))
@@ -49,12 +51,14 @@ def axes_compared(softmax: Callable[..., Array], scores: Array) -> None:
 def temperatures(softmax_with_temperature: Callable[..., Array]) -> None:
     """Weights of one row of scores at four temperatures."""
     scores = np.array([2.0, 1.5, 0.5, 0.0, -1.0])
-    fig, axes = panels(4, width=8.8, height=2.5)
+    fig, axes = panels(4, width=8.8, height=2.9)
     tops = []
     for ax, temperature in zip(axes, (0.1, 0.5, 1.0, 5.0), strict=True):
         _row_at(ax, softmax_with_temperature(scores, temperature), temperature)
         tops.append(f"{temperature:g}: {softmax_with_temperature(scores, temperature).max():.2f}")
     axes[0].set_ylabel("weight")
+    written = ", ".join(f"{score:g}" for score in scores).replace("-", "−")
+    fig.suptitle(f"Scores ({written}): cold decides for one key, hot shares among all", fontsize=11)
     show(fig, alt="Bars of five weights at four temperatures; the largest weight at each: " + ", ".join(tops) + ".")
 
 
@@ -118,7 +122,7 @@ def logarithms(softmax: Callable[..., Array], log_softmax: Callable[..., Array])
 
 def jacobians(softmax: Callable[..., Array], softmax_jacobian: Callable[..., Array]) -> None:
     """The Jacobian at undecided, leaning and decided weights."""
-    fig, axes = panels(3, width=8.8, height=3.1)
+    fig, axes = panels(3, width=8.8, height=3.5)
     largest = []
     for ax, (title, scale) in zip(axes, (("undecided", 0.0), ("leaning", 1.5), ("decided", 12.0)), strict=True):
         p = softmax(np.array([1.0, 0.5, 0.0]) * scale)

@@ -58,6 +58,10 @@ TEXTS = (
     MistakeText("SX21", "The scores were divided by the root of the temperature.",
         "√d_k is a root because of how dot products spread. A temperature divides as it stands.",
         "softmax(x / np.sqrt(temperature))", "softmax(x / temperature)"),
+    MistakeText("SX22", "The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
+        "softmax(x)^(1/T), shared out again, is the same on paper. For (0, −5000) at T = 10000 it should give (0.622, 0.378), "
+        "but softmax has already made of it (1, 0), and no power brings the 0 back.",
+        "p = softmax(x) ** (1 / temperature)\np / p.sum(axis=axis, keepdims=True)", "softmax(x / temperature)"),
     MistakeText("SX30", "The logarithm was taken after softmax, which had already rounded small weights to 0: ln 0 is −∞.",
         "e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer is −10000. "
         "Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max).",

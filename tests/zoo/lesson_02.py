@@ -26,6 +26,18 @@ RIGHT = {
     e /= e.sum(axis=axis, keepdims=True)
     return e
 ''',
+        '''def softmax(x, axis=-1):
+    x = np.asarray(x, dtype=np.float32)
+    top = x.max(axis=axis, keepdims=True)
+    return np.exp(x - (top + np.log(np.exp(x - top).sum(axis=axis, keepdims=True))))
+''',
+        '''def softmax(x, axis=-1):
+    import torch
+    t = torch.from_numpy(np.ascontiguousarray(x))
+    t = t if t.is_floating_point() else t.double()
+    e = (t - t.amax(dim=axis, keepdim=True)).exp()
+    return (e / e.sum(dim=axis, keepdim=True)).numpy()
+''',
     ],
     "softmax_with_temperature": [
         '''def softmax(x, axis=-1):
@@ -67,6 +79,11 @@ def softmax_with_temperature(x, temperature, axis=-1):
 ''',
         '''def log_softmax(x, axis=-1):
     return x - np.logaddexp.reduce(x, axis=axis, keepdims=True)
+''',
+        '''def log_softmax(x, axis=-1):
+    x = x.astype(np.float32)
+    m = x.max(axis, keepdims=True)
+    return x - (m + np.log(np.exp(x - m).sum(axis, keepdims=True)))
 ''',
     ],
     "softmax_jacobian": [
@@ -116,6 +133,25 @@ WRONG = {
     return e / e.sum(axis=axis, keepdims=True)
 '''),
         (None, "def softmax(x, axis=-1):\n    return np.full(x.shape, 1 / x.shape[axis])"),
+        (None, '''def softmax(x, axis=-1):
+    x = np.maximum(x - x.max(axis=axis, keepdims=True), -20.0).astype(x.dtype)
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, '''def softmax(x, axis=-1):
+    if x.ndim > 1 and axis in (0, -x.ndim):
+        x = x.T
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return (e / e.sum(-1, keepdims=True)).T
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+'''),
+        (None, '''def softmax(x, axis=-1):
+    out = np.empty_like(x)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    out[...] = e / e.sum(axis=axis, keepdims=True)
+    return out
+'''),
     ],
     "softmax_with_temperature": [
         ("SX11", '''def softmax_with_temperature(x, temperature, axis=-1):
@@ -126,6 +162,27 @@ WRONG = {
     return e / e.sum(axis, keepdims=True)
 '''),
         ("SX13", '''def softmax_with_temperature(x, temperature, axis=-1):
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        ("SX22", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError("temperature must be above 0")
+    e = np.exp(x - x.max(axis, keepdims=True))
+    p = (e / e.sum(axis, keepdims=True)) ** (1 / temperature)
+    return p / p.sum(axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = x / max(temperature, 0.01)
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return np.round(e / e.sum(axis, keepdims=True), 3)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature < 1:
+        raise ValueError
     z = x / temperature
     e = np.exp(z - z.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
