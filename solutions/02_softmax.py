@@ -216,8 +216,8 @@ if passed(log_softmax) and passed(softmax):
 # ## How weights answer to scores
 #
 # Learning needs to know how each weight moves when a score does. All these derivatives make a matrix, the Jacobian. Take the logarithm
-# first, ln p_i = x_i − ln Σ_k e^(x_k). A nudge to x_j changes the first term only if i = j, and the second by e^(x_j) / Σ_k e^(x_k),
-# which is p_j. Since ∂p_i = p_i · ∂ ln p_i:
+# first: $\ln p_i = x_i - \ln \sum_k e^{x_k}$. A nudge to $x_j$ moves the first term only if $i = j$, and the second at the rate
+# $e^{x_j} / \sum_k e^{x_k} = p_j$. A change of $\ln p_i$ times $p_i$ is the change of $p_i$, so:
 #
 # $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}
 # \qquad\text{so}\qquad J = \operatorname{diag}(p) - p\,p^\top$$

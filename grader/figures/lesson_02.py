@@ -58,7 +58,7 @@ def temperatures(softmax_with_temperature: Callable[..., Array]) -> None:
         tops.append(f"{temperature:g}: {softmax_with_temperature(scores, temperature).max():.2f}")
     axes[0].set_ylabel("weight")
     written = ", ".join(f"{score:g}" for score in scores).replace("-", "−")
-    fig.suptitle(f"Scores ({written}): cold decides for one key, hot shares among all", fontsize=11)
+    fig.suptitle(f"Scores ({written}): cold decides for one key, hot shares among all", fontsize=12)
     show(fig, alt="Bars of five weights at four temperatures; the largest weight at each: " + ", ".join(tops) + ".")
 
 
@@ -66,7 +66,7 @@ def _row_at(ax, weights: Array, temperature: float) -> None:
     ax.bar(range(len(weights)), weights, color=COLOURS["blue"])
     ax.set(ylim=(0, 1.05), xlabel="key position")
     ax.set_xticks(range(len(weights)))
-    ax.set_title(f"temperature {temperature:.3g}")
+    ax.set_title(f"temperature {temperature:.3g}", fontsize=10.5)
 
 
 def temperature_slider(softmax_with_temperature: Callable[..., Array]) -> None:
@@ -85,7 +85,8 @@ def temperature_slider(softmax_with_temperature: Callable[..., Array]) -> None:
     except ImportError:
         draw(1.0)
         return
-    interact(draw, temperature=FloatLogSlider(value=1.0, min=-2, max=2, step=0.05, description="temperature"))
+    whole_label = {"description_width": "initial"}
+    interact(draw, temperature=FloatLogSlider(1.0, min=-2, max=2, step=0.05, description="temperature", style=whole_label))
 
 
 def word_lengths(softmax: Callable[..., Array]) -> None:

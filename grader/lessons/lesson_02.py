@@ -84,12 +84,13 @@ def tempered_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(f"frozen-{i}", "temperature 0.001", (x.reshape(2, 3), 1e-3), stage="extremes")
     for i, temperature in enumerate((1e4, 4e3, 2e3)):
         x = rng.permutation(np.arange(-10, 11, 2))[:8].reshape(2, 4) * 1000.0
-        title = f"entries of up to ten thousand at temperature {temperature:g}"
+        title = "entries of up to ten thousand at temperatures of thousands"
         yield Case(f"large-{i}", title, (x, temperature), stage="extremes")
     x = rng.integers(-100, 101, (3, 4)) * 100.0
     yield Case("large-plain", "entries of up to ten thousand at temperature 1", (x, 1.0), stage="extremes", rtol=FLOAT32_AT_1E4)
     for i, temperature in enumerate((0, 0.0, np.float64(0.0), -1.0, -0.5, -3)):
-        yield Case(f"refused-{i}", f"temperature {temperature:g}", (_rows(rng, 2, 3), temperature), raises="ValueError")
+        title = f"temperature {temperature:g}".replace("-", "−")
+        yield Case(f"refused-{i}", title, (_rows(rng, 2, 3), temperature), raises="ValueError")
 
 
 def log_cases(rng: np.random.Generator) -> Iterator[Case]:
