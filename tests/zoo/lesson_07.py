@@ -1,0 +1,289 @@
+"""Lesson 07: positions, as learners write them."""
+
+RIGHT = {
+    "sinusoidal_positions": [
+        '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2 == 1:
+        raise ValueError("d_model has to be even")
+    table = torch.zeros(n_positions, d_model)
+    for pos in range(n_positions):
+        for i in range(d_model // 2):
+            angle = pos / base ** (2 * i / d_model)
+            table[pos, 2 * i] = math.sin(angle)
+            table[pos, 2 * i + 1] = math.cos(angle)
+    return table
+''',
+        '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError(d_model)
+    pe = torch.zeros(n_positions, d_model)
+    position = torch.arange(0, n_positions, dtype=torch.float).unsqueeze(1)
+    div_term = torch.exp(torch.arange(0, d_model, 2).float() * (-math.log(base) / d_model))
+    pe[:, 0::2] = torch.sin(position * div_term)
+    pe[:, 1::2] = torch.cos(position * div_term)
+    return pe
+''',
+        '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    import numpy as np
+    if d_model % 2 != 0:
+        raise ValueError("odd")
+    columns = np.arange(d_model)
+    angles = np.arange(n_positions)[:, None] / np.power(float(base), (columns - columns % 2) / d_model)
+    angles[:, 1::2] += np.pi / 2
+    return torch.from_numpy(np.sin(angles))
+''',
+        '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    half, rest = divmod(d_model, 2)
+    if rest:
+        raise ValueError("d_model is odd")
+    w = torch.logspace(0, -(half - 1) / half, half, base=base, dtype=torch.float64)
+    z = torch.polar(torch.ones(n_positions, half, dtype=torch.float64), torch.outer(torch.arange(n_positions).double(), w))
+    return torch.view_as_real(z).flip(-1).reshape(n_positions, d_model)
+''',
+    ],
+    "apply_rope": [
+        '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    z = torch.view_as_complex(x.reshape(*x.shape[:-1], d // 2, 2).contiguous())
+    angles = torch.outer(positions.to(x.dtype), base ** (-torch.arange(0, d, 2).to(x.dtype) / d))
+    return torch.view_as_real(z * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+''',
+        '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    columns = []
+    for i in range(d // 2):
+        angle = positions.float() / base ** (2 * i / d)
+        a, b = x[..., 2 * i], x[..., 2 * i + 1]
+        columns.append(a * angle.cos() - b * angle.sin())
+        columns.append(a * angle.sin() + b * angle.cos())
+    return torch.stack(columns, dim=-1)
+''',
+        '''def rotate_pairs(x):
+    return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(x.shape)
+
+def apply_rope(x, positions, base=10000.0):
+    if x.size(-1) % 2 != 0:
+        raise ValueError("d must be even")
+    freqs = 1.0 / (base ** (torch.arange(0, x.size(-1), 2).float() / x.size(-1)))
+    angles = torch.einsum("t,f->tf", positions.float(), freqs).repeat_interleave(2, dim=-1)
+    return x * angles.cos() + rotate_pairs(x) * angles.sin()
+''',
+        '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d = {d}")
+    blocks = []
+    for p in positions.tolist():
+        matrix = torch.zeros(d, d, dtype=torch.float64)
+        for i in range(0, d, 2):
+            t = p * base ** (-i / d)
+            matrix[i:i + 2, i:i + 2] = torch.tensor([[math.cos(t), -math.sin(t)], [math.sin(t), math.cos(t)]])
+        blocks.append(matrix)
+    return torch.einsum("tij,...tj->...ti", torch.stack(blocks), x.double())
+''',
+        '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    out = torch.empty_like(x)
+    out[..., 0::2] = x[..., 0::2] * angles.cos() - x[..., 1::2] * angles.sin()
+    out[..., 1::2] = x[..., 0::2] * angles.sin() + x[..., 1::2] * angles.cos()
+    return out
+''',
+    ],
+    "alibi_bias": [
+        '''def alibi_bias(num_heads, t):
+    bias = torch.zeros(num_heads, t, t)
+    for h in range(num_heads):
+        for i in range(t):
+            for j in range(t):
+                bias[h, i, j] = -(2 ** (-8 * (h + 1) / num_heads)) * abs(i - j)
+    return bias
+''',
+        '''def alibi_bias(num_heads, t):
+    slopes = torch.tensor([0.5 ** (8 * (h + 1) / num_heads) for h in range(num_heads)])
+    far = torch.cdist(torch.arange(t).float()[:, None], torch.arange(t).float()[:, None], p=1)
+    return -torch.einsum("h,ij->hij", slopes, far)
+''',
+        '''def alibi_bias(num_heads, t):
+    start = 2 ** (-8 / num_heads)
+    slopes = start ** torch.arange(1, num_heads + 1).double()
+    below = torch.arange(t).expand(t, t).T - torch.arange(t)
+    return slopes.view(-1, 1, 1) * torch.minimum(below, -below)
+''',
+        '''def alibi_bias(num_heads, t):
+    near = torch.ones(t, t).tril().cumsum(0) - torch.eye(t).cumsum(0).cumsum(1).clamp(max=1)
+    near = near.tril() * 1.0
+    distance = near + near.T
+    return torch.stack([-distance * math.exp2(-8 * (h + 1) / num_heads) for h in range(num_heads)])
+''',
+    ],
+}
+
+WRONG = {
+    "sinusoidal_positions": [
+        ("PE1", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    pe = torch.zeros(n_positions, d_model)
+    for pos in range(n_positions):
+        for i in range(0, d_model, 2):
+            pe[pos, i] = math.sin(pos / base ** (2 * i / d_model))
+            pe[pos, i + 1] = math.cos(pos / base ** (2 * i / d_model))
+    return pe
+'''),
+        ("PE2", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = torch.arange(n_positions)[:, None] / base ** (torch.arange(d_model) / d_model)
+    angles[:, 0::2] = angles[:, 0::2].sin()
+    angles[:, 1::2] = angles[:, 1::2].cos()
+    return angles
+'''),
+        ("PE4", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = torch.outer(torch.arange(n_positions), base ** (-torch.arange(0, d_model, 2) / d_model))
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+'''),
+        ("PO1", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    pe = torch.zeros(n_positions, d_model)
+    position = torch.arange(n_positions).unsqueeze(1)
+    div_term = torch.exp(torch.arange(0, d_model, 2) * -(math.log(base) / d_model))
+    pe[:, 0::2] = torch.sin(position * div_term)
+    pe[:, 1::2] = torch.cos(position * div_term)
+    return pe
+'''),
+        ("PO3", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = torch.arange(n_positions)[:, None] * 10000 ** (-torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], 2).reshape(n_positions, d_model)
+'''),
+        (None, '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    assert d_model % 2 == 0
+    angles = torch.arange(n_positions)[:, None] * base ** (-torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], 2).reshape(n_positions, d_model)
+'''),
+        (None, '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = (torch.arange(n_positions) / n_positions)[:, None] * base ** (-torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], 2).reshape(n_positions, d_model)
+'''),
+    ],
+    "apply_rope": [
+        ("RO1", '''def rotate_half(x):
+    x1, x2 = x.chunk(2, dim=-1)
+    return torch.cat((-x2, x1), dim=-1)
+
+def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    inv = base ** (-torch.arange(0, d, 2) / d)
+    angles = torch.outer(positions, inv)
+    angles = torch.cat((angles, angles), dim=-1)
+    return x * angles.cos() + rotate_half(x) * angles.sin()
+'''),
+        ("RO2", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = torch.outer(positions, base ** (-torch.arange(0, d, 2) / d)).repeat(1, 2)
+    turned = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).reshape_as(x)
+    return x * angles.cos() + turned * angles.sin()
+'''),
+        ("PO10", '''def apply_rope(x, positions, base=10000.0):
+    T, d = x.shape[-2:]
+    if d % 2:
+        raise ValueError("odd")
+    angles = torch.outer(torch.arange(T), base ** (-torch.arange(0, d, 2) / d))
+    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(z * torch.exp(1j * angles)).flatten(-2)
+'''),
+        ("PO12", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = torch.outer(positions, base ** (-torch.arange(0, d, 2) / d))
+    c, s = torch.cos(angles), torch.sin(angles)
+    even, odd = x[..., ::2], x[..., 1::2]
+    return torch.cat([even * c - odd * s, even * s + odd * c], dim=-1)
+'''),
+        ("PO14", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    out = x.detach().clone()
+    for i in range(0, d, 2):
+        angle = positions * base ** (-i / d)
+        a, b = x.detach()[..., i], x.detach()[..., i + 1]
+        out[..., i] = a * angle.cos() - b * angle.sin()
+        out[..., i + 1] = a * angle.sin() + b * angle.cos()
+    return out
+'''),
+        (None, '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = torch.outer(positions, base ** (-torch.arange(0, d, 2) / d))
+    x = x.data
+    x[..., 0::2], x[..., 1::2] = (x[..., 0::2] * angles.cos() - x[..., 1::2] * angles.sin(),
+                                  x[..., 0::2] * angles.sin() + x[..., 1::2] * angles.cos())
+    return x
+'''),
+        (None, '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = torch.outer(positions, base ** (-torch.arange(0, d, 2) / d))
+    return x + torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+'''),
+    ],
+    "alibi_bias": [
+        ("PO21", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** (-8 * h / num_heads) for h in range(num_heads)])
+    return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
+'''),
+        ("PO22", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    return slopes.view(-1, 1, 1) * (i[None, :] - i[:, None])
+'''),
+        ("PO23", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    return (slopes.view(-1, 1, 1) * (i[None, :] - i[:, None])).tril()
+'''),
+        ("PO27", '''def get_slopes(n):
+    def get_slopes_power_of_2(n):
+        start = 2 ** (-(2 ** -(math.log2(n) - 3)))
+        return [start * start**i for i in range(n)]
+    if math.log2(n).is_integer():
+        return get_slopes_power_of_2(n)
+    closest = 2 ** math.floor(math.log2(n))
+    return get_slopes_power_of_2(closest) + get_slopes(2 * closest)[0::2][: n - closest]
+
+def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    return -torch.tensor(get_slopes(num_heads))[:, None, None] * (i[:, None] - i[None, :]).abs()
+'''),
+        (None, '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** (-8 * (h + 1) // num_heads) for h in range(num_heads)])
+    return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
+'''),
+        (None, '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    return -slopes * (i - i[:, None]).abs()[..., None]
+'''),
+    ],
+}  # fmt: skip
