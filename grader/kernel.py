@@ -81,6 +81,7 @@ class _Outputs:
     def __init__(self) -> None:
         self.count: int | None = None
         self.outputs: list[dict[str, Any]] = []
+        self._named: dict[str, list[dict[str, Any]]] = {}  # what a later message may draw over, by display id
         self._clear_next = False
         self._output_widgets: set[str] = set()  # ids of ipywidgets' Output
         self._capturing: set[str] = set()  # those that take what is shown now
@@ -97,6 +98,9 @@ class _Outputs:
             self._clear_next = content.get("wait", False)
             if not self._clear_next:
                 self.outputs.clear()
+        elif kind == "update_display_data":
+            for output in self._named.get(_display_id(content), ()):
+                output.update(data=content["data"], metadata=content["metadata"])
         elif kind in SHOWN:
             self._add(message)
 
@@ -112,6 +116,7 @@ class _Outputs:
             before["text"] += output["text"]  # where a kernel cuts a stream is chance
         else:
             self.outputs.append(output)
+            self._named.setdefault(_display_id(message["content"]), []).append(output)
 
     def _take_comm(self, kind: str, content: dict[str, Any]) -> None:
         comm, state = content["comm_id"], content.get("data", {}).get("state", {})
@@ -119,6 +124,11 @@ class _Outputs:
             self._output_widgets.add(comm)
         if comm in self._output_widgets and "msg_id" in state:
             (self._capturing.add if state["msg_id"] else self._capturing.discard)(comm)
+
+
+def _display_id(content: dict[str, Any]) -> str:
+    """'' for what has none; a message that draws over something always has one."""
+    return content.get("transient", {}).get("display_id", "")
 
 
 def run(cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None, list[dict[str, Any]]]]:

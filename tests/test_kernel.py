@@ -83,3 +83,10 @@ def test_a_cell_that_never_ends_is_told():
 def test_a_kernel_that_ends_is_told():
     with pytest.raises(KernelError, match="c0: the kernel ended"):
         run(cells("import os; os._exit(3)"), timeout_s=60)
+
+
+def test_a_display_that_is_drawn_over_is_kept_as_it_was_last():
+    """A progress bar is one display, updated many times; other displays of the cell keep their place."""
+    shown = "bar = display('begun', display_id=True)\ndisplay('beside')\nbar.update('half')\nbar.update('done')"
+    (result,) = run(cells(shown))
+    assert said(result) == ["'done'", "'beside'"]

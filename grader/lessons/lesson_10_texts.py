@@ -1,0 +1,135 @@
+"""What is said of the mistakes that only lesson 10 knows."""
+
+from __future__ import annotations
+
+from grader.model import MistakeText
+
+TEXTS = (
+    MistakeText(
+        "AL1",
+        "The query's part stands outside the tanh of the keys, where softmax cancels it.",
+        "v · (tanh(k') + q') is v · tanh(k') + v · q'. The second term is the same for all keys of a sentence, and "
+        "softmax takes out what all its scores share: every query gets the same weights. A tanh of the query alone "
+        "changes nothing about that. Query and key must meet inside one tanh.",
+        "energy = torch.tanh(keys @ w_key) + (query @ w_query)[:, None]",
+        "energy = torch.tanh(keys @ w_key + (query @ w_query)[:, None])",
+    ),
+    MistakeText(
+        "AL2",
+        "Query and key were multiplied inside tanh; additive attention adds them.",
+        "The name says it: the two projections are added, and v makes one number of the result. Multiplying is the "
+        "other family, that of the dot product.",
+        "energy = torch.tanh((query @ w_query)[:, None] * (keys @ w_key))",
+        "energy = torch.tanh((query @ w_query)[:, None] + (keys @ w_key))",
+    ),
+    MistakeText(
+        "AL3",
+        "v is not used: the d_a numbers behind tanh were summed as if each counted the same.",
+        "v says how much each of the d_a units counts, and with which sign. Without it a unit can never speak "
+        "against a key, and v gets no gradient.",
+        "scores = energy.sum(dim=-1)",
+        "scores = energy @ v",
+    ),
+    MistakeText(
+        "AL4",
+        "The scores were divided by the root of a width; these two scores are used as they are.",
+        "The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017). Bahdanau's score is bounded "
+        "by the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out.",
+        "weights = torch.softmax(scores / math.sqrt(w.shape[0]), dim=-1)",
+        "weights = torch.softmax(scores, dim=-1)",
+    ),
+    MistakeText(
+        "AL5",
+        "A weight matrix was used transposed: here a projection is x @ w, with w of shape (width in, width out).",
+        "`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square "
+        "matrices nothing raises, and the numbers are wrong.",
+        "projected = query @ w_query.T",
+        "projected = query @ w_query",
+    ),
+    MistakeText(
+        "AL6",
+        "w is not used: this is the plain dot product of query and keys.",
+        "Luong et al. call it the 'dot' score. It needs queries and keys of one width and of one meaning; the "
+        "'general' score has w between them, which translates one into the other.",
+        "scores = (keys @ query[:, :, None])[..., 0]",
+        "scores = (keys @ (query @ w)[:, :, None])[..., 0]",
+    ),
+    MistakeText(
+        "AL7",
+        "The context was made from the projected keys; it is a weighted sum of the keys themselves.",
+        "The projection serves the comparison alone. What the decoder receives has the width of the encoder's states, "
+        "d_h. (Values with a projection of their own came later, with the Transformer.)",
+        "context = (weights[:, None] @ (keys @ w_key))[:, 0]",
+        "context = (weights[:, None] @ keys)[:, 0]",
+    ),
+    MistakeText(
+        "AL8",
+        "The scores are used as weights: softmax is missing.",
+        "Scores have any sign and any sum. A context made with them grows with the length of the sentence.",
+        "context = (scores[:, None] @ keys)[:, 0]",
+        "weights = torch.softmax(scores, dim=-1)",
+    ),
+    MistakeText(
+        "AL9",
+        "A sigmoid judges each key by itself; softmax lets the keys compete, so that the weights sum to 1.",
+        "With sigmoids three good keys get a weight near 1 each, and the context is their sum, not their average.",
+        "weights = torch.sigmoid(scores)",
+        "weights = torch.softmax(scores, dim=-1)",
+    ),
+    MistakeText(
+        "AL10",
+        "Another function than tanh stands between the projections and v.",
+        "The contract's score is v · tanh(…), as in Bahdanau et al. 2015, appendix A.1.2. A ReLU or a sigmoid gives "
+        "an attention that can be trained, but not these numbers.",
+        "energy = torch.relu(projected)",
+        "energy = torch.tanh(projected)",
+    ),
+    MistakeText(
+        "AL11",
+        "The context was averaged over the keys a second time: it is T times too small.",
+        "The weights sum to 1, so the weighted *sum* is the average already. A `mean` divides by T once more.",
+        "context = (weights[..., None] * keys).mean(dim=1)",
+        "context = (weights[..., None] * keys).sum(dim=1)",
+    ),
+    MistakeText(
+        "AL12",
+        "The weighted keys were summed over another axis than that of the keys.",
+        "`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves "
+        "(B, d_h).",
+        "context = (weights[..., None] * keys).sum(dim=-1)",
+        "context = (weights[..., None] * keys).sum(dim=1)",
+    ),
+    MistakeText(
+        "AL13",
+        "The batch axis of the query was lined up with the keys: key j meets the query of item j.",
+        "query @ w_query has the shape (B, d_a), keys @ w_key (B, T, d_a). Broadcasting lines axes up from the right, so "
+        "B falls on T. Where the two differ torch raises; where they are equal nothing warns. A new axis in the "
+        "middle, (B, 1, d_a), puts it right.",
+        "energy = torch.tanh(query @ w_query + keys @ w_key)",
+        "energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)",
+    ),
+    MistakeText(
+        "AL14",
+        "tanh is taken of the finished score; it belongs before the product with v.",
+        "v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such "
+        "scores never gets sharp: with three keys no weight exceeds 0.79.",
+        "scores = torch.tanh((q_part[:, None] + k_part) @ v)",
+        "scores = torch.tanh(q_part[:, None] + k_part) @ v",
+    ),
+    MistakeText(
+        "AL15",
+        "The score leaves the query out: the weights depend on the keys alone.",
+        "Some keys may be worth more than others whoever asks, but then every step of the decoder looks at the "
+        "same place. The query must enter the score.",
+        "energy = torch.tanh(keys @ w_key)",
+        "energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)",
+    ),
+    MistakeText(
+        "AL16",
+        "A tanh stands in the score; Luong's 'general' score is a plain product, query w key.",
+        "tanh belongs to Bahdanau's score. Here it would press every score between −1 and 1, and softmax could not "
+        "choose one key.",
+        "scores = torch.tanh(projected)",
+        "scores = projected",
+    ),
+)

@@ -1,0 +1,204 @@
+"""Lesson 11, `CausalMultiHeadAttention`: one implementation with its mistakes as switches, and the cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from grader.lessons.switch import mistakes
+from grader.model import Case, Mistake, Tensor
+
+Array = np.ndarray
+LAYERS = ("qkv", "proj")
+
+
+class _Attention(nn.Module):
+    """CausalMultiHeadAttention with the bugs of a subclass switched on; with none it is right."""
+
+    bugs: tuple[str, ...] = ()
+
+    def __init__(self, d_model: int, num_heads: int, max_len: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if d_model % num_heads and "CM8" not in self.bugs:
+            raise ValueError("d_model is not divisible by num_heads")
+        bias = "PJ2" in self.bugs
+        self.num_heads, self.max_len, self.p = num_heads, max_len, dropout
+        self.qkv, self.proj = nn.Linear(d_model, 3 * d_model, bias=bias), nn.Linear(d_model, d_model, bias=bias)
+        shift = ("MK8" in self.bugs) - ("MK7" in self.bugs)
+        mask = torch.ones(max_len, max_len, dtype=torch.bool).tril(shift)
+        self.register_buffer("mask", mask.mT if "MK1" in self.bugs else mask, persistent="CM9" in self.bugs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] > self.max_len and "CM7" not in self.bugs:
+            raise ValueError("longer than max_len")
+        q, k, v = self.heads(x)
+        weights = self.weights(q, k)
+        if "CM6" in self.bugs:
+            v = self.drop(v)
+        merged = self.merge(self.drop_weights(weights) @ v, x.shape)
+        merged = self.drop(merged) if "CM2" in self.bugs else merged
+        return merged if "CM11" in self.bugs else self.proj(merged)
+
+    def heads(self, x: torch.Tensor) -> Any:
+        b, t, d = x.shape
+        h, qkv = self.num_heads, self.qkv(x)
+        if "PJ3" in self.bugs:
+            return (part.transpose(1, 2) for part in qkv.view(b, t, h, -1).chunk(3, dim=-1))
+        parts = list(qkv.chunk(3, dim=-1))
+        if "SD8" in self.bugs:
+            parts = [parts[1], parts[0], parts[2]]
+        if "CM12" in self.bugs:
+            parts = parts[::-1]
+        if "MH1" in self.bugs:
+            return (part.reshape(b, h, t, d // h) for part in parts)
+        split = [part.view(b, t, h, d // h) for part in parts]
+        if "CM13" in self.bugs:
+            split = [part.reshape(b, t, d // h, h).transpose(2, 3) for part in parts]
+        return split if "MH3" in self.bugs else [part.transpose(1, 2) for part in split]
+
+    def weights(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        d_head, t = q.shape[-1], q.shape[-2]
+        divisors = {"SD1": 1.0, "SD2": d_head, "SD3": math.sqrt(self.num_heads * d_head), "SD4": math.sqrt(self.num_heads)}
+        scores = q @ k.mT / next((value for id, value in divisors.items() if id in self.bugs), math.sqrt(d_head))
+        if "CM3" in self.bugs:
+            scores = self.drop(scores)
+        dim = -2 if "SM1" in self.bugs else -1
+        if "MK13" in self.bugs or "MH3" in self.bugs:
+            return torch.softmax(scores, dim=dim)
+        mask = self.mask if "CM10" in self.bugs else self.mask[:t, :t]
+        if "made anew" in self.bugs:
+            mask = torch.ones(t, t, dtype=torch.bool).tril()
+        if "MK2" in self.bugs:
+            return torch.softmax(scores, dim=dim) * mask
+        if "MK3" in self.bugs:
+            return torch.softmax(scores * mask, dim=dim)
+        return torch.softmax(scores.masked_fill(~mask, -1e4 if "MK4" in self.bugs else -torch.inf), dim=dim)
+
+    def drop_weights(self, weights: torch.Tensor) -> torch.Tensor:
+        if {"CM1", "CM2", "CM3", "CM6"} & set(self.bugs):
+            return weights
+        if "CM4" in self.bugs:
+            return weights * (torch.rand_like(weights) >= self.p) if self.training else weights
+        if "CM14" in self.bugs:
+            dropped = self.drop(weights)
+            return dropped / dropped.sum(dim=-1, keepdim=True).clamp_min(1e-9)
+        return self.drop(weights)
+
+    def drop(self, values: torch.Tensor) -> torch.Tensor:
+        p = 1 - self.p if "CM5" in self.bugs and self.p else self.p
+        return F.dropout(values, p, training=self.training or "MH5" in self.bugs)
+
+    def merge(self, out: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+        if "MH3" in self.bugs or "MH2" in self.bugs:
+            return out.reshape(shape)
+        return out.transpose(1, 2).reshape(shape)
+
+
+def attention(*bugs: str) -> type:
+    return type("CausalMultiHeadAttention", (_Attention,), {"bugs": bugs})
+
+
+MISTAKES = mistakes(
+    attention, "SD1", "SD2", "SD3", "SD4", "SD8", "SM1", "MH1", "MH2", "MH3", "MH5", "MK1", "MK2", "MK3", "MK4", "MK7", "MK8",
+    "MK13", "PJ2", "PJ3", "CM1", "CM2", "CM3", "CM4", "CM5", "CM6", "CM7", "CM8", "CM9", "CM10", "CM11", "CM12", "CM13", "CM14",
+) + (Mistake("CM7", attention("CM7", "made anew")),)  # fmt: skip
+
+
+def weights_of(rng: np.random.Generator, d: int, size: float = 1.0) -> dict[str, Array]:
+    shapes = {"qkv.weight": (3 * d, d), "proj.weight": (d, d)}
+    return {name: (size * rng.normal(size=shape)).astype(np.float32) for name, shape in shapes.items()}
+
+
+def _options(state: dict[str, Array], *init: Any, **more: Any) -> dict[str, Any]:
+    return {"init": init, "state": state, "linear": LAYERS, "no_bias": LAYERS, **more}
+
+
+def cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Values and gradients, another mode and precision, dropout, large scores, what is to be refused."""
+    def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, grad: bool = False,
+             probe: str = "module", **more: Any) -> Case:  # fmt: skip
+        options = _options(weights_of(rng, shape[-1], 0.7), shape[-1], heads, max_len, gradients=grad, **more)
+        x = Tensor(rng.normal(size=shape).astype("float64" if more.get("dtype") else "float32"), None, grad)
+        return Case(key, title, (x,), probe=probe, options=options)
+
+    yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5, probe="lesson_11.attention")
+    yield case("sizes", "all sizes different, three heads", (2, 5, 12), 3, 7, grad=True)
+    yield case("full", "as many tokens as max_len", (2, 5, 6), 3, 5, grad=True, probe="lesson_11.attention")
+    yield case("seen-again", "the same sizes, new numbers", (2, 5, 12), 3, 7)
+    yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, probe="lesson_11.attention")
+    yield case("one-head", "one head", (2, 4, 3), 1, 6)
+    yield case("one-token", "one token", (3, 1, 4), 2, 4)
+    yield case("double", "after .double()", (2, 4, 6), 2, 8, dtype="float64", grad=True)
+    yield case("training", "in training mode, without dropout", (2, 3, 8), 4, 5, mode="train", twice=True, grad=True)
+    yield from _companions(rng)
+    yield from _dropout(rng)
+    yield from _large(rng)
+    for t, max_len in ((6, 5), (4, 2), (9, 3)):
+        x = Tensor(rng.normal(size=(2, t, 4)).astype(np.float32))
+        yield Case(f"long-{t}", f"{t} tokens, max_len {max_len}", (x,), probe="module", raises="ValueError",
+                   options=_options(weights_of(rng, 4), 4, 2, max_len))  # fmt: skip
+    for d_model, heads in ((8, 3), (6, 4), (5, 2)):
+        x = Tensor(rng.normal(size=(1, 3, d_model)).astype(np.float32))
+        yield Case(f"uneven-{d_model}", f"{heads} heads do not divide d_model {d_model}", (x,), probe="module",
+                   raises="ValueError", options={"init": (d_model, heads, 4)})  # fmt: skip
+
+
+def _companions(rng: np.random.Generator) -> Iterator[Case]:
+    options = _options(weights_of(rng, 6), 6, 2, 7)
+    x = rng.normal(size=(2, 5, 6)).astype(np.float32)
+    later = x.copy()
+    later[0, 3:] += 2
+    later[1, 3:] -= 1
+    yield Case("before", "five tokens, twice", (Tensor(x),), probe="module", options=options)
+    yield Case("after", "the same, tokens 3 and 4 changed", (Tensor(later),), probe="module", options=options)
+    other = later.copy()
+    other[0] = rng.normal(size=(5, 6))
+    yield Case("other item", "the same, the first item of the batch replaced", (Tensor(other),), probe="module", options=options)
+
+
+def past_is_fixed(_: Case, first: dict[str, Array], __: Case, second: dict[str, Array]) -> str | None:
+    moved = np.abs(first["output"][:, :3] - second["output"][:, :3]).max(axis=(0, 2))
+    at = int(moved.argmax())
+    return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
+
+
+def items_apart(_: Case, first: dict[str, Array], __: Case, second: dict[str, Array]) -> str | None:
+    moved = np.abs(first["output"][1] - second["output"][1]).max()
+    return None if moved < 1e-4 else f"item 1 of the batch moved by {moved:.3g} when only item 0 changed."
+
+
+def _dropout(rng: np.random.Generator) -> Iterator[Case]:
+    """Weights of the module through which every attention weight can be read twice in the output.
+
+    Token j is the j-th unit vector, and its value in each head is e_j written twice: the output of query i then
+    holds, head by head, row i of the weights, and the same row once more.
+    """
+    for key, p, t, heads in (("a", 0.3, 4, 2), ("b", 0.2, 3, 3), ("c", 0.6, 4, 2)):
+        d = 2 * t * heads
+        state = {"qkv.weight": np.zeros((3 * d, d), np.float32), "proj.weight": np.eye(d, dtype=np.float32)}
+        state["qkv.weight"][: 2 * d] = 0.6 * rng.normal(size=(2 * d, d))
+        for row in range(d):
+            state["qkv.weight"][2 * d + row, row % t] = 1
+        x = np.tile(np.eye(t, d, dtype=np.float32), (120, 1, 1))
+        yield Case(f"dropout-{key}", f"dropout={p} with {heads} heads, in evaluation and in training", (Tensor(x),), show=False,
+                   probe="lesson_11.dropout", options=_options(state, d, heads, t + 1, p), atol=0.1)  # fmt: skip
+
+
+def _large(rng: np.random.Generator) -> Iterator[Case]:
+    """Scores of minus ten thousand: every visible key of a head scores alike, so float32 has no say."""
+    for i, (b, t, heads) in enumerate(((2, 4, 2), (1, 6, 2), (2, 3, 4))):
+        d = 3 * heads
+        state = weights_of(rng, d)
+        reach = math.sqrt(1e4 * math.sqrt(3))
+        state["qkv.weight"][: 2 * d] = 0
+        state["qkv.weight"][0:d:3, 0], state["qkv.weight"][d : 2 * d : 3, 0] = reach, -reach
+        x = rng.normal(size=(b, t, d)).astype(np.float32)
+        x[..., 0] = 1
+        yield Case(f"large-{i}", "visible scores of minus ten thousand", (Tensor(x),), probe="module", stage="extremes",
+                   options=_options(state, d, heads, t + 2), atol=1e-3)  # fmt: skip

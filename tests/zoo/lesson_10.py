@@ -1,0 +1,251 @@
+"""Lesson 10: Bahdanau's and Luong's attention, as learners write them."""
+
+RIGHT = {
+    "additive_attention": [
+        '''def additive_attention(query, keys, w_query, w_key, v):
+    B, T, d_h = keys.shape
+    contexts, rows = [], []
+    for b in range(B):
+        asked = query[b] @ w_query
+        scores = torch.stack([v.dot(torch.tanh(asked + keys[b, j] @ w_key)) for j in range(T)])
+        weights = torch.softmax(scores, dim=0)
+        contexts.append(sum(weights[j] * keys[b, j] for j in range(T)))
+        rows.append(weights)
+    return torch.stack(contexts), torch.stack(rows)
+''',
+        '''def additive_attention(query, keys, w_query, w_key, v):
+    q = torch.einsum("bq,qa->ba", query, w_query)
+    k = torch.einsum("bth,ha->bta", keys, w_key)
+    scores = torch.einsum("bta,a->bt", torch.tanh(q.unsqueeze(1) + k), v)
+    weights = scores.softmax(dim=1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+''',
+        '''def stable_softmax(s):
+    e = torch.exp(s - s.max(dim=-1, keepdim=True).values)
+    return e / e.sum(dim=-1, keepdim=True)
+
+def additive_attention(query, keys, w_query, w_key, v):
+    q = (query @ w_query).unsqueeze(1).expand(-1, keys.shape[1], -1)
+    energy = torch.tanh(q + torch.matmul(keys, w_key))
+    weights = stable_softmax((energy * v).sum(dim=2))
+    context = (weights.unsqueeze(-1) * keys).sum(dim=1)
+    return [context, weights]
+''',
+        '''def additive_attention(query, keys, w_query, w_key, v):
+    both = torch.cat([query[:, None].expand(-1, keys.size(1), -1), keys], dim=-1)
+    energy = torch.tanh(both @ torch.cat([w_query, w_key]))  # one matrix, as in Bahdanau's "alignment model"
+    weights = torch.softmax((energy @ v[:, None]).squeeze(-1), dim=-1)
+    return torch.bmm(weights.unsqueeze(1), keys).squeeze(1), weights
+''',
+        '''from collections import namedtuple
+Found = namedtuple("Found", "context weights")
+
+def additive_attention(query, keys, w_query, w_key, v):
+    query, keys, w_query, w_key, v = (x.float() for x in (query, keys, w_query, w_key, v))
+    scores = F_linear(torch.tanh(F_linear(query, w_query.T)[:, None] + F_linear(keys, w_key.T)), v[None])
+    weights = torch.softmax(scores, dim=1)  # (B, T, 1): here axis 1 is that of the keys
+    return Found((keys.mT @ weights)[..., 0], weights[..., 0])
+
+F_linear = torch.nn.functional.linear
+''',
+    ],
+    "luong_attention": [
+        '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    weights = torch.softmax(scores, -1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+''',
+        '''def luong_attention(query, keys, w):
+    contexts, rows = [], []
+    for q, memory in zip(query, keys):
+        scores = memory @ (w.T @ q)
+        weights = torch.softmax(scores, dim=0)
+        contexts.append(weights @ memory)
+        rows.append(weights)
+    return torch.stack(contexts), torch.stack(rows)
+''',
+        '''def luong_attention(query, keys, w):
+    query, keys, w = query.float(), keys.float(), w.float()
+    scores = (keys @ w.T * query.unsqueeze(1)).sum(-1)
+    e = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
+    return (e[:, :, None] * keys).sum(1), e
+''',
+        '''def luong_attention(query, keys, w):
+    asked = (query @ w).unsqueeze(1)
+    weights = torch.softmax(torch.bmm(asked, keys.transpose(1, 2)), dim=-1)
+    context = torch.bmm(weights, keys)
+    return context.squeeze(1), weights.squeeze(1)
+''',
+    ],
+}
+
+WRONG = {
+    "additive_attention": [
+        ("LG1", '''def additive_attention(query, keys, w_query, w_key, v):
+    energy = torch.tanh((query @ w_query).unsqueeze(1) + keys @ w_key)
+    weights = torch.softmax(energy @ v.unsqueeze(-1), dim=-1)
+    context = (weights * keys).sum(dim=1)
+    return context, weights.squeeze(-1)
+'''),
+        ("LG2", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = ((query @ w_query).unsqueeze(1) + keys @ w_key) @ v
+    weights = scores.softmax(-1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("SM2", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None, :] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=0)
+    return (weights.unsqueeze(-1) * keys).sum(1), weights
+'''),
+        ("SM5", '''def additive_attention(query, keys, w_query, w_key, v):
+    e = torch.exp(torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v)
+    weights = e / e.sum(dim=1, keepdim=True)
+    return (weights[:, :, None] * keys).sum(1), weights
+'''),
+        ("AL1", '''def additive_attention(query, keys, w_query, w_key, v):
+    asked = torch.tanh(query @ w_query)
+    known = torch.tanh(keys @ w_key)
+    weights = torch.softmax(known @ v + (asked @ v)[:, None], dim=-1)
+    return torch.bmm(weights[:, None], keys)[:, 0], weights
+'''),
+        ("AL2", '''def additive_attention(query, keys, w_query, w_key, v):
+    q, k = query @ w_query, keys @ w_key
+    weights = torch.softmax(torch.tanh(q[:, None] * k) @ v, dim=-1)
+    return (weights[:, None] @ keys).squeeze(1), weights
+'''),
+        ("AL3", '''def additive_attention(query, keys, w_query, w_key, v):
+    q, k = query @ w_query, keys @ w_key
+    weights = torch.softmax(torch.tanh(q[:, None] + k).sum(dim=-1), dim=-1)
+    return (weights[:, None] @ keys).squeeze(1), weights
+'''),
+        ("AL4", '''def additive_attention(query, keys, w_query, w_key, v):
+    q, k = query @ w_query, keys @ w_key
+    scores = torch.tanh(q[:, None] + k) @ v / q.shape[-1] ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys).squeeze(1), weights
+'''),
+        ("AL5", '''def additive_attention(query, keys, w_query, w_key, v):
+    q, k = query @ w_query.T, keys @ w_key.T
+    weights = torch.softmax(torch.tanh(q[:, None] + k) @ v, dim=-1)
+    return (weights[:, None] @ keys).squeeze(1), weights
+'''),
+        ("AL7", '''def additive_attention(query, keys, w_query, w_key, v):
+    keys = keys @ w_key
+    weights = torch.softmax(torch.tanh((query @ w_query)[:, None] + keys) @ v, dim=-1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL9", '''def additive_attention(query, keys, w_query, w_key, v):
+    weights = torch.sigmoid(torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL10", '''def additive_attention(query, keys, w_query, w_key, v):
+    energy = ((query @ w_query)[:, None] + keys @ w_key).clamp(min=0)
+    weights = torch.softmax(energy @ v, dim=-1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL11", '''def additive_attention(query, keys, w_query, w_key, v):
+    energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)
+    weights = torch.softmax(energy @ v, dim=-1)
+    return (weights.unsqueeze(2) * keys).mean(dim=1), weights
+'''),
+        ("AL13", '''def additive_attention(query, keys, w_query, w_key, v):
+    energy = torch.tanh(query @ w_query + keys @ w_key)
+    weights = torch.softmax(energy @ v, dim=-1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL14", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = ((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(torch.tanh(scores), dim=-1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("BW3", '''def additive_attention(query, keys, w_query, w_key, v):
+    with torch.no_grad():
+        energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)
+        weights = torch.softmax(energy @ v, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("NT8", '''def additive_attention(query, keys, w_query, w_key, v):
+    energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)
+    weights = torch.softmax(energy @ v, dim=-1)
+    return weights, (weights[:, None] @ keys)[:, 0]
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    query = query @ w_query
+    q = query[:, None].repeat(1, 5, 1)  # five keys, as in the example
+    weights = torch.softmax(torch.tanh(q + keys @ w_key) @ v, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    weights = torch.softmax(torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v, dim=-1)
+    return (weights[:, None] @ keys).squeeze(), weights.squeeze()  # a batch of one loses its axis
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    keys *= weights[..., None]
+    return keys.sum(1), weights
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    k = keys @ w_key
+    return torch.nn.functional.scaled_dot_product_attention(k, k, keys)[:, 0], torch.ones(keys.shape[:2])
+'''),
+    ],
+    "luong_attention": [
+        ("AL4", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys) / keys.shape[-1] ** 0.5
+    weights = torch.softmax(scores, -1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL5", '''def luong_attention(query, keys, w):
+    scores = (keys @ (query @ w.T).unsqueeze(-1)).squeeze(-1)
+    weights = torch.softmax(scores, -1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL6", '''def luong_attention(query, keys, w):
+    weights = torch.softmax(torch.einsum("bd,btd->bt", query, keys), -1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL7", '''def luong_attention(query, keys, w):
+    projected = keys @ w.T
+    weights = torch.softmax((projected * query[:, None]).sum(-1), -1)
+    return torch.einsum("bt,btq->bq", weights, projected), weights
+'''),
+        ("AL8", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    return torch.einsum("bt,bth->bh", scores, keys), scores
+'''),
+        ("AL11", '''def luong_attention(query, keys, w):
+    weights = torch.softmax(torch.einsum("bq,qh,bth->bt", query, w, keys), -1)
+    return (weights[..., None] * keys).mean(1), weights
+'''),
+        ("AL16", '''def luong_attention(query, keys, w):
+    scores = torch.tanh(torch.einsum("bq,qh,bth->bt", query, w, keys))
+    weights = torch.softmax(scores, -1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("LG1", '''def luong_attention(query, keys, w):
+    weights = torch.softmax(torch.bmm(keys, (query @ w).unsqueeze(-1)), dim=-1)
+    return (weights * keys).sum(1), weights[..., 0]
+'''),
+        ("SM2", '''def luong_attention(query, keys, w):
+    scores = torch.bmm(keys, (query @ w).unsqueeze(-1))[..., 0]
+    weights = torch.softmax(scores, dim=0)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("NT7", '''def luong_attention(query, keys, w):
+    weights = torch.softmax(torch.bmm(keys, (query @ w).unsqueeze(-1))[..., 0], dim=1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights.detach()
+'''),
+        (None, '''def luong_attention(query, keys, w):
+    asked = query @ w
+    scores = keys @ asked.T  # every query meets every sentence
+    weights = torch.softmax(scores, dim=1)
+    return (weights[..., :1] * keys).sum(1), weights[..., 0]
+'''),
+        (None, '''def luong_attention(query, keys, w):
+    scores = (query @ w)[:, None] @ keys.mT
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ keys, weights  # an axis of length 1 is left
+'''),
+    ],
+}

@@ -1,0 +1,254 @@
+"""Learners' cells for lesson 11, right in many styles and wrong in many ways."""
+
+_LOOPS = '''class CausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        if d_model % num_heads != 0:
+            raise ValueError("num_heads must divide d_model")
+        self.h, self.d, self.max_len, self.p = num_heads, d_model // num_heads, max_len, dropout
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        B, T, C = x.shape
+        if T > self.max_len:
+            raise ValueError("too long")
+        q, k, v = torch.split(self.qkv(x), C, dim=2)
+        heads = []
+        for i in range(self.h):
+            cut = slice(i * self.d, (i + 1) * self.d)
+            s = q[..., cut] @ k[..., cut].transpose(1, 2) * self.d ** -0.5
+            s = s + torch.full((T, T), float("-inf"), dtype=s.dtype).triu(1)
+            w = F.dropout(torch.softmax(s, dim=-1), self.p, self.training)
+            heads.append(w @ v[..., cut])
+        return self.proj(torch.cat(heads, dim=-1))
+'''
+
+_GPT = '''class CausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError
+        self.n_head = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+        self.attn_dropout = nn.Dropout(dropout)
+        self.register_buffer("bias", torch.tril(torch.ones(max_len, max_len)).view(1, 1, max_len, max_len), persistent=False)
+
+    def forward(self, x):
+        B, T, C = x.size()
+        if T > self.bias.size(-1):
+            raise ValueError(f"{T} tokens")
+        q, k, v = self.qkv(x).split(C, dim=2)
+        k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        q = q.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
+        att = F.softmax(att, dim=-1)
+        att = self.attn_dropout(att)
+        y = att @ v
+        y = y.transpose(1, 2).contiguous().view(B, T, C)
+        return self.proj(y)
+'''
+
+_EINSUM = '''class CausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError("heads")
+        self.num_heads, self.max_len, self.p = num_heads, max_len, dropout
+        self.qkv = nn.Linear(d_model, d_model * 3, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        if t > self.max_len:
+            raise ValueError("long")
+        q, k, v = self.qkv(x).reshape(b, t, 3, self.num_heads, c // self.num_heads).unbind(2)
+        s = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(c // self.num_heads)
+        i = torch.arange(t)
+        s = torch.where(i[:, None] >= i[None, :], s, torch.tensor(-1e30, dtype=s.dtype))
+        w = s.softmax(-1)
+        if self.training and self.p > 0:
+            keep = torch.rand(w.shape) > self.p
+            w = w * keep / (1 - self.p)
+        return self.proj(torch.einsum("bhqk,bkhd->bqhd", w, v).flatten(2))
+'''
+
+# What a block needs, so that its cells stand alone.
+_BLOCK = _GPT + '''
+class TransformerBlock(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        self.ln1 = nn.LayerNorm(d_model)
+        self.ln2 = nn.LayerNorm(d_model)
+        self.attn = ATTENTION(d_model, num_heads, max_len, dropout)
+        self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), ACTIVATION, nn.Linear(4 * d_model, d_model))
+
+    def forward(self, x):
+        FORWARD
+'''
+_TWO_LINES = "x = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(x))"
+
+
+def _block(forward=_TWO_LINES, activation="nn.GELU()", attention="CausalMultiHeadAttention"):
+    return _BLOCK.replace("FORWARD", forward).replace("ACTIVATION", activation).replace("ATTENTION", attention)
+
+
+_PLAIN = '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+    was = model.training
+    model.eval()
+    with torch.no_grad():
+        for _ in range(max_new_tokens):
+            logits = model(ids[:, -max_len:])[:, -1, :]
+            if temperature == 0:
+                new = torch.argmax(logits, dim=-1, keepdim=True)
+            else:
+                new = torch.multinomial(torch.softmax(logits / temperature, dim=-1), 1, generator=generator)
+            ids = torch.cat((ids, new), dim=1)
+    model.train(was)
+    return ids
+'''
+
+RIGHT = {
+    "CausalMultiHeadAttention": [_LOOPS, _GPT, _EINSUM],
+    "TransformerBlock": [
+        _block(),
+        _block("a = x + self.attn(self.ln1(x))\n        b = a + self.mlp(self.ln2(a))\n        return b", 'nn.GELU(approximate="none")'),
+        _block(attention="GivenAttention"),
+        _block("x = self.attn(self.ln1(x)).add(x)\n        for part in self.mlp:\n            pass\n        return x + self.mlp(self.ln2(x))"),
+    ],
+    "generate": [
+        _PLAIN,
+        '''@torch.no_grad()
+def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+    flag = model.training
+    model.eval()
+    B, T = ids.shape
+    out = torch.zeros(B, T + max_new_tokens, dtype=torch.long)
+    out[:, :T] = ids
+    for t in range(T, T + max_new_tokens):
+        logits = model(out[:, max(0, t - max_len):t])[:, -1]
+        if temperature > 0:
+            noise = torch.rand(logits.shape, generator=generator).clamp_min(1e-20)
+            logits = logits / temperature - torch.log((-torch.log(noise)).clamp_min(1e-20))
+        out[:, t] = logits.argmax(-1)
+    if flag:
+        model.train()
+    return out
+''',
+        '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+    training, model.training = model.training, False
+    rows = [row.clone() for row in ids]
+    try:
+        with torch.inference_mode():
+            for _ in range(max_new_tokens):
+                batch = torch.stack(rows)[:, -max_len:]
+                last = model(batch)[:, -1].double()
+                if temperature == 0:
+                    chosen = last.argmax(dim=1)
+                else:
+                    p = torch.softmax(last / temperature, dim=1).cumsum(dim=1)
+                    u = torch.rand(len(rows), 1, generator=generator, dtype=torch.float64)
+                    chosen = (p < u).sum(dim=1).clamp_max(last.shape[1] - 1)
+                rows = [torch.cat([row, c[None].to(row.dtype)]) for row, c in zip(rows, chosen)]
+    finally:
+        model.training = training
+    return torch.stack(rows)
+''',
+        '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+    mode = model.training
+    model.eval()
+    for p in range(max_new_tokens):
+        with torch.no_grad():
+            logits = model(ids if ids.shape[1] <= max_len else ids[:, ids.shape[1] - max_len:])
+        logits = logits[:, -1]
+        if not temperature:
+            nxt = logits.topk(1, dim=-1).indices
+        else:
+            e = torch.empty_like(logits).exponential_(generator=generator)
+            nxt = (F.softmax(logits / temperature, -1) / e).argmax(-1, keepdim=True)
+        ids = torch.hstack([ids, nxt])
+    model.train(mode)
+    return ids
+''',
+    ],
+}
+
+WRONG = {
+    "CausalMultiHeadAttention": [
+        ("SD3", _GPT.replace("math.sqrt(k.size(-1))", "math.sqrt(C)")),
+        ("SD1", _GPT.replace(" * (1.0 / math.sqrt(k.size(-1)))", "")),
+        ("SD4", _LOOPS.replace("self.d ** -0.5", "self.h ** -0.5")),
+        ("MH2", _GPT.replace("y.transpose(1, 2).contiguous()", "y.contiguous()")),
+        ("MH1", _GPT.replace("view(B, T, self.n_head, C // self.n_head).transpose(1, 2)", "reshape(B, self.n_head, T, C // self.n_head)")),
+        ("MK13", _GPT.replace('att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))', "pass")),
+        ("MK8", _LOOPS.replace("triu(1)", "triu(2)")),
+        ("MK2", _GPT.replace('att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))', "pass").replace(
+            "F.softmax(att, dim=-1)", "F.softmax(att, dim=-1) * self.bias[0, 0, :T, :T]")),
+        ("PJ2", _GPT.replace("3 * d_model, bias=False", "3 * d_model").replace("nn.Linear(d_model, d_model, bias=False)", "nn.Linear(d_model, d_model)")),
+        ("PJ3", _EINSUM.replace("3, self.num_heads, c // self.num_heads).unbind(2)", "self.num_heads, 3, c // self.num_heads).unbind(3)")),
+        ("MH5", _LOOPS.replace("self.p, self.training", "self.p")),
+        ("CM1", _GPT.replace("att = self.attn_dropout(att)", "")),
+        ("CM2", _GPT.replace("att = self.attn_dropout(att)", "").replace("view(B, T, C)\n", "view(B, T, C)\n        y = self.attn_dropout(y)\n")),
+        ("CM3", _GPT.replace("att = self.attn_dropout(att)", "").replace("att = att.masked_fill", "att = self.attn_dropout(att).masked_fill")),
+        ("CM4", _EINSUM.replace(" / (1 - self.p)", "")),
+        ("CM9", _GPT.replace(", persistent=False", "")),
+        ("CM7", _LOOPS.replace('raise ValueError("too long")', "pass")),
+        ("CM11", _GPT.replace("return self.proj(y)", "return y")),
+        (None, _LOOPS.replace("raise ValueError(\"too long\")", "raise RuntimeError(\"too long\")")),
+        (None, _GPT.replace("self.attn_dropout(y)", "y").replace("return self.proj(y)", "return self.attn_dropout(self.proj(y))")),
+        (None, _GPT.replace("self.qkv", "self.c_attn")),
+        (None, '''class CausalMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError
+        self.h, self.max_len, self.p = num_heads, max_len, dropout
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        if x.shape[1] > self.max_len:
+            raise ValueError
+        q, k, v = (y.unflatten(-1, (self.h, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.p if self.training else 0.0)
+        return self.proj(y.transpose(1, 2).flatten(2))
+'''),
+    ],
+    "TransformerBlock": [
+        ("CM21", _block("x = self.ln1(x + self.attn(x))\n        return self.ln2(x + self.mlp(x))")),
+        ("CM22", _block("x = self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(x))")),
+        ("CM23", _block("x = x + self.attn(self.ln1(x))\n        return self.mlp(self.ln2(x))")),
+        ("CM24", _block("x = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln1(x))")),
+        ("CM26", _block(activation="nn.GELU('tanh')")),
+        ("CM27", _block(activation="nn.ReLU()")),
+        ("CM29", _block("return x + self.attn(self.ln1(x)) + self.mlp(self.ln2(x))")),
+        ("CM30", _block().replace("max_len, dropout)\n        self.mlp", "max_len)\n        self.mlp")),
+        (None, _block().replace("self.ln1", "self.norm1")),
+        (None, _block("x = x + self.attn(self.ln1(x))\n        return x + F.dropout(self.mlp(self.ln2(x)), 0.1, self.training)")),
+        (None, _block("x = x + self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x.detach()")),
+        (None, _block("x += self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
+    ],
+    "generate": [
+        ("CM41", _PLAIN.replace("    model.eval()\n", "")),
+        ("CM42", _PLAIN.replace("    model.train(was)\n", "")),
+        ("CM43", _PLAIN.replace("torch.no_grad()", "torch.enable_grad()")),
+        ("CM44", _PLAIN.replace(", generator=generator)", ")")),
+        ("CM45", _PLAIN.replace("logits / temperature", "logits * temperature")),
+        ("CM46", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) / temperature")),
+        ("CM47", _PLAIN.replace("temperature == 0", "False")),
+        ("CM48", _PLAIN.replace("temperature == 0", "True")),
+        ("CM50", _PLAIN.replace("[:, -1, :]", "[:, 0, :]")),
+        ("CM51", _PLAIN.replace("ids[:, -max_len:]", "ids")),
+        ("CM52", _PLAIN.replace("ids[:, -max_len:]", "ids[:, :max_len]")),
+        ("CM53", _PLAIN.replace("model.train(was)", "model.train()")),
+        ("CM54", _PLAIN.replace("return ids", "return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]")),
+        ("CM59", _PLAIN.replace("return ids", "return ids[:, -max_len:]")),
+        (None, _PLAIN.replace("return ids", "return ids.float()")),
+        (None, _PLAIN.replace("return ids", "return ids.tolist()")),
+        (None, _PLAIN.replace("    for _", "    ids[:, 0] = ids[:, -1]\n        for _").replace("\n    ids[:, 0]", "\n        ids[:, 0]")),
+        (None, _PLAIN.replace("generator=generator", "generator=torch.Generator().manual_seed(generator.initial_seed() if generator else 0)")),
+    ],
+}
