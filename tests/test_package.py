@@ -29,6 +29,7 @@ LAYERS = (
     ("judge", "submission", "build", "overview", "processes"),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
+    ("watch", "release"),
     ("cli",),
     ("__main__",),
 )
