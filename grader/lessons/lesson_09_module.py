@@ -1,0 +1,234 @@
+"""Lesson 09, `MultiHeadAttention`: one implementation with its mistakes as switches, the cases and the properties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from grader.lessons.switch import mistakes
+from grader.model import Case, Property, Tensor
+
+Array = np.ndarray
+LAYERS = ("w_q", "w_k", "w_v", "w_o")
+
+
+class _Attention(nn.Module):
+    """MultiHeadAttention with the bugs of a subclass switched on; with none it is right."""
+
+    bugs: tuple[str, ...] = ()
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        if d_model % num_heads and "MU1" not in self.bugs:
+            raise ValueError("d_model is not divisible by num_heads")
+        self.num_heads = num_heads
+        bias = "MU12" not in self.bugs
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model, bias=bias) for _ in range(4))
+
+    def forward(self, query: Any, key: Any, value: Any, mask: Any = None) -> Any:
+        q, k, v = (self.split(projected) for projected in self.projected(query, key, value))
+        weights = self.weights(q, k, mask)
+        used = weights.detach() if "BW3" in self.bugs else weights
+        merged = self.merge(used @ v, query.shape)
+        output = merged if "MU2" in self.bugs else self.w_o(merged)
+        if "MU3" in self.bugs:
+            weights = weights.mean(dim=1)
+        weights = weights.detach() if "NT7" in self.bugs else weights
+        if "NT23" in self.bugs:
+            return output
+        return (weights, output) if "NT8" in self.bugs else (output, weights)
+
+    def projected(self, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
+        if "MU6" in self.bugs:
+            key = value = query
+        if "MU5" in self.bugs:
+            value = key
+        if "MU8" in self.bugs:
+            key = value
+        w_k = self.w_q if "MU7" in self.bugs else self.w_k
+        w_v = (lambda x: x) if "MU9" in self.bugs else self.w_v
+        q, k = self.w_q(query), w_k(key)
+        return (k, q, w_v(value)) if "SD8" in self.bugs else (q, k, w_v(value))
+
+    def split(self, x: Any) -> Any:
+        b, t, d = x.shape
+        h = self.num_heads
+        if "MH1" in self.bugs:
+            return x.reshape(b, h, t, d // h)
+        if "MU4" in self.bugs:
+            return x.reshape(b, t, d // h, h).permute(0, 3, 1, 2)
+        heads = x.reshape(b, t, h, d // h)
+        return heads if "MH3" in self.bugs else heads.transpose(1, 2)
+
+    def weights(self, q: Any, k: Any, mask: Any) -> Any:
+        d_head = q.shape[-1]
+        divisors = {"SD1": 1.0, "SD2": d_head, "SD3": math.sqrt(self.num_heads * d_head), "SD4": math.sqrt(self.num_heads)}
+        scores = q @ k.mT / next((value for id, value in divisors.items() if id in self.bugs), math.sqrt(d_head))
+        dim = -2 if "SM1" in self.bugs else -1
+        if mask is None or "MA8" in self.bugs:
+            return self.softmax(scores, dim)
+        if "MU11" in self.bugs:
+            mask = mask.unsqueeze(1)
+        if "MK2" in self.bugs:
+            return self.softmax(scores, dim) * mask
+        if "MK3" in self.bugs:
+            return self.softmax(scores * mask, dim)
+        if "MK6" in self.bugs:
+            return self.softmax(scores + mask, dim)
+        hidden = mask if "MK1" in self.bugs else ~mask
+        return self.softmax(scores.masked_fill(hidden, -1e4 if "MK4" in self.bugs else -torch.inf), dim)
+
+    def softmax(self, scores: Any, dim: int) -> Any:
+        if "SM5" in self.bugs:
+            e = scores.exp()
+            return e / e.sum(dim=dim, keepdim=True)
+        return torch.softmax(scores, dim=dim)
+
+    def merge(self, out: Any, shape: Any) -> Any:
+        b, t, d = shape
+        if "MH3" in self.bugs or "MH2" in self.bugs:
+            return out.reshape(b, t, d)
+        if "MU17" in self.bugs:
+            return out.permute(0, 2, 3, 1).reshape(b, t, d)
+        if "MH4" in self.bugs:
+            return out.transpose(1, 2).view(b, t, d)
+        return out.transpose(1, 2).reshape(b, t, d)
+
+
+def attention(*bugs: str) -> type:
+    return type("MultiHeadAttention", (_Attention,), {"bugs": bugs})
+
+
+MISTAKES = mistakes(
+    attention, "SD1", "SD2", "SD3", "SD4", "SD8", "SM1", "SM5", "MH1", "MH2", "MH3", "MH4", "MK1", "MK2", "MK3", "MK4", "MK6", "MA8",
+    "BW3", "NT7", "NT8", "NT23", "MU1", "MU2", "MU3", "MU4", "MU5", "MU6", "MU7", "MU8", "MU9", "MU11", "MU12", "MU17",
+)  # fmt: skip
+
+
+def state_of(rng: np.random.Generator, d: int) -> dict[str, Array]:
+    """Weights and biases of the four projections, by the contract's names."""
+    state = {}
+    for name in LAYERS:
+        state[f"{name}.weight"] = rng.normal(size=(d, d)).astype(np.float32)
+        state[f"{name}.bias"] = rng.normal(size=d).astype(np.float32)
+    return state
+
+
+def _options(state: dict[str, Array], d: int, heads: int, **more: Any) -> dict[str, Any]:
+    return {"init": (d, heads), "state": state, "linear": LAYERS, **more}
+
+
+def _some(rng: np.random.Generator, *shape: int) -> Array:
+    """A random mask in which every query sees some key, and not all."""
+    mask = rng.random(shape) < 0.5
+    mask[..., 0] |= ~mask.any(axis=-1)
+    mask[..., -1] &= ~mask.all(axis=-1)
+    return mask
+
+
+def cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Self and cross attention, masks of every shape that broadcasts, precision, large scores, what is to be refused."""
+
+    def case(key: str, title: str, sizes: tuple[int, ...], mask: Array | None = None, grad: bool = False, **more: Any) -> Case:
+        b, t_q, t_k, d, heads = sizes
+        dtype = more.get("dtype") or "float32"
+        inputs = [Tensor(rng.normal(size=(b, t, d)).astype(dtype), None, grad) for t in (t_q, t_k, t_k)]
+        by_name = more.pop("by_name", False)
+        given = () if mask is None or by_name else (Tensor(mask),)
+        kwargs = {"mask": None if mask is None else Tensor(mask)} if by_name else {}
+        options = _options(state_of(rng, d), d, heads, gradients=grad, **more)
+        return Case(key, title, (*inputs, *given), kwargs, probe="module", options=options)
+
+    yield case("small", "two queries, three keys, two heads of two numbers", (1, 2, 3, 4, 2))
+    yield case("sizes", "all sizes different, three heads", (2, 4, 5, 6, 3), grad=True)
+    yield case("seen-again", "the same sizes, new numbers", (2, 4, 5, 6, 3), grad=True)
+    yield case("square", "as many queries as keys, heads and numbers in a head", (2, 3, 3, 9, 3))
+    yield case("one-head", "one head", (2, 3, 4, 5, 1))
+    yield case("single", "heads of one number", (2, 3, 2, 4, 4))
+    yield case("one-token", "a batch of one, one query and one key", (1, 1, 1, 4, 2))
+    yield case("masked", "a mask (T_q, T_k) for all", (2, 3, 4, 6, 2), _some(rng, 3, 4), grad=True)
+    yield case("padding", "a mask (B, 1, 1, T_k)", (2, 3, 5, 4, 2), _some(rng, 2, 1, 1, 5))
+    yield case("each", "a mask for each head, by name", (2, 4, 3, 6, 3), _some(rng, 2, 3, 4, 3), by_name=True)
+    yield case("batch", "a mask (B, 1, T_q, T_k)", (3, 2, 4, 4, 2), _some(rng, 3, 1, 2, 4))
+    yield case("none", "mask=None, by name", (2, 4, 4, 8, 2), by_name=True)
+    yield case("double", "after .double(), as many queries as keys", (2, 3, 3, 4, 2), _some(rng, 3, 3), dtype="float64", grad=True)
+    yield case("training", "in training mode, called twice", (2, 4, 4, 6, 2), mode="train", twice=True)
+    yield from _companions(rng)
+    yield from _large(rng)
+    for d_model, heads in ((6, 4), (8, 3), (5, 2)):
+        x = Tensor(rng.normal(size=(1, 3, d_model)).astype(np.float32))
+        yield Case(f"uneven-{d_model}", f"{heads} heads do not divide d_model {d_model}", (x, x, x), probe="module",
+                   raises="ValueError", options={"init": (d_model, heads)})  # fmt: skip
+
+
+ORDER = [2, 0, 3, 1]  # in which the keys of 'keys' come in 'keys reordered'
+
+
+def _companions(rng: np.random.Generator) -> Iterator[Case]:
+    options = _options(state_of(rng, 6), 6, 2)
+    query, key, value = (rng.normal(size=(2, t, 6)).astype(np.float32) for t in (3, 4, 4))
+
+    def case(name: str, title: str, *arrays: Array) -> Case:
+        return Case(name, title, tuple(Tensor(array) for array in arrays), probe="module", options=options)
+
+    yield case("keys", "three queries, four keys", query, key, value)
+    yield case("keys reordered", "the same, keys and values in another order", query, key[:, ORDER], value[:, ORDER])
+    others = [array.copy() for array in (query, key, value)]
+    for array in others:
+        array[0] = rng.normal(size=array.shape[1:])
+    yield case("item changed", "the same, the first item of the batch replaced", *others)
+
+
+def _large(rng: np.random.Generator) -> Iterator[Case]:
+    """Scores near ±10,000 of whole numbers and halves, which float32 holds exactly; heads of four numbers."""
+    for i, (sign, masked) in enumerate(((1, False), (-1, False), (-1, True), (-1, True), (-1, True))):
+        d, heads, t_q, t_k = 4 * (2 + i % 2), 2 + i % 2, 3, 4 + i % 2
+        state = state_of(rng, d)
+        for name in ("w_q", "w_k"):
+            state[f"{name}.weight"][:], state[f"{name}.bias"][:] = 0, 0
+        state["w_q.bias"][0::4], state["w_q.bias"][1::4] = 100, 1
+        state["w_k.bias"][0::4] = sign * 200
+        state["w_k.weight"][1::4, 0] = 1  # the second number of each head's key is the token's first number
+        inputs = [rng.normal(size=(2, t, d)).astype(np.float32) for t in (t_q, t_k, t_k)]
+        inputs[1][..., 0] = rng.integers(-2, 3, size=(2, t_k))
+        mask = (Tensor(_some(rng, t_q, t_k)),) if masked else ()
+        title = f"scores near {'' if sign > 0 else 'minus '}ten thousand{', with a mask' if masked else ''}"
+        yield Case(f"large-{i}", title, (*map(Tensor, inputs), *mask), probe="module", stage="extremes",
+                   options=_options(state, d, heads), atol=1e-3, rtol=1e-3)  # fmt: skip
+
+
+def _row_sums(case: Case, parts: dict[str, Array]) -> str | None:
+    sums = parts["weights"].sum(axis=-1)
+    worst = sums.flat[np.abs(sums - 1).argmax()]
+    return None if abs(worst - 1) < 1e-4 else f"a row sums to {worst:.4g}."
+
+
+def _hidden(case: Case, parts: dict[str, Array]) -> str | None:
+    mask = case.args[3] if len(case.args) > 3 else case.kwargs.get("mask")
+    if mask is None:
+        return None
+    hidden = parts["weights"][~np.broadcast_to(mask.array, parts["weights"].shape)]
+    return None if np.abs(hidden).max(initial=0) < 1e-6 else f"a hidden key has the weight {np.abs(hidden).max():.3g}."
+
+
+def _order(_: Case, first: dict[str, Array], __: Case, second: dict[str, Array]) -> str | None:
+    moved = np.abs(first["output"] - second["output"]).max()
+    return None if moved < 1e-4 else f"keys and values came in another order, and the output moved by {moved:.3g}."
+
+
+def _items_apart(_: Case, first: dict[str, Array], __: Case, second: dict[str, Array]) -> str | None:
+    moved = np.abs(first["output"][1] - second["output"][1]).max()
+    return None if moved < 1e-4 else f"item 1 of the batch moved by {moved:.3g} when only item 0 changed."
+
+
+PROPERTIES = (
+    Property("each row of weights sums to 1", _row_sums),
+    Property("what is hidden gets no weight", _hidden),
+    Property("the order of the keys does not matter", _order, needs=("keys", "keys reordered")),
+    Property("items of a batch do not meet", _items_apart, needs=("keys", "item changed")),
+)
