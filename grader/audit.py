@@ -65,6 +65,8 @@ def audit(names: Sequence[str]) -> Findings:
         except AuthorError as error:
             findings.slips += map(str, error.slips)
             continue
+        if not lesson.outcome:
+            findings.slips.append(f"{name}: its outcome, what one can do after it, is not said.")
         findings.slips += _given_away(name, cells, lesson)
         for exercise in lesson.exercises:
             _examine(findings, name, exercise, stubs[exercise.name])

@@ -136,13 +136,17 @@ class Exercise:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """name: '01_three_tokens', also the name of its files; texts: mistakes that only it knows."""
+    """name: '01_three_tokens', also the name of its files; texts: mistakes that only it knows.
+
+    outcome: what one can do after it, as 'we can …' goes on.
+    """
 
     name: str
     title: str
     question: str
     exercises: tuple[Exercise, ...]
     texts: tuple[MistakeText, ...] = ()
+    outcome: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
-"""What README shows and must not be typed: the lessons, and a failing check as it really reads.
+"""What README shows and must not be typed: the lessons, their road, and a failing check as it really reads.
 
-`python -m tests.readme` writes them into README.md; tests/test_readme.py fails where they have become stale.
+`python -m tests.readme` writes them into README.md and docs/road.svg; tests/test_readme.py fails where they have become stale.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from grader import course
 from grader.files import write_whole
 from grader.judge import judge
 from grader.reports import text
+from tests import road
 from tests.live import from_cells
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -34,13 +35,16 @@ def blocks() -> dict[str, str]:
 
 
 def lessons() -> str:
-    """A table of the lessons that exist, their question, minutes and points."""
-    rows = ["| lesson | question | exercises | minutes | points |", "|---|---|---|---|---|"]
+    """A table of the lessons that exist: what each lets one do, exercises, minutes and points."""
+    rows = ["| lesson | after it we can | exercises | minutes | points |", "|---|---|---|---|---|"]
+    counts = [0, 0, 0]
     for name in course.lessons():
         lesson = course.lesson(name)
-        minutes, points = (sum(getattr(each, what) for each in lesson.exercises) for what in ("minutes", "points"))
+        own = [len(lesson.exercises), *(sum(getattr(each, what) for each in lesson.exercises) for what in ("minutes", "points"))]
+        counts = [total + new for total, new in zip(counts, own, strict=True)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
-        rows.append(f"| {link} | {lesson.question} | {len(lesson.exercises)} | {minutes} | {points} |")
+        rows.append(f"| {link} | {lesson.outcome} | {own[0]} | {own[1]} | {own[2]} |")
+    rows.append(f"| all | | {counts[0]} | {counts[1]} | {counts[2]} |")
     missing = [name.replace("_", " ") for name in course.CONTRACT if name not in course.lessons()]
     to_come = f" To come: {', '.join(missing)}." if missing else ""
     return "\n".join([*rows, "", f"Minutes are for the exercises; reading comes on top.{to_come}"])
@@ -56,4 +60,6 @@ def filled(page: str) -> str:
 
 
 if __name__ == "__main__":
+    road.FILE.parent.mkdir(exist_ok=True)
+    write_whole(road.FILE, road.picture())
     write_whole(README, filled(README.read_text(encoding="utf-8")))

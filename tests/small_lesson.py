@@ -57,7 +57,7 @@ EXERCISE = Exercise(
     "double", "Double each number.", 1, 3, cases, mistakes(build_double, "TY1", "TY2", "TY3"),
     ("What is twice 1?", "Look at +.", "return ____ * x"),
 )  # fmt: skip
-LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,))
+LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an array")
 
 
 def cells(text: str = SOURCE) -> tuple[Cell, ...]:

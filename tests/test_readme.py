@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from grader.cli import parser
-from tests import readme
+from tests import readme, road
 from tests.conftest import ROOT
 
 PAGE = readme.README.read_text(encoding="utf-8")
@@ -13,6 +13,10 @@ PAGE = readme.README.read_text(encoding="utf-8")
 
 def test_the_failing_check_and_the_lessons_are_as_they_are_now():
     assert readme.filled(PAGE) == PAGE, "run: python -m tests.readme"
+
+
+def test_the_road_is_drawn_from_the_lessons_as_they_are_now():
+    assert road.FILE.read_text(encoding="utf-8") == road.picture(), "run: python -m tests.readme"
 
 
 def test_it_begins_with_two_commands_of_the_makefile():

@@ -167,6 +167,7 @@ lesson = Lesson(
     name="00_start_here",
     title="Start here",
     question="How does a machine look something up when no key fits exactly?",
+    outcome="look things up by similarity, hard and soft",
     texts=TEXTS,
     exercises=(
         Exercise(

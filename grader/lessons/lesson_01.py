@@ -340,6 +340,7 @@ lesson = Lesson(
     name="01_three_tokens",
     title="Three tokens",
     question="Two walk-throughs print different results for the same table. Which one is right?",
+    outcome="compute attention for three tokens by hand, and find what is wrong in published numbers",
     texts=TEXTS,
     exercises=(
         ATTENTION_SCORES, SCALE_SCORES, SOFTMAX_ROWS, WEIGHTED_SUM, THREE_TOKEN_ATTENTION, CORRECTED_FIRST_ROW,

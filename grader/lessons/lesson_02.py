@@ -145,6 +145,7 @@ lesson = Lesson(
     name="02_softmax",
     title="Softmax",
     question="What does the one non-linear step of attention do, and how does it break?",
+    outcome="write a softmax that neither overflows nor underflows, and differentiate it",
     texts=TEXTS,
     exercises=(
         Exercise(

@@ -317,6 +317,7 @@ lesson = Lesson(
     name="03_scaled_dot_product_attention",
     title="Scaled dot-product attention, for a whole batch",
     question="How does one expression compute attention for every sentence of a batch at once?",
+    outcome="compute attention for a whole batch, by matrix products and by einsum",
     texts=TEXTS,
     exercises=(_PROJECTION, _ATTENTION, _EINSUM),
 )

@@ -289,6 +289,7 @@ lesson = Lesson(
     name="04_why_scale",
     title="Why √d_k",
     question="What goes wrong without the factor 1/√d_k, and how would we notice?",
+    outcome="show by experiment why scores are divided by √d_k",
     texts=_TEXTS,
     exercises=(
         Exercise(

@@ -24,6 +24,7 @@ lesson = Lesson(
     name="05_numpy_to_pytorch",
     title="From NumPy to PyTorch",
     question="How do the projections learn, and how do we know that nothing else changed?",
+    outcome="move the computation to PyTorch, and prove that gradients arrive where they should",
     texts=TEXTS,
     exercises=(
         Exercise(

@@ -308,6 +308,7 @@ lesson = Lesson(
     name="06_masks",
     title="Masks",
     question="Who may look at whom, and how do we make sure that nobody peeks?",
+    outcome="hide the future and the padding, without a leak and without NaN",
     texts=TEXTS,
     exercises=(
         Exercise(

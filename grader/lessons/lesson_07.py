@@ -252,6 +252,7 @@ lesson = Lesson(
     name="07_positions",
     title="Positions",
     question="Attention does not know which token came first: how do we tell it?",
+    outcome="tell attention the order of tokens: by sinusoids, by rotation, by a bias",
     texts=TEXTS,
     exercises=(
         Exercise(

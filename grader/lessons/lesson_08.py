@@ -208,6 +208,7 @@ lesson = Lesson(
     name="08_attention_backward",
     title="Gradients by hand",
     question="How does an error in the output find its way back to the queries, keys and values?",
+    outcome="derive attention's gradients, and check them without trusting anyone",
     texts=_TEXTS,
     exercises=(
         Exercise(

@@ -112,6 +112,7 @@ lesson = Lesson(
     name="09_multi_head_attention",
     title="Multi-head attention",
     question="One row of weights can look at one place: how does a token look at several at once?",
+    outcome="let several heads attend, with the same numbers as `nn.MultiheadAttention`",
     texts=TEXTS,
     exercises=(
         Exercise(

@@ -135,6 +135,7 @@ lesson = Lesson(
     name="10_alignment",
     title="Alignment: where attention came from",
     question="How can a translator that has read the whole sentence still find the one word it needs now?",
+    outcome="train a translator of dates, and see what it looks at while it writes",
     texts=TEXTS,
     exercises=(
         Exercise(

@@ -10,6 +10,7 @@ lesson = Lesson(
     name="11_causal_multi_head_attention",
     title="Causal multi-head attention, and a language model",
     question="Which parts, put together, learn to write from nothing but text?",
+    outcome="build a Transformer block, and train a small language model with it",
     texts=TEXTS,
     exercises=(
         Exercise(

@@ -14,6 +14,7 @@ lesson = Lesson(
     name="12_gpu",
     title="Multi-head causal attention on the GPU",
     question="The same numbers, faster: how would we know that it is faster, and why is it?",
+    outcome="measure what attention costs, and run it fused on whatever device is there",
     texts=TEXTS,
     exercises=(
         Exercise(

@@ -1,0 +1,95 @@
+"""The picture of the whole road in README: docs/road.svg, drawn from the lessons as they are."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from pathlib import Path
+
+from grader import course
+from grader.grading import NUMPY_LESSONS
+from grader.model import Lesson
+
+FILE = Path(__file__).resolve().parent.parent / "docs" / "road.svg"
+WIDTH, STEP, TOP, BETWEEN, IN_ROW = 980, 136, 58, 150, 7  # pixels; BETWEEN two rows
+INK, GREY, NUMPY, TORCH = "#1B1B1B", "#5A5A5A", "#0072B2", "#B34E00"
+
+
+def picture() -> str:
+    """An SVG: a station for each lesson along a road that turns round, with title and minutes; readable on any background."""
+    lessons = [course.lesson(name) for name in course.lessons()]
+    rows = -(-len(lessons) // IN_ROW)
+    height = TOP + (rows - 1) * BETWEEN + 150
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
+        f'font-family="Helvetica, Arial, sans-serif" aria-labelledby="title desc">',
+        f"<title id='title'>The road of the course</title><desc id='desc'>{html.escape(words(lessons))}</desc>",
+        f'<rect width="{WIDTH}" height="{height}" rx="14" fill="#FFFFFF"/>',
+        f'<path d="{_road(len(lessons))}" fill="none" stroke="#D9D9D9" stroke-width="10" stroke-linecap="round"/>',
+    ]
+    parts += [_station(number, lesson) for number, lesson in enumerate(lessons)]
+    parts += _legend(height - 22, sum(_minutes(lesson) for lesson in lessons))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def words(lessons: list[Lesson]) -> str:
+    """The picture for those who can't see it."""
+    return "; ".join(f"{lesson.name[:2]} {_title(lesson)}, {_minutes(lesson)} minutes" for lesson in lessons) + "."
+
+
+def _place(number: int) -> tuple[int, int]:
+    """The centre of a station; every other row runs from right to left."""
+    row, column = divmod(number, IN_ROW)
+    x = 82 + STEP * (column if row % 2 == 0 else IN_ROW - 1 - column)
+    return x, TOP + row * BETWEEN
+
+
+def _road(count: int) -> str:
+    path = "M{} {}".format(*_place(0))
+    for number in range(1, count):
+        (x0, y0), (x, y) = _place(number - 1), _place(number)
+        if y == y0:
+            path += f" L{x} {y}"
+        else:  # round the end of a row
+            out = 62 if x0 > WIDTH / 2 else -62
+            path += f" C{x0 + out} {y0} {x + out} {y} {x} {y}"
+    return path
+
+
+def _station(number: int, lesson: Lesson) -> str:
+    x, y = _place(number)
+    numpy = lesson.name[:2] in NUMPY_LESSONS
+    shape = (
+        f'<circle cx="{x}" cy="{y}" r="21" fill="{NUMPY}"/>'
+        if numpy
+        else f'<rect x="{x - 20}" y="{y - 20}" width="40" height="40" rx="7" fill="{TORCH}"/>'
+    )
+    lines = textwrap.wrap(_title(lesson), 17)
+    said = [f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>']
+    said += [
+        f'<text x="{x}" y="{y + 41 + 17 * i}" text-anchor="middle" font-size="14" fill="{INK}">{html.escape(line)}</text>'
+        for i, line in enumerate(lines)
+    ]
+    said.append(
+        f'<text x="{x}" y="{y + 42 + 17 * len(lines)}" text-anchor="middle" font-size="12" fill="{GREY}">{_minutes(lesson)} min</text>'
+    )
+    return shape + "".join(said)
+
+
+def _legend(y: int, minutes: int) -> list[str]:
+    total = f"{minutes // 60} h {minutes % 60} min"
+    return [
+        f'<circle cx="92" cy="{y - 5}" r="8" fill="{NUMPY}"/><text x="108" y="{y}" font-size="13" fill="{INK}">NumPy, by hand</text>',
+        f'<rect x="226" y="{y - 13}" width="16" height="16" rx="3" fill="{TORCH}"/>'
+        f'<text x="250" y="{y}" font-size="13" fill="{INK}">PyTorch</text>',
+        f'<text x="{WIDTH - 40}" y="{y}" text-anchor="end" font-size="13" fill="{GREY}">'
+        f"minutes are those of the exercises: {total} in all</text>",
+    ]
+
+
+def _title(lesson: Lesson) -> str:
+    return lesson.title.partition(":")[0].partition(",")[0]
+
+
+def _minutes(lesson: Lesson) -> int:
+    return sum(exercise.minutes for exercise in lesson.exercises)
