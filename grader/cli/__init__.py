@@ -1,0 +1,74 @@
+"""The command `grader`: finds the part that does the work, sets the exit code.
+
+Exit codes: 0 everything asked for passed, 1 it did not, 2 the call or the input was wrong,
+3 something could not be graded. Heavy imports wait until a command needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from grader.cli.arguments import lesson_name
+from grader.cli.author import add as add_author
+from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
+from grader.cli.grade import add as add_grade
+from grader.cli.learner import add as add_learner
+from grader.errors import AuthorError, InputError
+
+GROUPS = (add_grade, add_author, add_learner)  # as `grader --help` lists their commands
+
+__all__ = ["lesson_name", "main", "parser"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command. Returns: the exit code; never raises for bad input."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a console that lacks a sign shows '?' and does not stop us
+            stream.reconfigure(errors="replace")
+    try:
+        options = parser().parse_args(arguments)
+        return options.run(options)
+    except SystemExit as ending:  # argparse: --help, --version, or a wrong call
+        return ending.code if isinstance(ending.code, int) else BAD_INPUT
+    except InputError as error:
+        return complain(str(error), BAD_INPUT)
+    except AuthorError as error:
+        return complain("\n".join(map(str, error.slips)), NOT_PASSED)
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASSED
+    except KeyboardInterrupt:
+        return complain("stopped.", STOPPED)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return complain(f"{what}.", BAD_INPUT)
+    except Exception as error:
+        if os.environ.get("GRADER_DEBUG"):
+            raise
+        return complain(
+            f"a mistake in the grader itself, {type(error).__name__}: {error}. "
+            "Nothing was changed; GRADER_DEBUG=1 shows where it happened.",
+            NOT_GRADED,
+        )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every command."""
+    made = argparse.ArgumentParser(prog="grader", description="Builds, checks and grades the attention course.")
+    made.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    for add in GROUPS:
+        add(commands)
+    return made
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"grader {version('attention-course')}")
+        parser.exit()

@@ -1,0 +1,83 @@
+"""What arguments may be: each kind is read here, and a wrong one is a sentence."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from grader import course
+from grader.errors import InputError
+
+
+def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
+    """Adds a command; run: called with the options, returns the exit code."""
+    made = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+    made.set_defaults(run=run)
+    return made
+
+
+def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
+    """The full name of a lesson called '1', '01', '01_three_tokens' or 'notebooks/01_three_tokens.ipynb'.
+
+    Raises: InputError, naming the nearest lesson, where there is none.
+    """
+    names = tuple(course.lessons() if among is None else among)
+    bare = Path(text).stem if text.endswith((".py", ".ipynb")) else text
+    for name in names:
+        if bare == name or (bare.isdigit() and bare.zfill(2) == name[:2]):
+            return name
+    near = get_close_matches(bare, names, 1, 0.5) or [name for name in names if bare and bare.lower() in name]
+    advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
+    raise InputError(f"there is no lesson {text!r}; {advice}")
+
+
+def lesson_list(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(lesson_name(part.strip()) for part in text.split(",") if part.strip()))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def threshold(text: str) -> tuple[float, bool]:
+    """(number, whether it is a percentage)."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    percent = text.endswith("%")
+    if not 0 <= number <= (100 if percent else float("inf")):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither points, such as 12, nor a share, such as 80%")
+    return number, percent
+
+
+def natural(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+def chosen(texts: Sequence[str]) -> tuple[str, ...]:
+    if not texts:
+        return course.lessons()
+    try:
+        return tuple(dict.fromkeys(lesson_name(text) for text in texts))
+    except InputError:
+        planned = [lesson_name(text, course.CONTRACT) for text in texts]
+    missing = [name for name in planned if name not in course.lessons()]
+    raise InputError(
+        f"lesson {missing[0]} is not written: it needs solutions/{missing[0]}.py and "
+        f"grader/lessons/lesson_{missing[0][:2]}.py."
+    )

@@ -1,0 +1,76 @@
+"""What authors call: `grader build` and `grader audit`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from grader.cli.arguments import chosen, command
+from grader.cli.exits import NOT_PASSED, PASSED, complain
+from grader.errors import AuthorError
+
+BUILDS_AT_ONCE = 2
+
+
+def add(commands: Any) -> None:
+    build = command(commands, "build", _build, "make the notebooks from solutions/NN_lesson.py")
+    build.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 01 or 01_three_tokens; none: all")
+    build.add_argument("--check", action="store_true", help="build nothing; fail where a notebook is stale")
+
+    audit = command(commands, "audit", _audit, "prove that lessons and their specifications keep the rules")
+    audit.add_argument("lessons", nargs="*", metavar="LESSON", help="none: all")
+
+
+def _build(options: argparse.Namespace) -> int:
+    names = chosen(options.lessons)
+    if options.check:
+        return _check_builds(names)
+    from grader.execute import build
+
+    return _each(names, build, "built")
+
+
+def _check_builds(names: Sequence[str]) -> int:
+    from grader.build import stale
+
+    problems: list[str] = []
+    for name in names:
+        try:
+            problems += stale(name)
+        except AuthorError as error:
+            problems += map(str, error.slips)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        return complain("run `grader build` with the lessons named above.", NOT_PASSED)
+    print(f"{len(names)} lessons: each notebook is what its source builds.")
+    return PASSED
+
+
+def _each(names: Sequence[str], work: Callable[[str], None], done: str) -> int:
+    """Does the work for each lesson, two at a time, and tells of each as it ends."""
+
+    def one(name: str) -> bool:
+        started = time.perf_counter()
+        try:
+            work(name)
+        except AuthorError as error:
+            print(f"{name}: not {done}.\n  " + "\n  ".join(map(str, error.slips)), file=sys.stderr, flush=True)
+            return False
+        print(f"{name}: {done} in {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+        return True
+
+    with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
+        return PASSED if all(list(pool.map(one, names))) else NOT_PASSED
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from grader.audit import audit, render
+
+    findings = audit(chosen(options.lessons))
+    print(render(findings))
+    return PASSED if findings.kept else NOT_PASSED

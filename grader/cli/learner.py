@@ -1,0 +1,78 @@
+"""What learners call: `grader explain`, `reset`, `update` and `doctor`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from grader import course
+from grader.cli.arguments import chosen, command, lesson_name
+from grader.cli.exits import BAD_INPUT, NOT_PASSED, PASSED, complain
+from grader.errors import InputError
+
+
+def add(commands: Any) -> None:
+    explain = command(commands, "explain", _explain, "tell a mistake at length")
+    explain.add_argument("id", metavar="ID", help="as a verdict shows it, such as SM1")
+
+    reset = command(commands, "reset", _reset, "put a lesson back as it was; the old one is kept")
+    reset.add_argument("lesson", metavar="LESSON")
+    update = command(commands, "update", _update, "lay your cells over this version of the lessons")
+    update.add_argument("lessons", nargs="*", metavar="LESSON", help="none: all that are in the folder")
+    for each in (reset, update):
+        each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, else here)")
+
+    command(commands, "doctor", _doctor, "say what this computer lacks for the course, and the repair")
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from grader.reports.text import explanation
+
+    ids = course.mistake_ids()
+    id = next((known for known in ids if known.lower() == options.id.lower()), None)
+    if id is None:
+        near = get_close_matches(options.id.upper(), ids, 1, 0.5)
+        advice = f"did you mean {near[0]}?" if near else "a verdict shows the ids that it found."
+        raise InputError(f"no mistake is called {options.id!r}; {advice}")
+    print(explanation(course.mistake_text(id)))
+    return PASSED
+
+
+def _reset(options: argparse.Namespace) -> int:
+    return _change("reset", [lesson_name(options.lesson)], options.folder)
+
+
+def _update(options: argparse.Namespace) -> int:
+    from grader.workspace import folder
+
+    names = chosen(options.lessons)
+    if not options.lessons:
+        place = folder(options.folder)
+        names = tuple(name for name in names if (place / f"{name}.ipynb").exists())
+        if not names:
+            raise InputError(f"{place.resolve()} holds no notebook of the course; --folder names the one that does.")
+    return _change("update", names, options.folder)
+
+
+def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
+    from grader import workspace
+
+    failed = False
+    for name in names:  # one notebook that can't be read keeps none of the others back
+        try:
+            print(getattr(workspace, what)(name, workspace.folder(asked)))
+        except InputError as error:
+            failed = bool(complain(str(error), BAD_INPUT))
+    return BAD_INPUT if failed else PASSED
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from grader.doctor import examine, render
+    from grader.workspace import folder
+
+    signs = list(examine(folder(None)))
+    print(render(signs))
+    return PASSED if all(sign.well for sign in signs) else NOT_PASSED
