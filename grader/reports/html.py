@@ -1,4 +1,4 @@
-"""A verdict as HTML for JupyterLab, light or dark; and a whole report as a page.
+"""A verdict as HTML, light or dark, for JupyterLab and for the pages of a class.
 
 Everything that a learner wrote is escaped. Headings, words and symbols carry what the colours carry.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from grader.model import MistakeText, Report, SubmissionReport, Verdict
+from grader.model import MistakeText, Verdict
 from grader.reports import text
-from grader.reports.heatmap import legend, shared_scale, svg
+from grader.reports.heatmap import Scale, legend, shared_scale, svg
 from grader.reports.tables import View, views
 
 # status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
@@ -24,6 +24,7 @@ LOOKS = {
     "said": ("", "#8A8A8A", "solid"),
 }  # fmt: skip
 SENTENCE = 4_000  # characters of one sentence or quoted line
+Draw = Callable[[View, Scale | None], str]
 STYLE = """<style>
 .attn {font-family: var(--jp-content-font-family, system-ui, -apple-system, "Segoe UI", sans-serif);
   font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; color: var(--jp-content-font-color1, inherit);
@@ -31,7 +32,7 @@ STYLE = """<style>
 .attn div.attn-head {font-size: 1.08em; margin: 0 0 2px}
 .attn .attn-sign {color: var(--attn-rule); font-weight: 700; display: inline-block; min-width: 1.1em}
 .attn .attn-name {font-weight: 600}
-.attn .attn-status {opacity: .75; margin-left: .5em}
+.attn .attn-status {opacity: .75; margin-left: .25em}
 .attn p {margin: 0 0 4px}
 .attn .attn-lead {margin-bottom: 8px}
 .attn .attn-row {display: grid; grid-template-columns: 7.6em minmax(0, 1fr); column-gap: 1em; margin: 8px 0}
@@ -73,19 +74,33 @@ def prose(said: object) -> str:
 
 
 def block(status: str, head: str, body: Iterable[str]) -> str:
+    """What stands alone in a notebook: its style, and the frame."""
+    return STYLE + frame(status, head, body)
+
+
+def frame(status: str, head: str, body: Iterable[str]) -> str:
     """The frame of everything that is shown: a narrow rule at the left, a heading, paragraphs."""
     sign, colour, line = LOOKS[status]
     mark = f'<span class="attn-sign" aria-hidden="true">{sign}</span> ' if sign else ""
     return (
-        f'{STYLE}<div class="attn attn-{status}" style="--attn-rule: {colour}; border-left-style: {line}">'
+        f'<div class="attn attn-{status}" style="--attn-rule: {colour}; border-left-style: {line}">'
         f'<div class="attn-head">{mark}{head}</div>{"".join(body)}</div>'
     )
 
 
 def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
-    """What failed; the experiment; expected and got; the likely mistake; where to look next."""
+    """The feedback with its style, as check() shows it."""
+    return STYLE + feedback(judged, notes)
+
+
+def feedback(judged: Verdict, notes: Sequence[str] = (), draw: Draw = svg) -> str:
+    """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
+
+    draw: makes the picture of a table.
+    """
+    # The space keeps name and status apart where a reader strips the styles.
     head = (
-        f'<span class="attn-name">{escape(judged.exercise)}</span>'
+        f'<span class="attn-name">{escape(judged.exercise)}</span> '
         f'<span class="attn-status">{text.WORDS[judged.status]}</span>'
     )
     body = []
@@ -96,9 +111,9 @@ def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
     if judged.experiment or inputs:
-        body.append(row("Experiment", f"<p>{prose(judged.experiment)}</p>" + _figures(inputs)))
+        body.append(row("Experiment", f"<p>{prose(judged.experiment)}</p>" + _figures(inputs, draw)))
     if compared:
-        body.append(row("Expected and got", _figures(compared) + _key(compared)))
+        body.append(row("Expected and got", _figures(compared, draw) + _key(compared)))
     body += _mistakes(judged)
     if judged.passed:
         body += _passed(judged)
@@ -106,7 +121,7 @@ def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
         body.append(row("Where to look", f"<p>{prose(judged.look)}</p>"))
     body += _folded(judged, shown)
     body += [f'<p class="attn-fine">{prose(note)}</p>' for note in notes]
-    return block(judged.status, head, body)
+    return frame(judged.status, head, body)
 
 
 def row(label: str, content: str) -> str:
@@ -126,7 +141,7 @@ def _detail(sentence: str) -> str:
     )
 
 
-def _figures(shown: Sequence[View]) -> str:
+def _figures(shown: Sequence[View], draw: Draw) -> str:
     """Tables side by side; expected and got share one scale, the difference has its own."""
     if not shown:
         return ""
@@ -136,7 +151,7 @@ def _figures(shown: Sequence[View]) -> str:
     for view in shown:
         used = None if view.table.role == "input" else scale if view in pair else shared_scale([view])
         cut = f"<br>{escape(view.cut)}" if view.cut else ""
-        drawn.append(f"<figure><figcaption>{escape(view.title)}{cut}</figcaption>{svg(view, used)}</figure>")
+        drawn.append(f"<figure><figcaption>{escape(view.title)}{cut}</figcaption>{draw(view, used)}</figure>")
     return f'<div class="attn-tables">{"".join(drawn)}</div>'
 
 
@@ -187,31 +202,6 @@ def _folded(judged: Verdict, shown: Sequence[View]) -> list[str]:
         )
         folded.append(f"<details><summary>The numbers as text</summary><pre>{escape(tables)}</pre></details>")
     return folded
-
-
-def render(report: Report) -> str:
-    """A page that stands alone: each submission, its lessons, its verdicts in full."""
-    body = "".join(_submission(one) for one in report.submissions)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<title>{escape(report.course)}: report</title>"
-        "<style>body {font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em}"
-        " h1, h2 {font-weight: 600; line-height: 1.25} h1 {font-size: 1.4em} "
-        "h2 {font-size: 1.1em; margin-top: 2em}</style>"
-        f"</head><body>{body}</body></html>\n"
-    )
-
-
-def _submission(one: SubmissionReport) -> str:
-    made = [f"<h1>{escape(text.one_line(one.name))}: {one.score} of {one.max_score} points</h1>"]
-    if one.message:
-        made.append(f"<p>{prose(one.message)}</p>")
-    for lesson in one.lessons:
-        made.append(f"<h2>{escape(lesson.name)}: {lesson.score} of {lesson.max_score}</h2>")
-        made += [f"<p>{prose(note)}</p>" for note in lesson.notes]
-        made += [verdict(judged) for judged in lesson.verdicts]
-    return "".join(made)
 
 
 def paragraphs(said: str) -> str:

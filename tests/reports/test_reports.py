@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from grader.model import MistakeText, Report, SubmissionReport
-from grader.reports import heatmap, html, json, junit, markdown, terminal, text
+from grader.reports import heatmap, html, json, junit, markdown, page, terminal, text
 from grader.reports.tables import views
 from tests.reports import samples
 from tests.reports.samples import HOSTILE, NAN, REPORT, VERDICTS, compared
 
-RENDERERS = {"json": json, "junit": junit, "markdown": markdown, "terminal": terminal, "text": text, "html": html}
+RENDERERS = {"json": json, "junit": junit, "markdown": markdown, "terminal": terminal, "text": text, "html": page}
 
 
 def test_json_has_the_promised_format():
@@ -217,9 +217,9 @@ def test_long_text_is_cut_in_every_format():
 
 
 def test_a_page_stands_alone():
-    read = Elements(html.render(REPORT))
+    read = Elements(page.render(REPORT))
     assert not read.open and read.names[0] == "html" and "link" not in read.names and "img" not in read.names
-    assert "ada: 2 of 14 points" in read.said and "bob|<b>: 0 of 8 points" in read.said
+    assert "ada 2 of 14 points" in read.said and "bob|<b> 0 of 8 points" in read.said
 
 
 @pytest.mark.parametrize(

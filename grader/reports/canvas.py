@@ -1,0 +1,34 @@
+"""canvas.csv: what Canvas' gradebook imports (Grades → Import), one assignment, a row a learner.
+
+Canvas finds a student by `ID`, else `SIS User ID`, else `SIS Login ID`. The name of a learner's folder is taken for
+the login: name the folders by it, or fill in one of the other columns from the gradebook's own export. Where
+no assignment has the column's name, Canvas asks whether to make one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.model import Report
+from grader.reports import sheet
+from grader.reports.room import Room, scaled
+
+COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
+
+
+def render(report: Report, max_points: float | None = None, assignment: str = "") -> str:
+    """The CSV. max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
+
+    assignment: its name in Canvas; by default the course's.
+    """
+    return sheet.write(rows(Room(report), max_points, assignment or report.course))
+
+
+def rows(room: Room, max_points: float | None, assignment: str) -> Iterator[list[sheet.Cell]]:
+    """The heading, the row of points possible, and a row a learner."""
+    results = [scaled(one, max_points) for one in room.report.submissions]
+    yield [*COLUMNS, assignment]
+    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", max((most for _, most in results), default=max_points or 0)]
+    for label, (points, _) in zip(room.labels, results, strict=True):
+        yield [label, "", "", label, "", points]

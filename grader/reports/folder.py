@@ -1,0 +1,80 @@
+"""The folder of reports of a class: every format from the same report, each file written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from grader.errors import InputError
+from grader.files import write_whole
+from grader.model import Report
+from grader.reports import canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
+from grader.reports.figures import Pictures
+from grader.reports.room import Room
+
+NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
+RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+
+
+def write_all(report: Report, folder: Path, *, max_points: float | None = None) -> list[Path]:
+    """Writes report.html, grades.csv, canvas.csv, moodle.csv, report.json, junit.xml, summary.md, and for each learner
+    feedback/NAME.html and gradescope/NAME.json. Files of these names are replaced, each in one step.
+
+    max_points: what full marks give in canvas.csv, moodle.csv and gradescope/; None: the course's own points.
+    Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
+    """
+    folder = Path(folder)
+    written = []
+    for name, content in files(report, max_points):
+        try:
+            write_whole(folder / name, content)
+        except OSError as error:
+            raise InputError(
+                f"{folder / name} can't be written: {error.strerror or error}. What was graded is kept; "
+                "make room or name another folder, and write the reports again."
+            ) from None
+        written.append(folder / name)
+    return written
+
+
+def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]:
+    """Each file's name within the folder, and its content."""
+    yield "report.html", page.render(report)
+    yield "grades.csv", csv.render(report)
+    yield "canvas.csv", canvas.render(report, max_points)
+    yield "moodle.csv", moodle.render(report, max_points)
+    yield "report.json", json.render(report)
+    yield "junit.xml", junit.render(report)
+    yield "summary.md", markdown.render(report)
+    labels, pictures = Room(report).labels, Pictures()
+    for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
+        yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
+        yield f"gradescope/{stem}.json", gradescope.as_text((one,), max_points)
+
+
+def stems(names: Sequence[str]) -> list[str]:
+    """A file name without ending for each learner: letters, digits, '.', '_' and '-', no two alike on any system.
+
+    Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
+    """
+    taken: set[str] = set()
+    made = []
+    for name in names:
+        base = _safe(name)
+        stem, number = base, 2
+        while stem.casefold() in taken:
+            stem, number = f"{base}-{number}", number + 1
+        taken.add(stem.casefold())
+        made.append(stem)
+    return made
+
+
+def _safe(name: str) -> str:
+    """The name with everything else replaced by '-', neither hidden, nor a device of Windows, nor too long."""
+    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFKC", name)).strip(".-")
+    kept = kept.encode("utf-8")[:NAME_BYTES].decode("utf-8", "ignore").rstrip(".-")
+    if not kept or kept.split(".")[0].casefold() in RESERVED:
+        kept = f"learner-{kept}".rstrip("-")
+    return kept

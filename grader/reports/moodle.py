@@ -1,0 +1,29 @@
+"""moodle.csv: what Moodle imports (Grades → Import → CSV file), one grade item, a row a learner.
+
+The name of a learner's folder says who it is: it is the `Username`, and the `Email address` where it has an '@'.
+In Moodle choose "Map from" Email address or Username accordingly, and map the last column to the grade item.
+Moodle matches addresses letter by letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.model import Report
+from grader.reports import sheet
+from grader.reports.room import Room, scaled
+
+
+def render(report: Report, max_points: float | None = None, item: str = "") -> str:
+    """The CSV. max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
+
+    item: the grade item's heading; by default the course's name.
+    """
+    return sheet.write(rows(Room(report), max_points, item or report.course))
+
+
+def rows(room: Room, max_points: float | None, item: str) -> Iterator[list[sheet.Cell]]:
+    """The heading and a row a learner."""
+    yield ["Username", "Email address", item]
+    for label, one in zip(room.labels, room.report.submissions, strict=True):
+        yield [label, label if "@" in label else "", scaled(one, max_points)[0]]

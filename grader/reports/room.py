@@ -1,0 +1,156 @@
+"""What a whole class shows: scores, exercises by how many passed, the mistakes that turn up, and whose they are.
+
+Counted from the report, nothing is judged again. Every table and page of a class starts from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import mean, median
+
+from grader.model import MistakeText, Report, SubmissionReport, Verdict
+from grader.reports import text
+
+ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One exercise of the class. points: of the first submission that was asked for it."""
+
+    lesson: str
+    exercise: str
+    points: int
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """A mistake that was met. learners: their numbers in the report, from 0; exercises: where, in order."""
+
+    id: str
+    sentence: str
+    learners: tuple[int, ...]
+    exercises: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """The class as counts; a learner is known by a number, the place in the report, and by a label."""
+
+    report: Report
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Each learner's name on one line; of those that read alike the later ones get a number."""
+        return unique([text.one_line(one.name, 120) or "(no name)" for one in self.report.submissions])
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The exercises that anybody was asked for, by lesson, in the lesson's order."""
+        found: dict[str, dict[str, Column]] = {}
+        for one in self.report.submissions:
+            for lesson in one.lessons:
+                mine = found.setdefault(lesson.name, {})
+                for judged in lesson.verdicts:
+                    mine.setdefault(
+                        judged.exercise, Column(lesson.name, judged.exercise, lesson.points[judged.exercise])
+                    )
+        return tuple(column for name in sorted(found) for column in found[name].values())
+
+    @cached_property
+    def lessons(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(column.lesson for column in self.columns))
+
+    @cached_property
+    def verdicts(self) -> tuple[Mapping[tuple[str, str], Verdict], ...]:
+        """For each learner the verdict of (lesson, exercise), where that was asked for."""
+        return tuple(
+            {(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
+            for one in self.report.submissions
+        )
+
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """Each learner's score as a share of what that learner could reach, 0 to 1."""
+        return tuple(share(one) for one in self.report.submissions)
+
+    @property
+    def mean(self) -> float:
+        return mean(self.shares) if self.shares else 0.0
+
+    @property
+    def median(self) -> float:
+        return median(self.shares) if self.shares else 0.0
+
+    def of(self, column: Column) -> list[tuple[int, Verdict]]:
+        """Who was asked for the exercise, by number, and what came of it."""
+        key = (column.lesson, column.exercise)
+        return [(who, mine[key]) for who, mine in enumerate(self.verdicts) if key in mine]
+
+    @cached_property
+    def mistakes(self) -> tuple[Frequent, ...]:
+        """The mistakes met, by how many learners made them. Of several that fit alike the likeliest counts, of a
+        pair that only together fits both halves."""
+        met: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
+        for column in self.columns:
+            for who, judged in self.of(column):
+                for id, sentence in likeliest(judged):
+                    _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
+                    learners[who] = exercises[column.exercise] = None
+        found = (Frequent(id, said, tuple(sorted(who)), tuple(where)) for id, (said, who, where) in met.items())
+        return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
+
+
+def likeliest(judged: Verdict) -> list[tuple[str, str]]:
+    """(id, sentence) of the mistakes that a verdict counts for."""
+    if not judged.mistakes:
+        return []
+    sentence = judged.sentences[0] if judged.sentences else ""
+    ids = judged.mistakes[0].split("+")
+    return [(id, sentence if len(ids) == 1 else "") for id in ids]
+
+
+def told(met: Frequent) -> MistakeText:
+    """What the course says of the mistake; where it knows none of that id, what the verdict said."""
+    from grader import course
+
+    try:
+        return course.mistake_text(met.id)
+    except KeyError:
+        return MistakeText(met.id, met.sentence, "")
+
+
+def share(one: SubmissionReport) -> float:
+    """The score as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
+    return one.score / one.max_score if one.max_score else 0.0
+
+
+def scaled(one: SubmissionReport, max_points: float | None) -> tuple[float, float]:
+    """(points, most) of a learner; with `max_points` both in proportion, so that full marks give max_points.
+
+    Rounded to 2 decimals. Without it, the course's own points.
+    """
+    if max_points is None:
+        return one.score, one.max_score
+    return plain(round(share(one) * max_points, 2)), plain(max_points)
+
+
+def plain(number: float) -> float:
+    """A whole number without its '.0'."""
+    return int(number) if float(number).is_integer() else number
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, ' (2)' and so on behind those that were there before."""
+    taken: set[str] = set(names)
+    seen: set[str] = set()
+    made = []
+    for name in names:
+        label, number = name, 2
+        while label in seen or (label != name and label in taken):
+            label, number = f"{name} ({number})", number + 1
+        seen.add(label)
+        made.append(label)
+    return tuple(made)

@@ -1,0 +1,44 @@
+"""Rows as CSV that a spreadsheet opens as text and numbers, never as formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from grader.reports import text
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")  # what a spreadsheet may take a cell's beginning for
+Cell = str | int | float | None
+
+
+class Verbatim(str):
+    """The course's own text, to be written as it is."""
+
+
+def write(rows: Iterable[Sequence[Cell]]) -> str:
+    """The rows as CSV, lines ending in '\\n'. Text is quoted, so that a ';' or tab in it separates nothing."""
+    file = io.StringIO()
+    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    for row in rows:
+        writer.writerow([_cell(value) for value in row])
+    return file.getvalue()
+
+
+def _cell(value: Cell) -> Cell:
+    if value is None:
+        return ""
+    return guarded(value) if isinstance(value, str) and not isinstance(value, Verbatim) else value
+
+
+def guarded(said: str, limit: int = 2_000) -> str:
+    """Text for one cell: one line, and with an apostrophe before what a spreadsheet would compute.
+
+    Full-width signs ('＝') count as their plain ones: some spreadsheets compute those, too. Spaces before a sign count
+    as nothing, for a spreadsheet may trim them.
+    """
+    begins = said[:1]
+    line = text.one_line(said, limit)
+    first = unicodedata.normalize("NFKC", line[:1])[:1]
+    return f"'{line}" if begins in ("\t", "\r", "\n") or first in FORMULA and first else line
