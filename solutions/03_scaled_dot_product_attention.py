@@ -228,7 +228,9 @@ figures.lesson_03.shapes(q, k, v)
 # differ. The result is right for scores of ±10,000. A ready-made attention is not allowed; any style is.
 
 # %% role="exercise" exercise="scaled_dot_product_attention"
-def scaled_dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def scaled_dot_product_attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Attend with each query to all keys of its own item.
 
     q: (..., T_q, d_k). k: (..., T_k, d_k). v: (..., T_k, d_v).

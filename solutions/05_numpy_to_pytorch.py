@@ -33,7 +33,8 @@ from grader import check, explain, figures, hint, passed, progress, solution
 
 # %% role="given"
 def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """q (..., T_q, d_k), k (..., T_k, d_k), v (..., T_k, d_v) -> output (..., T_q, d_v), weights (..., T_q, T_k)."""
+    """q (..., T_q, d_k), k (..., T_k, d_k), v (..., T_k, d_v)
+    -> output (..., T_q, d_v), weights (..., T_q, T_k)."""
     scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = e / e.sum(axis=-1, keepdims=True)

@@ -132,7 +132,8 @@ if passed(padding_mask) and passed(causal_mask):
 
 # %% role="demo" tags=["nbval-check-output"]
 scores, allowed = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([True, True, False])
-print("weights * mask  ", torch.softmax(scores, -1) * allowed, "sum", (torch.softmax(scores, -1) * allowed).sum())
+after = torch.softmax(scores, -1) * allowed
+print("weights * mask  ", after, "sum", after.sum())
 print("score filled 0  ", torch.softmax(scores.masked_fill(~allowed, 0.0), -1))
 print("score filled -∞ ", torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1))
 
@@ -177,7 +178,8 @@ def masked_attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scaled dot-product attention that looks only where the mask is True.
 
-    q: (..., T_q, d_k). k: (..., T_k, d_k). v: (..., T_k, d_v). mask: bool, broadcastable to (..., T_q, T_k); None allows all.
+    q: (..., T_q, d_k). k: (..., T_k, d_k). v: (..., T_k, d_v).
+    mask: bool, broadcastable to (..., T_q, T_k); None allows all.
     Returns: (output (..., T_q, d_v), weights (..., T_q, T_k)); zeros for a query that may see no key.
     """
     # region solution

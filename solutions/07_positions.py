@@ -113,7 +113,8 @@ check(sinusoidal_positions)
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
-    print(f"row 1, column 2: ours {sinusoidal_positions(2, 4)[1, 2]:.7f}, published {published_positions(2, 4)[1, 2]:.7f}")
+    ours, published = sinusoidal_positions(2, 4)[1, 2], published_positions(2, 4)[1, 2]
+    print(f"row 1, column 2: ours {ours:.7f}, published {published:.7f}")
     figures.lesson_07.constant_columns(published_positions(50, 512), sinusoidal_positions(50, 512))
 
 # %% [markdown]
@@ -231,7 +232,8 @@ if passed(apply_rope):
         at = [(turn_q(q, torch.tensor([p + 2])) * turn_k(k, torch.tensor([p]))).sum().item() for p in (0, 10, 20)]
         print(f"{name:24} key at 0, 10, 20, query two later: " + " ".join(f"{score:6.3f}" for score in at))
     order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
-    same = torch.allclose(apply_rope(q, torch.tensor([5])).float()[:, order], rope_halves(q[:, order], torch.tensor([5])), atol=1e-5)
+    neighbours, halves = apply_rope(q, torch.tensor([5])).float(), rope_halves(q[:, order], torch.tensor([5]))
+    same = torch.allclose(neighbours[:, order], halves, atol=1e-5)
     print("one is the other with its columns in another order:", same)
 
 # %% [markdown]
@@ -319,7 +321,7 @@ def symbols(task, t, batch, generator):
 
 
 def read(task, reader, trained=16, tested=128, steps=150):
-    """Train a reader on short sequences. Returns: its share of right answers at each position of longer ones."""
+    """Train a reader on short sequences; its share of right answers at each position of longer ones."""
     generator = torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(reader.parameters(), lr=0.015)
     for _ in range(steps):
@@ -347,7 +349,8 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
         for name, way in ways.items():
             torch.manual_seed(0)
             curves[name] = read(task, Reader(**way))
-            print(f"{task}, {name}: {curves[name][2:16].mean():.2f} inside, {curves[name][64:].mean():.2f} beyond 64")
+            inside, beyond = curves[name][2:16].mean(), curves[name][64:].mean()
+            print(f"{task}, {name}: {inside:.2f} inside, {beyond:.2f} beyond 64")
     torch.set_num_threads(threads)
     figures.lesson_07.beyond(accuracy, trained=16)
 

@@ -108,9 +108,11 @@ class CausalMultiHeadAttention(nn.Module):
         b, t, d_model = x.shape
         if t > self.max_len:
             raise ValueError(f"T = {t} is longer than max_len = {self.max_len}")
-        q, k, v = self.qkv(x).view(b, t, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)  # each (B, H, T, d_head)
+        split = self.qkv(x).view(b, t, 3, self.num_heads, -1)
+        q, k, v = split.permute(2, 0, 3, 1, 4)  # each (B, H, T, d_head)
         scores = q @ k.mT / math.sqrt(q.shape[-1])
-        weights = torch.softmax(scores.masked_fill(self.hidden[:t, :t], -torch.inf), dim=-1)  # no row is empty
+        scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)  # no row is empty: a token sees itself
+        weights = torch.softmax(scores, dim=-1)
         heads = self.dropout(weights) @ v
         return self.proj(heads.transpose(1, 2).reshape(b, t, d_model))
         # endregion
@@ -321,8 +323,8 @@ def generate(
 ) -> torch.Tensor:
     """Continue each row of ids by max_new_tokens tokens.
 
-    ids: (B, T) integers. max_len: how many of the last tokens the model sees. temperature: 0 takes the likeliest token.
-    generator: the only source of randomness. Returns: (B, T + max_new_tokens) integers.
+    ids: (B, T) integers. max_len: how many of the last tokens the model sees.
+    temperature: 0 takes the likeliest token. generator: the only source of randomness. Returns: (B, T + max_new_tokens) integers.
     """
     # region solution
     was_training = model.training
@@ -361,7 +363,8 @@ check(generate)
 # %% role="payoff" exercise="generate"
 if passed(TransformerBlock) and passed(generate):
     torch.manual_seed(11)
-    model = LanguageModel(len(characters), d_model=128, num_heads=4, max_len=64, layers=2, block=TransformerBlock)
+    sizes = {"d_model": 128, "num_heads": 4, "max_len": 64, "layers": 2}
+    model = LanguageModel(len(characters), **sizes, block=TransformerBlock)
 
     def write(temperature=0.7, length=240):
         start = torch.tensor([[number_of[character] for character in "If the object is "]])

@@ -89,7 +89,7 @@ def train(
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
-            if (step + 1) % (steps // REPORTS) == 0:
+            if (step + 1) % (steps // REPORTS) == 0 or step + 1 == steps:
                 recent = losses[-steps // REPORTS :]
                 meter.show(step + 1, sum(recent) / len(recent), time.perf_counter() - started)
     except KeyboardInterrupt:
