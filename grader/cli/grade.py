@@ -13,6 +13,10 @@ from grader.cli.arguments import command, lesson_list, natural, seconds, thresho
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain
 from grader.errors import InputError
 
+RENDERERS = {  # an option of `grader grade` -> the module of grader/reports that renders it
+    "json": "json", "junit": "junit", "markdown": "markdown", "html": "page", "csv": "csv", "gradescope": "gradescope",
+}  # fmt: skip
+
 
 def add(commands: Any) -> None:
     grade = command(commands, "grade", _grade, "grade notebooks in a process of their own")
@@ -20,6 +24,9 @@ def add(commands: Any) -> None:
     grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
     grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
     grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
+    grade.add_argument("--html", metavar="FILE", help="write a page that stands alone")
+    grade.add_argument("--csv", metavar="FILE", help="write a table, a row a submission")
+    grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
     grade.add_argument(
         "--min-score",
         type=threshold,
@@ -41,7 +48,7 @@ def _grade(options: argparse.Namespace) -> int:
     from grader.grading import grade
     from grader.submission import SubmissionError
 
-    files = {form: getattr(options, form) for form in ("json", "junit", "markdown") if getattr(options, form)}
+    files = {form: getattr(options, form) for form in RENDERERS if getattr(options, form)}
     for file in files.values():
         writable(file)
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
@@ -80,7 +87,7 @@ def write_report(form: str, file: str, report: Any) -> bool:
 
     from grader.files import write_whole
 
-    text = import_module(f"grader.reports.{form}").render(report).rstrip("\n") + "\n"
+    text = import_module(f"grader.reports.{RENDERERS[form]}").render(report).rstrip("\n") + "\n"
     if file == "-":
         sys.stdout.write(text)
         return True

@@ -39,7 +39,7 @@ def _lesson(lesson: LessonReport, pictures: Pictures, level: int) -> str:
     short = [judged for judged in lesson.verdicts if not told(judged)]
     for status in dict.fromkeys(judged.status for judged in short):
         made.append(_line(status, [judged for judged in short if judged.status == status]))
-    made += [feedback(judged, draw=pictures.draw) for judged in lesson.verdicts if told(judged)]
+    made += [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)]
     return "".join(made)
 
 

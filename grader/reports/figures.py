@@ -1,36 +1,45 @@
-"""Pictures of tables, each drawn once: the same inputs and expected numbers come back with every learner.
+"""Tables drawn for many readers, each once: the same inputs and expected numbers come back with every learner.
 
-In a class's page a picture that was drawn before is a reference to the first, by the identity of what it shows.
+In a class's page a picture that was drawn before is a reference to the first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from grader.model import Table
+from grader.reports import html
 from grader.reports.heatmap import Scale, svg
-from grader.reports.tables import View
+from grader.reports.tables import View, content
 
 
 class Pictures:
-    """Draws for several pages. shared: pictures go to `definitions()`, which the page must then hold once."""
+    """Draws for several learners. shared: pictures go to `definitions()`, which the page must then hold once."""
 
     def __init__(self, shared: bool = False) -> None:
+        self._made: dict[tuple, html.Pictured] = {}
         self._drawn: dict[tuple, str] = {}
         self._inner: dict[str, str] = {}
         self._shared = shared
 
-    def draw(self, view: View, scale: Scale | None) -> str:
-        """The picture, as heatmap.svg draws it."""
+    def __call__(self, tables: Sequence[Table]) -> html.Pictured:
+        """The tables as html.pictures makes them, known again by what they hold."""
+        key = content(tables)
+        if key not in self._made:
+            self._made[key] = html.pictures(tables, self._draw)
+        return self._made[key]
+
+    def _draw(self, view: View, scale: Scale | None) -> str:
         key = (
-            view.title, view.cut, view.cells.tobytes(), view.cells.shape, view.cells.dtype.str, view.total, view.first,
-            view.mark, scale,
+            view.title, view.cut, view.cells.tobytes(), view.cells.shape, view.cells.dtype.str, view.total, view.mark, scale,
         )  # fmt: skip
         if key not in self._drawn:
-            self._drawn[key] = self._refer(svg(view, scale)) if self._shared else svg(view, scale)
+            picture = svg(view, scale)
+            self._drawn[key] = self._refer(picture) if self._shared and picture.startswith("<svg") else picture
         return self._drawn[key]
 
     def _refer(self, picture: str) -> str:
         """The picture with its content kept elsewhere. Its first '>' ends the opening tag: attributes are escaped."""
-        if not picture.startswith("<svg"):
-            return picture
         opening, inner = picture.removesuffix("</svg>").split(">", 1)
         name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
         return f'{opening}><use href="#{name}"/></svg>'

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Scale:
 
     def colour(self, value: float) -> tuple[int, int, int]:
         """Red, green and blue of a finite number, each 0 to 255."""
-        ramp = [_rgb(stop) for stop in RAMPS[self.kind]]
+        ramp = _ramp(self.kind)
         place = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0) * (len(ramp) - 1)
         at = min(int(place), len(ramp) - 2)
         return tuple(round(a + (b - a) * (place - at)) for a, b in zip(ramp[at], ramp[at + 1], strict=True))  # type: ignore[return-value]
@@ -94,10 +95,16 @@ def spoken(view: View) -> str:
     return clean(f"{view.title}{cut}: {said}{mark}.", 4000)
 
 
+@cache
+def _ramp(kind: str) -> tuple[tuple[int, int, int], ...]:
+    return tuple(_rgb(stop) for stop in RAMPS[kind])
+
+
 def _rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+@lru_cache(4096)
 def _ink(colour: tuple[int, int, int]) -> str:
     """Dark or white text, whichever has more contrast (WCAG 2.2, relative luminance)."""
     parts = [c / 255 for c in colour]

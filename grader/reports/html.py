@@ -9,8 +9,9 @@ import html
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from grader.model import MistakeText, Verdict
+from grader.model import MistakeText, Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, legend, shared_scale, svg
 from grader.reports.tables import View, views
@@ -25,6 +26,17 @@ LOOKS = {
 }  # fmt: skip
 SENTENCE = 4_000  # characters of one sentence or quoted line
 Draw = Callable[[View, Scale | None], str]
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A verdict's tables as HTML: what went in, expected and got with their key, and the same as text; '' for none."""
+
+    inputs: str = ""
+    compared: str = ""
+    numbers: str = ""
+
+
 STYLE = """<style>
 .attn {font-family: var(--jp-content-font-family, system-ui, -apple-system, "Segoe UI", sans-serif);
   font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; color: var(--jp-content-font-color1, inherit);
@@ -93,10 +105,12 @@ def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
     return STYLE + feedback(judged, notes)
 
 
-def feedback(judged: Verdict, notes: Sequence[str] = (), draw: Draw = svg) -> str:
+def feedback(
+    judged: Verdict, notes: Sequence[str] = (), pictured: Callable[[Sequence[Table]], Pictured] | None = None
+) -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
 
-    draw: makes the picture of a table.
+    pictured: what draws the tables; by default `pictures`.
     """
     # The space keeps name and status apart where a reader strips the styles.
     head = (
@@ -107,21 +121,31 @@ def feedback(judged: Verdict, notes: Sequence[str] = (), draw: Draw = svg) -> st
     if not (judged.passed and judged.headline == f"{judged.exercise} passed."):
         body.append(f'<p class="attn-lead">{prose(judged.headline)}</p>')
     body += [_detail(sentence) for sentence in judged.details]
-    shown = views(judged.tables)
-    inputs = [view for view in shown if view.table.role == "input"]
-    compared = [view for view in shown if view.table.role != "input"]
-    if judged.experiment or inputs:
-        body.append(row("Experiment", f"<p>{prose(judged.experiment)}</p>" + _figures(inputs, draw)))
-    if compared:
-        body.append(row("Expected and got", _figures(compared, draw) + _key(compared)))
+    shown = (pictured or pictures)(judged.tables)
+    if judged.experiment or shown.inputs:
+        body.append(row("Experiment", f"<p>{prose(judged.experiment)}</p>{shown.inputs}"))
+    if shown.compared:
+        body.append(row("Expected and got", shown.compared))
     body += _mistakes(judged)
     if judged.passed:
         body += _passed(judged)
     elif judged.look:
         body.append(row("Where to look", f"<p>{prose(judged.look)}</p>"))
-    body += _folded(judged, shown)
+    body += _holds(judged)
+    body.append(shown.numbers)
     body += [f'<p class="attn-fine">{prose(note)}</p>' for note in notes]
     return frame(judged.status, head, body)
+
+
+def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
+    """The tables of a verdict, drawn; draw: makes one picture."""
+    shown = views(tables)
+    if not shown:
+        return Pictured()
+    inputs = [view for view in shown if view.table.role == "input"]
+    compared = [view for view in shown if view.table.role != "input"]
+    beside = _figures(compared, draw) + _key(compared) if compared else ""
+    return Pictured(_figures(inputs, draw), beside, _numbers(shown))
 
 
 def row(label: str, content: str) -> str:
@@ -190,18 +214,19 @@ def _passed(judged: Verdict) -> list[str]:
     return [*body, row("Next", f"<p>{prose(following)}</p>")] if judged.look else body
 
 
-def _folded(judged: Verdict, shown: Sequence[View]) -> list[str]:
-    """What a reader may want and need not see: what held before the failure, the numbers as text."""
-    folded = []
-    if judged.verified and not judged.passed:
-        items = "".join(f"<li>{prose(sentence)}</li>" for sentence in judged.verified)
-        folded.append(f"<details><summary>What holds</summary><ul>{items}</ul></details>")
-    if shown:
-        tables = "\n\n".join(
-            f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown
-        )
-        folded.append(f"<details><summary>The numbers as text</summary><pre>{escape(tables)}</pre></details>")
-    return folded
+def _holds(judged: Verdict) -> list[str]:
+    """What held before the failure, folded: a reader may want it and need not see it."""
+    if not judged.verified or judged.passed:
+        return []
+    items = "".join(f"<li>{prose(sentence)}</li>" for sentence in judged.verified)
+    return [f"<details><summary>What holds</summary><ul>{items}</ul></details>"]
+
+
+def _numbers(shown: Sequence[View]) -> str:
+    """The tables as text, folded."""
+    said = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
+    tables = "\n\n".join(said)
+    return f"<details><summary>The numbers as text</summary><pre>{escape(tables)}</pre></details>"
 
 
 def paragraphs(said: str) -> str:

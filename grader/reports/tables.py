@@ -74,6 +74,13 @@ class View:
         return ", ".join(said)
 
 
+def content(tables: Sequence[Table]) -> tuple:
+    """What tables hold, as a key: equal where every report shows the same of them."""
+    return tuple(
+        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes()) for one in tables
+    )
+
+
 def views(tables: Sequence[Table]) -> tuple[View, ...]:
     """One view for each table; those of expected, got and difference show the same part.
 

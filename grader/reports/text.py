@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
-from grader.model import LessonReport, MistakeText, Report, SubmissionReport, Verdict
-from grader.reports.tables import View, views
+from grader.model import LessonReport, MistakeText, Report, SubmissionReport, Table, Verdict
+from grader.reports.tables import View, content, views
 
 WIDTH = 96
 LIMIT = 20_000  # characters that one exercise may add to a report
@@ -47,8 +48,20 @@ def one_line(text: object, limit: int = 300) -> str:
     return " ".join(clean(text, 4 * limit).split())[:limit]
 
 
+_TABLES: dict[tuple, list[str]] = {}
+_SAID: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
+
+
 def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next."""
+    if notes:
+        return _verdict(judged, notes)
+    if judged not in _SAID:
+        _SAID[judged] = _verdict(judged, ())
+    return _SAID[judged]
+
+
+def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
     title = f"{WORDS[judged.status].upper()}: {judged.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
     headline = judged.headline
@@ -57,15 +70,25 @@ def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
     blocks += [_detail(sentence) for sentence in judged.details]
     if judged.experiment:
         blocks.append(_section("Experiment", [judged.experiment]))
-    shown = views(judged.tables)
-    blocks += [_table(view) for view in shown if view.table.role == "input"]
-    blocks += _compared([view for view in shown if view.table.role != "input"])
+    blocks += _tables(judged.tables)
     blocks += _mistakes(judged)
     blocks += _verified(judged)
     if judged.look:
         blocks.append(_wrapped(judged.look) if judged.passed else _section("Where to look", [judged.look]))
     blocks += [_wrapped(f"Note: {note}") for note in notes]
     return clean("\n".join(block for block in blocks if block), LIMIT - 1_000).rstrip()
+
+
+def _tables(tables: Sequence[Table]) -> list[str]:
+    """The tables as text; in a class the same ones come back with many learners."""
+    key = content(tables)
+    if key not in _TABLES:
+        if len(_TABLES) >= 1_000:
+            _TABLES.clear()
+        shown = views(tables)
+        inputs = [_table(view) for view in shown if view.table.role == "input"]
+        _TABLES[key] = [*inputs, *_compared([view for view in shown if view.table.role != "input"])]
+    return _TABLES[key]
 
 
 def _wrapped(text: str, indent: str = "") -> str:
