@@ -25,7 +25,7 @@ LAYERS = (
     ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading", "kernel"),
     ("lessons", "catalogue", "figures", "stubs"),
     ("course",),
-    ("compare", "allowed", "diagnose", "proofread", "live", "record", "reports", "overlay", "target"),
+    ("compare", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("judge", "submission", "build", "overview", "processes"),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
