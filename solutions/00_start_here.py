@@ -180,7 +180,9 @@ for sharpness in (0, 0.1, 1, 10, 100):
 # - Attention is the soft one: "mapping a query and a set of key-value pairs to an output", a weighted sum of the
 #   values (Vaswani et al. 2017, *Attention is all you need*, section 3.2).
 #
-# Next: **01 · Three tokens**, a whole attention step small enough for pencil and paper.
+# Where this goes on: a hard choice has no slope to learn by, a blend has. That is why models blend, and how they came to it is told
+# in lesson 10 (Bahdanau et al. 2015, section 3.1). Next: **01 · Three tokens**, a whole attention step small enough for pencil and
+# paper.
 
 # %% role="demo"
 progress()

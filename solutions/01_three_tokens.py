@@ -420,6 +420,7 @@ if passed(three_token_attention):
 # - One worked example can be blind to a mistake: here the first row to the scale, the whole
 #   table to a scale taken from the wrong size.
 #
-# Next: **02 · Softmax**, the one non-linear step, for any axis and any size of numbers.
+# Where this goes on: the same four steps, run for thousands of tokens in many layers, are what a Transformer consists of, besides a small
+# network for each token (lesson 11). Next: **02 · Softmax**, the one non-linear step, for any axis and any size of numbers.
 #
 # *Source of the method:* A. Vaswani and others, "Attention is all you need", 2017, section 3.2.1.

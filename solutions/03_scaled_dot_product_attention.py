@@ -20,6 +20,13 @@ import numpy as np
 from grader import check, explain, figures, hint, passed, progress, solution
 
 # %% [markdown]
+# What we are after: a batch of three sentences goes in, above, and the weights of all three come out of one line, below. No
+# sentence sees another.
+
+# %% role="demo"
+figures.lesson_03.batch()
+
+# %% [markdown]
 # ## A sentence is an array
 #
 # "The quick brown fox jumps" has five tokens. A trained model has learnt a vector for each; we have no trained model
@@ -413,4 +420,5 @@ explain("AB16")
 # [einsum](https://numpy.org/doc/stable/reference/generated/numpy.einsum.html),
 # [swapaxes](https://numpy.org/doc/stable/reference/generated/numpy.swapaxes.html).
 #
-# Next: **04 · Why scale**, the experiment behind √d_k.
+# Where this goes on: what no loop touches, a fast kernel can do piece by piece, without ever keeping all scores (Dao et al. 2022,
+# section 3.1); lesson 12 measures it. Next: **04 · Why √d_k**, the experiment behind the scale.

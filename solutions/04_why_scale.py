@@ -19,6 +19,13 @@ def softmax(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 # %% [markdown]
+# This is what it is about: one random query, eight random keys, no scale. The longer the vectors, the fewer keys get a say, and nothing
+# has been learnt yet that could justify it.
+
+# %% role="demo"
+figures.lesson_04.decided(softmax)
+
+# %% [markdown]
 # ## The table of lesson 01 cannot tell
 #
 # The three tokens had d_k = 2. Their first query meets the scores (1, 1, 0), and its output was (5, 5).

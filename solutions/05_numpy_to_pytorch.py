@@ -25,6 +25,13 @@ from torch.nn import functional as F
 from grader import check, explain, figures, hint, passed, progress, solution
 
 # %% [markdown]
+# The picture of this lesson: attention computes from left to right, as before. What is new comes back along the arrows, a gradient
+# for each input, whose size (norm) is written beside it.
+
+# %% role="demo"
+figures.lesson_05.graph()
+
+# %% [markdown]
 # ## The starting point
 #
 # This is attention as lesson 03 left it: scores, a stable softmax over the keys, a weighted sum. The scale comes
@@ -472,7 +479,9 @@ if passed(as_numpy):
 # Sources: Vaswani et al. 2017, *Attention is all you need*, section 3.2; the PyTorch documentation of `nn.Linear`
 # and of autograd; Kingma and Ba 2015, *Adam*.
 #
-# Our layer lets every token look at every other. Next: **06 · Masks**, who may look at whom.
+# Where this goes on: the record of every step costs memory, and large models keep only some steps and compute the others again (Chen
+# et al. 2016, *Training deep nets with sublinear memory cost*, section 3). Our layer lets every token look at every other. Next: **06
+# · Masks**, who may look at whom.
 
 # %% role="demo"
 progress()

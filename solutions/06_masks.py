@@ -22,6 +22,12 @@ def plain_attention(q, k, v):
     return weights @ v, weights
 
 # %% [markdown]
+# Three rules for one sentence, "The cat sat on" and two fill-ups. A dark cell means that this query may look at this key.
+
+# %% role="demo"
+figures.lesson_06.who_may_look()
+
+# %% [markdown]
 # ## A leak, made visible
 #
 # A published chapter prints attention weights for "The cat sat" and calls them causal. Whether they are can be tested without

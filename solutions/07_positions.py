@@ -206,7 +206,7 @@ if passed(apply_rope):
     figures.lesson_07.relative(apply_rope)
 
 # %% [markdown]
-# ## Two layouts that do not mix
+# ## Break it on purpose: two layouts that do not mix
 #
 # Which numbers form a pair is a convention. The paper turns neighbours, (x[0], x[1]) and so on. Many libraries turn x[i] with
 # x[i + d/2], halves against halves. Both are rotations. The function below is of the second kind.

@@ -37,6 +37,20 @@ def shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
          the output (B, T_q, d_v); T_k is summed away. The batch axis passes through both.""")
 
 
+def batch(sentences: int = 3, tokens: int = 4, width: int = 6) -> None:
+    """Three sentences of random numbers, and the weights that one expression gives for all of them."""
+    x = np.random.default_rng(3).normal(size=(sentences, tokens, width))
+    scores = x @ x.swapaxes(-1, -2) / np.sqrt(width)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+    fig, axes = panels(2 * sentences, width=_WIDTH, height=4.6, columns=sentences)
+    for item, (above, below) in enumerate(zip(axes[:sentences], axes[sentences:], strict=True)):
+        matrix(x[item], f"sentence {item}: {tokens} tokens", kind="scores", limits=(-3, 3), ax=above, xlabel="number", ylabel="token",
+               fmt=".0f")  # fmt: skip
+        matrix(weights[item], f"weights of sentence {item}", ax=below, limits=(0, 1), fmt=".1f")
+    show(fig, alt=f"Above, {sentences} matrices of random numbers, one for each sentence of {tokens} tokens. Below, the "
+                  f"{tokens} × {tokens} weights that attention gives for each.")  # fmt: skip
+
+
 def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
     """An einsum of two 3-D arrays drawn with one letter an axis; letters that are summed stand out."""
     terms, _, result = subscripts.partition("->")

@@ -21,6 +21,20 @@ def _scores(d_k: int, rows: int, rng: np.random.Generator) -> Array:
     return (q * k).sum(axis=-1)
 
 
+def decided(softmax: Callable[[Array], Array]) -> None:
+    """One query over eight keys without the scale, for three widths of random vectors."""
+    rng = np.random.default_rng(4)
+    fig, axes = panels(3, width=8.8, height=2.6)
+    tops = []
+    for ax, d_k in zip(axes, (2, 64, 1024), strict=True):
+        row = softmax(_scores(d_k, 1, rng)[0])
+        ax.bar(np.arange(N_KEYS), row, 0.7, color=_UNSCALED)
+        ax.set(xlabel="key position", ylabel="weight", ylim=(0, 1.05), title=f"vectors of {d_k} numbers")
+        tops.append(f"{row.max():.2f} for {d_k}")
+    show(fig, alt="Three bar charts of one query's weights over eight keys, without a scale; the largest weight is "
+                  + ", ".join(tops) + ".")  # fmt: skip
+
+
 def spread(dot_product_std: Callable[..., float]) -> None:
     """Measured standard deviations on the line √d_k, both axes logarithmic."""
     rng = np.random.default_rng(1)

@@ -102,6 +102,16 @@ _HALF = {"q": 0.13, "k": 0.13, "v": 0.13, "scores": 0.32, "weights": 0.36, "outp
 _EDGES = (("q", "scores"), ("k", "scores"), ("scores", "weights"), ("weights", "output"), ("v", "output"))
 
 
+def graph() -> None:
+    """Attention's graph with the gradients that arrive at its three inputs."""
+    fig, (ax,) = panels(1, width=5.6, height=2.9)
+    sizes = _gradient_sizes(cut=False)
+    _draw_graph(ax, sizes, cut=False)
+    ax.set_title("Numbers run to the right, gradients come back")
+    show(fig, alt="A diagram in which q and k lead to scores, weights and output, and v to output. Gradients come back to all three: "
+                  + ", ".join(f"{name} {_said(size)}" for name, size in sizes.items()) + ".")  # fmt: skip
+
+
 def cut_graph() -> None:
     """Attention's graph, whole and with the weights detached, and the gradients that really arrive."""
     fig, axes = panels(2, width=9.6, height=3.1)

@@ -12,6 +12,19 @@ from grader.figures import matrix, panels, show
 WORDS = ["The", "cat", "sat", "on", "the", "mat"]
 
 
+def who_may_look() -> None:
+    """Three rules for one sentence of four words and two fill-ups: causal, padding, both."""
+    words = [*WORDS[:4], "·", "·"]
+    past, real = np.tri(6), np.tile(np.arange(6) < 4, (6, 1)).astype(float)
+    fig, axes = panels(3, width=9.4, height=3.5)
+    for ax, mask, title in zip(axes, (past, real, past * real), ("the past and itself", "real words", "both"), strict=True):
+        matrix(mask, f"{title}: {int(mask.sum())} of 36 pairs", ax=ax, rows=words, columns=words, fmt="g", xlabel="key", ylabel="query")
+    while len(fig.axes) > len(axes):
+        fig.axes[-1].remove()
+    show(fig, alt="Three matrices of six queries and six keys with 1 where a query may look: a lower triangle of 21 pairs; the first four "
+                  "columns, 24 pairs; and where both hold, 18 pairs.")  # fmt: skip
+
+
 def masks(causal_mask: Callable[..., Any]) -> None:
     """The learner's mask for a full sequence, and for two queries after five kept keys."""
     fig, (left, right) = panels(2, width=8.0, height=3.1)
