@@ -10,7 +10,7 @@ from grader.reports import text
 from grader.reports.html import code, escape, paragraphs, prose
 from grader.reports.room import ATTEMPTED, Column, Frequent, Room, likeliest, told
 
-MOST = 12  # mistakes told at once, the rest folded
+MOST = 8  # mistakes told at once, the rest folded
 NAMES = 24  # names in a row, the rest folded
 
 
@@ -41,8 +41,8 @@ def _mistake(room: Room, met: Frequent) -> str:
         f'<li><div class="how"><b>{len(met.learners)}</b> of {len(room.labels)}<br>'
         f"{_bar(len(met.learners), len(room.labels))}</div>"
         f'<div><p class="sentence">{escape(met.id)}: {prose(about.sentence)}</p>'
-        f'<p class="who"><span class="label">In</span> {where}</p>{folded}'
-        f'<div class="who"><span class="label">Talk to</span> {names(room, met.learners)}</div></div></li>'
+        f'<p class="who"><span class="label">In</span> {where}</p>'
+        f'<div class="who"><span class="label">Talk to</span> {names(room, met.learners)}</div>{folded}</div></li>'
     )
 
 

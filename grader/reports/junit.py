@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from grader.model import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
+from grader.reports.room import Room
 
 ERRORS = ("error", "timeout", "memory", "could_not_grade")  # the code did not run to its end, or ours did not
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
@@ -19,8 +20,8 @@ def render(report: Report) -> str:
     """The report as one XML document."""
     top = ElementTree.Element("testsuites", name=_valid(report.course))
     several = len(report.submissions) > 1
-    for one in report.submissions:
-        _submission(top, one, several)
+    for label, one in zip(Room(report).labels, report.submissions, strict=True):
+        _submission(top, one, f"{label}." if several else "")
     for key in ("tests", "failures", "errors"):
         top.set(key, str(sum(int(suite.get(key, "0")) for suite in top)))
     ElementTree.indent(top)
@@ -30,8 +31,7 @@ def render(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
 
 
-def _submission(top: ElementTree.Element, one: SubmissionReport, several: bool) -> None:
-    prefix = f"{text.one_line(one.name)}." if several else ""
+def _submission(top: ElementTree.Element, one: SubmissionReport, prefix: str) -> None:
     for lesson in one.lessons:
         _lesson(top, lesson, prefix)
     if one.message or not one.lessons:

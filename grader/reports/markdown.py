@@ -1,23 +1,50 @@
-"""A report as Markdown for a CI summary: a table for each lesson, the details folded below it."""
+"""A report as Markdown for a CI summary: a table for each lesson, the details folded below it.
+
+A class begins with a table of everybody and the mistakes of the room. CI services take a summary of 1 MiB at most: what
+does not fit is left out, with a sentence that says so.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 
 from grader.model import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
+from grader.reports.room import Room, told
+
+MOST_BYTES = 900_000  # GitHub takes 1 MiB for a step's summary, and nothing of one that is larger
 
 
 def render(report: Report) -> str:
-    """The report; several submissions begin with a table of them all."""
-    parts = []
-    if len(report.submissions) > 1:
-        rows = [f"| {escape(one.name)} | {one.score}/{one.max_score} |" for one in report.submissions]
-        parts.append("\n".join(["| submission | points |", "|---|---:|", *rows]))
-    parts += [_submission(one) for one in report.submissions]
+    """The report; several submissions begin with what concerns them all."""
+    room = Room(report)
+    several = len(report.submissions) > 1
+    parts = [*_class(room)] if several else []
+    left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
+    for number, (label, one) in enumerate(zip(room.labels, report.submissions, strict=True)):
+        part = _submission(one, label)
+        left -= len(part.encode()) + 2
+        if left < 0 and several:
+            parts.append(f"Of {len(report.submissions) - number} submissions the details did not fit here.")
+            break
+        parts.append(part)
     return "\n\n".join(parts) + "\n"
+
+
+def _class(room: Room) -> Iterator[str]:
+    """Everybody's points, and the mistakes that several made."""
+    rows = [
+        f"| {escape(label)} | {one.score}/{one.max_score} |"
+        for label, one in zip(room.labels, room.report.submissions, strict=True)
+    ]
+    yield "\n".join(["| submission | points |", "|---|---:|", *rows])
+    met = [one for one in room.mistakes if len(one.learners) > 1]
+    rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(told(one).sentence)} |" for one in met]
+    if rows:
+        yield "\n".join(["| mistake | made by | what |", "|---|---:|---|", *rows])
 
 
 def escape(said: str) -> str:
@@ -27,8 +54,8 @@ def escape(said: str) -> str:
     return re.sub(r"[@#]|:(?=[\w:/+-])", lambda found: f"&#{ord(found[0])};", re.sub(r"&#(?=x?\d)", "&amp;#", plain))
 
 
-def _submission(one: SubmissionReport) -> str:
-    parts = [f"## {escape(one.name)} — {one.score} of {one.max_score} points"]
+def _submission(one: SubmissionReport, label: str) -> str:
+    parts = [f"## {escape(label)} — {one.score} of {one.max_score} points"]
     if one.message:
         parts.append(escape(one.message))
     return "\n\n".join([*parts, *(_lesson(lesson) for lesson in one.lessons)])

@@ -31,7 +31,7 @@ def render(report: Report) -> str:
         for id, title in PARTS
     )
     body = f"{pictures.definitions()}{_top(room)}<main>{parts}</main>{_foot(report)}"
-    return document(f"{report.course}: report of the class", body)
+    return document(_title(report), body)
 
 
 def _top(room: Room) -> str:
@@ -45,9 +45,13 @@ def _top(room: Room) -> str:
     said = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures)
     links = "".join(f'<li><a href="#{id}">{title}</a></li>' for id, title in PARTS)
     return (
-        f'<header class="top"><h1>{escape(room.report.course)}: report of the class</h1>'
+        f'<header class="top"><h1>{escape(_title(room.report))}</h1>'
         f'<dl class="figures">{said}</dl><nav aria-label="Parts of this page"><ul>{links}</ul></nav></header>'
     )
+
+
+def _title(report: Report) -> str:
+    return f"{report.course[:1].upper()}{report.course[1:]}: report of the class"
 
 
 def percent(part: float) -> str:

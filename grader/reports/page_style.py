@@ -13,7 +13,7 @@ STYLE = """
   --band: #1f2228; --accent: #7fc1ea; --bar: #3f83ad; --good: #5fd0ae; --goodwash: #16302a; --bad: #f19a63;
   --badwash: #3a2418; --odd: #dc9bd0; --oddwash: #35233a; --none: #9aa1ac}}
 * {box-sizing: border-box}
-html {scroll-behavior: smooth; scroll-padding-top: 1em}
+html {scroll-padding-top: 1em}
 body {font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; color: var(--ink); background: var(--paper);
   margin: 0; overflow-wrap: anywhere}
 main, header.top, footer {max-width: 72rem; margin: 0 auto; padding: 0 1.5rem}
@@ -34,9 +34,10 @@ dl.figures div {min-width: 6rem} dl.figures dt {color: var(--soft); font-size: .
 dl.figures dd {margin: 0; font-size: 1.9rem; line-height: 1.2; font-weight: 600; font-variant-numeric: tabular-nums}
 .chart {display: block; width: 100%; max-width: 44rem; height: auto; margin: .4rem 0}
 .chart text {font: 12px system-ui, sans-serif; fill: var(--soft); text-anchor: middle}
-.chart .count {fill: var(--ink); font-weight: 600} .chart rect {fill: var(--bar)}
-.chart line {stroke: var(--line)} .chart .mark {stroke: var(--ink); stroke-dasharray: 3 3}
-.scroll {overflow: auto; border: 1px solid var(--line); border-radius: 6px; max-height: 85vh}
+.chart .count {fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke-width: 5px}
+.chart rect {fill: var(--bar)}
+.chart line {stroke: var(--line)} .chart line.mark {stroke: var(--ink); stroke-dasharray: 3 3}
+.scroll {position: relative; overflow: auto; border: 1px solid var(--line); border-radius: 6px; max-height: 85vh}
 table.grid {border-collapse: separate; border-spacing: 0; font-size: .88rem; overflow-wrap: normal}
 caption {text-align: left; color: var(--soft); font-size: .88rem; padding: .2rem 0 .6rem}
 .grid th, .grid td {border-bottom: 1px solid var(--line); padding: .18rem .4rem; background: var(--paper)}
@@ -72,7 +73,7 @@ table.list {border-collapse: collapse; width: 100%; font-size: .94rem}
   margin-right: .6rem; overflow: hidden; vertical-align: .05rem}
 .bar i {display: block; height: 100%; background: var(--bar)}
 ol.mistakes {list-style: none; padding: 0; margin: 0}
-ol.mistakes > li {border-top: 1px solid var(--line); padding: 1rem 0 .9rem; display: grid;
+ol.mistakes > li {border-top: 1px solid var(--line); padding: .8rem 0 .5rem; display: grid;
   grid-template-columns: 9.5rem minmax(0, 1fr); column-gap: 1.5rem}
 ol.mistakes .how {font-variant-numeric: tabular-nums} ol.mistakes .how b {font-size: 1.3rem}
 ol.mistakes .sentence {font-size: 1.05rem; font-weight: 500; margin-bottom: .35rem}
@@ -89,7 +90,6 @@ section.learners > .learner > h3 {margin-top: 0; font-size: 1.2rem}
 @media (max-width: 640px) {main, header.top, footer {padding-left: 1rem; padding-right: 1rem}
   ol.mistakes > li {grid-template-columns: 1fr} .bar {width: 4rem} h1 {font-size: 1.45rem}
   .grid th[scope=row], .grid thead th.corner {max-width: 8.5rem; min-width: 6rem}}
-@media (prefers-reduced-motion: reduce) {html {scroll-behavior: auto}}
 @media print {:root {color-scheme: light} body {font-size: 10.5pt} nav {display: none}
   * {print-color-adjust: exact; -webkit-print-color-adjust: exact}
   .scroll {overflow: visible; border: 0; max-height: none} .grid {font-size: 7pt} .grid th, .grid td {padding: 1px 2px;

@@ -22,16 +22,17 @@ def svg(room: Room) -> str:
     found = counts(room)
     step = (WIDTH - 2 * LEFT) / BINS
     drawn = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
+    said = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
     for at, count in enumerate(found):
         x, high = LEFT + at * step, (BASE - TOP) * count / max(*found, 1)
+        said.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
         if count:
             drawn.append(f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>')
-            drawn.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
-        drawn.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
-    drawn.append(f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>')
+            said.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
     if room.shares:
         x = LEFT + room.median * (WIDTH - 2 * LEFT)
         drawn.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
+    drawn += said  # above the bars and the median's line
     return (
         f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'aria-label="{escape(spoken(found))}">{"".join(drawn)}</svg>'
