@@ -21,7 +21,7 @@ __all__ = ["grade", "grade_submission"]
 
 
 def grade_submission(
-    path: str | Path,
+    path: str | Path | Submission,
     *,
     name: str | None = None,
     lessons: Sequence[str] | None = None,
@@ -29,7 +29,7 @@ def grade_submission(
     timeout_s: float = TIMEOUT_S,
     sandbox: Sandbox | None = None,
 ) -> SubmissionReport:
-    """The report on one learner's notebook or folder of notebooks.
+    """The report on one learner's notebook or folder of notebooks, or on what was read of it.
 
     name:    the learner's; by default the path's.
     lessons: names or numbers ('01'); by default those that the notebooks belong to.
@@ -38,7 +38,7 @@ def grade_submission(
     Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
-    submission = read_submission(path, name, lessons)
+    submission = path if isinstance(path, Submission) else read_submission(path, name, lessons)
     torch = _needs_torch(submission)
     with ExitStack() as stack:
         if sandbox is None:

@@ -18,7 +18,7 @@ from grader.reading import Notebook, Unreadable, printable, read_notebook
 
 MAX_FILES = 200  # notebooks of one folder that are read
 
-__all__ = ["Plan", "Submission", "SubmissionError", "read_submission"]
+__all__ = ["Plan", "Submission", "SubmissionError", "files_of", "nothing_handed_in", "read_submission"]
 
 
 class SubmissionError(ValueError):
@@ -101,7 +101,7 @@ def read_submission(path: str | Path, name: str | None = None, lessons: Sequence
     """
     path = Path(path)
     asked = _known(lessons)
-    files, notes = _files(path)
+    files, notes = files_of(path)
     read = [_read(file, asked) for file in files]
     found = _Found(read, *_choose(read))
     if asked is None:
@@ -111,6 +111,13 @@ def read_submission(path: str | Path, name: str | None = None, lessons: Sequence
     cells = [cell for file in found.chosen.values() if file.notebook for cell in file.notebook.cells]
     torch = any("torch" in cell.text for cell in cells)
     return Submission(name or _name(path), str(path), asked, found.message(asked), torch, found)
+
+
+def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
+    """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
+    asked = _known(lessons) or course.lessons()
+    return Submission(name, path, asked, "No notebook was handed in: files that end in .ipynb are expected.", False,
+                      _Found([], {}, {}))  # fmt: skip
 
 
 def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -126,8 +133,8 @@ def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(name for name in course.lessons() if name in found)
 
 
-def _files(path: Path) -> tuple[list[Path], list[str]]:
-    """The notebooks of a path, and notes on those left aside."""
+def files_of(path: Path) -> tuple[list[Path], list[str]]:
+    """The notebooks of a path, and notes on those left aside. Raises: SubmissionError as read_submission() does."""
     said = printable(str(path))
     try:
         if path.is_file():

@@ -1,0 +1,305 @@
+"""Many submissions: each is graded by a lane, a thread of a grading process that keeps one warm sandbox.
+
+A grading process that ends costs nothing: what it had in hand is graded again, each alone in a fresh one, and only
+what ends that too is 'could_not_grade'. cluster.py does the same on other machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from grader import course
+from grader.grading import NUMPY_LESSONS, grade_submission
+from grader.journal import Result, from_line, to_line
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.processes import new_folder, remove_folder
+from grader.roster import Entry, Parcel, pack, unpack
+from grader.sandbox import TIMEOUT_S, Sandbox, SandboxError
+from grader.submission import nothing_handed_in
+
+LEVELS = ("process", "full")  # weakest first
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+class TooOpen(RuntimeError):
+    """A place to grade where less isolation holds than was asked for."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every submission of a batch is graded with. lessons: None for those of each one's notebooks."""
+
+    lessons: tuple[str, ...] | None = None
+    seed: int = course.SEED
+    timeout_s: float = TIMEOUT_S
+    require: str = "process"
+
+
+class Pool(Protocol):
+    """Where submissions are graded. width: how many to hand it at once."""
+
+    width: int
+
+    def submit(self, function: Any, *arguments: Any) -> Future: ...
+    def renew(self) -> None: ...
+    def close(self) -> None: ...
+
+
+# --- in the grading process ------------------------------------------------------------------
+
+
+class Lane:
+    """One thread's warm sandbox and its scratch folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.folder = new_folder()
+        torch = any(lesson[:2] not in NUMPY_LESSONS for lesson in settings.lessons or ())
+        self.sandbox = Sandbox(settings.timeout_s, torch=torch)
+        try:
+            worker, folder = self.sandbox.start()  # what holds is known before any stranger's code runs
+            worker.close()
+            remove_folder(folder)
+            self.isolation = self.sandbox.isolation
+            if LEVELS.index(self.isolation) < LEVELS.index(settings.require):
+                raise TooOpen(
+                    f"isolation '{settings.require}' was asked for, and '{self.isolation}' is what holds here"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.sandbox.close()
+        remove_folder(self.folder)
+
+
+_lanes: dict[int, Lane] = {}  # by thread
+_guard = threading.Lock()
+
+
+def _lane(settings: Settings) -> Lane:
+    me = threading.get_ident()
+    lane = _lanes.get(me)
+    if lane is None or lane.settings != settings:
+        _close_lane()
+        lane = Lane(settings)
+        with _guard:
+            _lanes[me] = lane
+    return lane
+
+
+def _close_lane() -> None:
+    with _guard:
+        lane = _lanes.pop(threading.get_ident(), None)
+    if lane is not None:
+        lane.close()
+
+
+def close_lanes() -> None:
+    """Ends what this process keeps warm, with every file of it."""
+    with _guard:
+        lanes = list(_lanes.values())
+        _lanes.clear()
+    for lane in lanes:
+        lane.close()
+
+
+def level(settings: Settings) -> str:
+    """The isolation that holds in this process."""
+    return _lane(settings).isolation
+
+
+def grade_parcel(parcel: Parcel, settings: Settings) -> bytes:
+    """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
+    try:
+        line, sound = _attempt(parcel, settings)
+    except TooOpen:
+        raise
+    except Exception:
+        line, sound = b"", False
+    if not sound:
+        _close_lane()
+        line, _ = _attempt(parcel, settings)
+    return line
+
+
+def _attempt(parcel: Parcel, settings: Settings) -> tuple[bytes, bool]:
+    """The line, and whether the grader did all that it should."""
+    lane = _lane(settings)
+    place = Path(tempfile.mkdtemp(dir=lane.folder))
+    try:
+        laid = unpack(parcel, place)
+        what = nothing_handed_in(parcel.name, parcel.path, settings.lessons) if laid is None else laid
+        report = grade_submission(
+            what, name=parcel.name, lessons=settings.lessons, seed=settings.seed, sandbox=lane.sandbox
+        )
+    finally:
+        remove_folder(str(place))
+    report = _noted(replace(report, path=parcel.path), parcel.notes)
+    line = to_line(Result(parcel.key, parcel.digest, lane.isolation, report))
+    return line, not any(verdict.status == "could_not_grade" for verdict in verdicts(report))
+
+
+def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
+    if not notes or not report.lessons:
+        return report
+    first, *others = report.lessons
+    return replace(report, lessons=(replace(first, notes=(*notes, *first.notes)), *others))
+
+
+def verdicts(report: SubmissionReport) -> Iterator[Verdict]:
+    """All verdicts of a submission."""
+    for lesson in report.lessons:
+        yield from lesson.verdicts
+
+
+# --- local grading processes -----------------------------------------------------------------
+
+
+class Local:
+    """Grading processes on this machine, begun as fresh ones, which end with this one however it ends."""
+
+    def __init__(self, jobs: int) -> None:
+        self.width = 2 * jobs  # one in hand and one at hand, for each
+        self._jobs = jobs
+        self._folder = new_folder()
+        for name, number in ONE_THREAD.items():
+            os.environ.setdefault(name, number)  # before a grading process imports NumPy
+        self._begin()
+
+    def _begin(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
+        self._ends = ends
+        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder))
+
+    def submit(self, function: Any, *arguments: Any) -> Future:
+        """Raises: BrokenExecutor after a process has ended, until renew()."""
+        return self._pool.submit(function, *arguments)
+
+    def renew(self) -> None:
+        """Fresh processes in place of all."""
+        self._end()
+        self._begin()
+
+    def _end(self) -> None:
+        self._alive.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._ends.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file of theirs."""
+        self._end()
+        remove_folder(self._folder)
+
+
+def _begin_process(ends: Any, folder: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    tempfile.tempdir = folder
+    threading.Thread(target=_end_with, args=(ends, folder), daemon=True).start()
+
+
+def _end_with(ends: Any, folder: str) -> None:
+    """Waits for the end of the process that owns the batch, then ends this one and what it keeps warm."""
+    with contextlib.suppress(EOFError, OSError):
+        ends.recv_bytes()
+    with contextlib.suppress(Exception):
+        close_lanes()
+    if os.getppid() == 1 or not multiprocessing.parent_process().is_alive():  # type: ignore[union-attr]
+        with contextlib.suppress(Exception):
+            remove_folder(folder)  # nobody else is left to do it
+    os._exit(0)
+
+
+# --- in the process that owns the batch ------------------------------------------------------
+
+
+def isolation_of(pool: Pool, settings: Settings) -> str:
+    """The isolation that holds in a pool's first lane. Raises: TooOpen, SandboxError."""
+    try:
+        return pool.submit(level, settings).result()
+    except BrokenExecutor as error:
+        raise SandboxError(f"no grading process could be started: {error}") from error
+
+
+def graded(entries: Iterable[Entry], settings: Settings, pool: Pool) -> Iterator[bytes]:
+    """Yields each submission's line of the journal, in the order in which they end."""
+    waiting: deque[Entry] = deque(entries)
+    running: dict[Future, Parcel] = {}
+    suspects: list[Parcel] = []  # in hand when a process ended; one of them may have ended it
+    broken = False
+    while waiting or running or suspects:
+        if not running and (broken or not waiting):
+            if broken:
+                pool.renew()
+            broken = False
+            while suspects:
+                yield _alone(suspects.pop(0), settings, pool)
+        while waiting and not broken and len(running) < pool.width:
+            parcel = pack(waiting.popleft())
+            try:
+                running[pool.submit(grade_parcel, parcel, settings)] = parcel
+            except BrokenExecutor:
+                suspects.append(parcel)
+                broken = True
+        for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
+            parcel = running.pop(future)
+            try:
+                line = future.result()
+            except TooOpen:
+                raise
+            except Exception as error:  # the process ended, or a mistake of ours
+                suspects.append(parcel)
+                broken = broken or isinstance(error, BrokenExecutor)
+            else:
+                yield line
+
+
+def _alone(parcel: Parcel, settings: Settings, pool: Pool) -> bytes:
+    """The second attempt, with no other submission in hand: what ends this process is this submission."""
+    try:
+        return pool.submit(grade_parcel, parcel, settings).result()
+    except TooOpen:
+        raise
+    except BrokenExecutor as error:
+        pool.renew()
+        return _ours(parcel, settings, f"The grading process ended twice: {error}")
+    except Exception as error:
+        return _ours(parcel, settings, f"{type(error).__name__}: {error}")
+
+
+def _ours(parcel: Parcel, settings: Settings, why: str) -> bytes:
+    """The line of a submission that could not be graded."""
+    lessons = []
+    for lesson in settings.lessons or course.lessons():
+        headline = "{} could not be graded; this is the grader's failure, not the notebook's."
+        names = course.CONTRACT[lesson]
+        judged = tuple(Verdict(name, "could_not_grade", headline.format(name), details=(why[:2000],)) for name in names)
+        points = {exercise.name: exercise.points for exercise in course.lesson(lesson).exercises}
+        lessons.append(LessonReport(lesson, judged, points, parcel.notes if not lessons else ()))
+    report = SubmissionReport(parcel.name, parcel.path, tuple(lessons))
+    return to_line(Result(parcel.key, parcel.digest, settings.require, report))
+
+
+def report_of(results: Sequence[Result], settings: Settings) -> Report:
+    """One report of all, in the order given; its isolation is the weakest that held."""
+    held = min((result.isolation for result in results), key=LEVELS.index, default="process")
+    return Report(tuple(result.report for result in results), settings.seed, isolation=held)
+
+
+def read(line: bytes) -> Result:
+    """A line that graded() yielded."""
+    return from_line(line)

@@ -1,0 +1,173 @@
+"""Who is in a class's folder, and what each handed in, as bytes that can travel to another process or machine.
+
+Strangers' files are opened here and nothing in them is understood: reading.py does that, where they are graded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.errors import InputError
+from grader.reading import MAX_BYTES, printable
+from grader.submission import SubmissionError, files_of
+
+MOST_BYTES = 128 << 20  # of one submission's notebooks together
+IGNORED = ("__pycache__", "__macosx")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One learner's place in the folder. key: the entry's name as it is; name: for reports; note: why it isn't read."""
+
+    key: str
+    name: str
+    path: Path
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """One file. place: its path within the submission; data: None for a file too large or of no ordinary kind."""
+
+    place: tuple[str, ...]
+    data: bytes | None
+    size: int
+    changed_ns: int
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on."""
+
+    key: str
+    name: str
+    path: str
+    alone: bool
+    files: tuple[Packed, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        made = hashlib.sha256()
+        order = sorted({file.changed_ns for file in self.files})  # which was saved last, not when
+        for file in self.files:
+            about = ("/".join(file.place), file.size, file.data is None, order.index(file.changed_ns))
+            made.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
+        made.update(repr((self.name, self.alone, self.notes)).encode())
+        return made.hexdigest()[:32]
+
+
+def entries(folder: Path) -> tuple[list[Entry], list[str]]:
+    """The learners of a class's folder, sorted by name, and the names of what was passed over.
+
+    Raises: InputError where there is no such folder, or none of its entries can be a learner's.
+    """
+    said = printable(str(folder))
+    try:
+        listed = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        raise InputError(f"there is no folder {said}.") from None
+    except NotADirectoryError:
+        raise InputError(f"{said} is a file; a folder with one subfolder or notebook a learner is expected. "
+                         "`grader grade` takes a single notebook.") from None  # fmt: skip
+    except OSError as error:
+        raise InputError(f"{said} can't be opened: {error.strerror}.") from None
+    inside = folder.resolve()
+    found = [made for key in listed if (made := _entry(folder / key, key, inside))]
+    taken = {one.key for one in found}
+    passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
+    if not found:
+        raise InputError(f"{said} holds no learner: one subfolder or one .ipynb file each is expected.")
+    found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
+    return found, [name for name in passed if name.casefold() not in IGNORED]
+
+
+def _entry(path: Path, key: str, inside: Path) -> Entry | None:
+    if key.startswith(".") or key.casefold() in IGNORED:
+        return None
+    notebook = path.suffix.lower() == ".ipynb"
+    name = printable(path.stem if notebook else key)
+    if path.is_symlink():
+        try:
+            leads_out = not path.resolve().is_relative_to(inside)
+        except (OSError, RuntimeError):  # a link to itself
+            leads_out = True
+        if leads_out:
+            return Entry(key, name, path, f"{printable(key)} is a link that leads out of the folder; it was not read.")
+    return Entry(key, name, path) if notebook or path.is_dir() else None
+
+
+def pack(entry: Entry) -> Parcel:
+    """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
+    files, notes = [], []
+    if entry.note:
+        return Parcel(entry.key, entry.name, str(entry.path), False, (), (entry.note,))
+    try:
+        paths, notes = files_of(entry.path)
+    except SubmissionError:  # no notebook: missing, and said so where it is graded
+        paths, notes = [], []
+    left = MOST_BYTES
+    for path in paths:
+        try:
+            file = _packed(path, entry.path, left)
+        except OSError as error:
+            notes = [*notes, f"{printable(path.name)} cannot be opened ({error.strerror}); it was not read."]
+            continue
+        if file is None:
+            most = f"{MOST_BYTES >> 20} MB"
+            notes = [*notes, f"{printable(path.name)} was not read: the notebooks together have more than {most}."]
+            continue
+        left -= len(file.data or b"")
+        files.append(file)
+    alone = entry.path.is_file()
+    return Parcel(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
+
+
+def _packed(path: Path, top: Path, left: int) -> Packed | None:
+    about = path.stat()
+    place = (path.name,) if path == top else path.relative_to(top).parts
+    if not stat.S_ISREG(about.st_mode):  # a pipe would wait for ever
+        return Packed(place, None, -1, about.st_mtime_ns)
+    if about.st_size > MAX_BYTES:  # said so where it is read; its bytes need not travel
+        return Packed(place, None, about.st_size, about.st_mtime_ns)
+    if about.st_size > left:
+        return None
+    with path.open("rb") as stream:
+        data = stream.read(MAX_BYTES)
+    return Packed(place, data, len(data), about.st_mtime_ns)
+
+
+def unpack(parcel: Parcel, folder: Path) -> Path | None:
+    """Lays a submission out in an empty folder. Returns: what to grade, None where no notebook was handed in."""
+    for file in parcel.files:
+        if any(part in ("", ".", "..") or os.sep in part for part in file.place):
+            raise ValueError(f"no place within a submission: {file.place!r}")
+        path = folder.joinpath(*file.place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _lay(file, path)
+    if not parcel.files:
+        return None
+    return folder.joinpath(*parcel.files[0].place) if parcel.alone else folder
+
+
+def _lay(file: Packed, path: Path) -> None:
+    if file.data is not None:
+        path.write_bytes(file.data)
+    elif file.size >= 0:
+        with path.open("wb") as stream:
+            stream.truncate(file.size)  # all holes: its size is all that is looked at
+    elif hasattr(os, "mkfifo"):
+        os.mkfifo(path)
+        return
+    os.utime(path, ns=(file.changed_ns, file.changed_ns))
+
+
+def shown(names: Sequence[str], most: int = 5) -> str:
+    """Some names and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
