@@ -5,6 +5,7 @@ Read the difference before committing renewed files: they are what learners and 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,14 +104,48 @@ REPORT = Report((
                      "02_softmax.ipynb is not JSON: mend line 3."),
 ), seed=7)  # fmt: skip
 
+# A class: who passed, who failed alike, who has not begun, who was not asked for everything, and a formula for a name.
+CLASS = Report((
+    REPORT.submissions[0],
+    SubmissionReport("=cmd|' /C calc'!A0", "submissions/=cmd", (
+        lesson("01_three_tokens", *(
+            replace(judged, status="not_started", headline="", tables=(), details=(), mistakes=(), sentences=(),
+                    verified=(), experiment="")
+            for judged in (ERROR, NOT_STARTED, PROVEN, UNPROVEN, PASSED)
+        )),
+    )),
+    SubmissionReport("grace@example.org", "submissions/grace@example.org", (
+        lesson("01_three_tokens", replace(PASSED, exercise="attention_scores"), replace(PASSED, exercise="scale_scores"),
+               PROVEN, replace(PASSED, exercise="weighted_sum"), PASSED),
+        lesson("05_numpy_to_pytorch", replace(PASSED, exercise="attention_torch"), TWO),
+    )),
+), seed=7, isolation="full")  # fmt: skip
+
 
 def golden() -> dict[str, str]:
     """Every golden file's name and what it should hold."""
-    from grader.reports import html, json, junit, markdown, terminal, text
+    from grader.reports import (
+        canvas,
+        csv,
+        feedback,
+        gradescope,
+        html,
+        json,
+        junit,
+        markdown,
+        moodle,
+        page,
+        terminal,
+        text,
+    )  # fmt: skip
 
     files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
     files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}
     files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
+    files |= {"class.html": page.render(CLASS), "class.md": markdown.render(CLASS), "grades.csv": csv.render(CLASS)}
+    files |= {"canvas.csv": canvas.render(CLASS, 100), "moodle.csv": moodle.render(CLASS, 100)}
+    files |= {"results.json": gradescope.as_text(CLASS.submissions[:1], 100)}
+    files |= {"feedback.html": feedback.page(CLASS.submissions[0], "ada", CLASS.course)}
     return files | {"report.txt": terminal.render(REPORT, rich=False) + "\n"}
 
 

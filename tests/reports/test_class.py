@@ -1,0 +1,229 @@
+"""The reports of a class: counts that can be checked by hand, files that others import, a page that holds together."""
+
+from __future__ import annotations
+
+import csv as csvlib
+import io
+import json as jsonlib
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grader.errors import InputError
+from grader.model import LessonReport, Report, SubmissionReport
+from grader.reports import canvas, csv, folder, gradescope, junit, markdown, matrix, moodle, page, scores
+from grader.reports.room import Room, unique
+from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
+from tests.reports.test_reports import Elements
+
+
+def read(said: str) -> list[list[str]]:
+    return list(csvlib.reader(io.StringIO(said), strict=True))
+
+
+def test_the_room_counts_what_stands_in_the_report():
+    room = Room(CLASS)
+    assert room.shares == pytest.approx((2 / 14, 0, 10 / 14))  # grace: all but softmax_rows and project_qkv
+    assert [column.exercise for column in room.columns][:2] == ["attention_scores", "scale_scores"]
+    assert room.lessons == ("01_three_tokens", "05_numpy_to_pytorch")
+    met = {one.id: (one.learners, one.exercises) for one in room.mistakes}
+    assert met["SM1"] == ((0, 2), ("softmax_rows",)) and met["PJ1"] == ((0, 2), ("project_qkv",))
+    assert "SD1" not in met  # the second of several that fit alike is not counted
+    assert room.median == pytest.approx(2 / 14)
+
+
+def test_a_pair_counts_for_both_of_its_halves():
+    both = replace(PROVEN, mistakes=("SD1+SM1",), sentences=("First. Also: Second.",))
+    room = Room(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
+    assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
+    made = page.render(room.report)
+    assert "The scores are √d_k too large" in made and "Softmax ran over the queries" in made
+
+
+def test_grades_are_read_again_by_a_reader_of_csv():
+    heading, ada, formula, grace = read(csv.render(CLASS))
+    assert heading[:5] == ["learner", "01_three_tokens", "05_numpy_to_pytorch", "total", "max"]
+    assert dict(zip(heading, ada, strict=True))["softmax_rows"] == "failed"
+    assert ada[:5] == ["ada", "2", "0", "2", "14"] and grace[0] == "grace@example.org"
+    assert formula[0] == "'=cmd|' /C calc'!A0" and formula[2] == "" and formula[-2] == ""
+
+
+def test_canvas_has_its_columns_and_points_possible():
+    heading, possible, ada, _, grace = read(canvas.render(CLASS, max_points=100))
+    assert heading == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "attention"]
+    assert possible == ["    Points Possible", "", "", "", "", "100"]
+    assert (ada[0], ada[3], ada[5]) == ("ada", "ada", "14.29") and grace[5] == "71.43"
+    assert read(canvas.render(CLASS))[1][5] == "14" and read(canvas.render(CLASS))[2][5] == "2"
+
+
+def test_moodle_tells_addresses_from_user_names():
+    assert read(moodle.render(CLASS, max_points=10)) == [
+        ["Username", "Email address", "attention"], ["ada", "", "1.43"], ["'=cmd|' /C calc'!A0", "", "0"],
+        ["grace@example.org", "grace@example.org", "7.14"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scaled", [None, 50.0])
+def test_gradescope_adds_up(scaled):
+    data = jsonlib.loads(gradescope.as_text(CLASS.submissions[:1], scaled))
+    assert data["score"] == pytest.approx(2 if scaled is None else 50 * 2 / 14, abs=1e-3)
+    assert sum(test["score"] for test in data["tests"]) == pytest.approx(data["score"], abs=1e-3)
+    assert sum(test["max_score"] for test in data["tests"]) == pytest.approx(scaled or 14, abs=1e-3)
+    assert {test["status"] for test in data["tests"]} == {"passed", "failed"}
+    wanted = {"name", "score", "max_score", "status", "output", "output_format", "visibility"}
+    assert all(wanted <= test.keys() and test["output_format"] == "text" for test in data["tests"])
+    assert "SM1" in data["tests"][2]["output"] and data["output_format"] == "text" and data["visibility"] == "visible"
+
+
+def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
+    read = Elements(page.render(CLASS))
+    said = " ".join(read.said.split())
+    assert "Attention: report of the class" in said and "Isolation while grading: full" in said
+    assert "2 of 3SM1: Softmax ran over the queries; each query needs its own distribution over the keys." in said
+    assert "Talk to ada, grace@example.org" in said
+    assert "nothing attempted1=cmd|' /C calc'!A0" in said
+    assert "a wrong result that no known mistake explains1ada" in said
+    assert "used what an exercise does not allow1ada" in said
+
+
+def test_the_page_is_valid_where_it_matters():
+    made = page.render(CLASS)
+    read = Elements(made)
+    ids = [value for name, value in read.attributes if name == "id"]
+    links = [value for name, value in read.attributes if name == "href"]
+    assert not read.open and len(ids) == len(set(ids))
+    assert links and all(link.startswith("#") and link[1:] in ids for link in links)
+    assert not {"script", "link", "img", "iframe", "form", "object"} & set(read.names)
+    assert "@import" not in made and "url(" not in made and "http-equiv" in made
+    assert made.count("<caption") == made.count("<table") == 3
+    assert read.names.count("h1") == 1 and made.count(html_style()) == 1
+
+
+def html_style() -> str:
+    from grader.reports.html import STYLE
+
+    return STYLE
+
+
+def test_the_table_reads_without_colour_and_by_ear():
+    made = matrix.table(Room(CLASS))
+    assert made.count('scope="row"') == 3 and made.count('scope="colgroup"') == 2 and made.count('scope="col"') == 9
+    assert len(set(matrix.SIGNS.values())) == len(matrix.SIGNS)
+    assert '<td class="failed"><span aria-hidden="true">✗</span><span class="unseen">failed</span></td>' in made
+    assert made.count("not asked for") == 2
+
+
+def test_the_scores_picture_says_its_counts():
+    assert scores.counts(Room(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
+    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in scores.svg(Room(CLASS))
+    full = Report((SubmissionReport("a", "a", (lesson("01_x", PASSED),)),), 7)
+    assert scores.counts(Room(full))[-1] == 1
+
+
+def test_what_many_share_is_drawn_once():
+    same = replace(PROVEN)
+    one, two = (
+        page.render(Report(tuple(SubmissionReport(f"a{n}", "a", (lesson("01_x", same),)) for n in range(count)), 7))
+        for count in (1, 40)
+    )
+    assert one.count("<g id=") == two.count("<g id=") == 4
+    assert two.count('role="img"') == 40 * 4 + 1 and two.count("<use") == 160
+
+
+def test_a_report_of_nobody_is_a_report():
+    empty = Report((), 7)
+    for name, content in folder.files(empty, None):
+        assert content, name
+    alone = Report((SubmissionReport("a", "a", (), "No notebook was found."),), 7)
+    assert "No notebook was found." in page.render(alone)
+
+
+def test_markdown_of_a_class_fits_a_summary():
+    many = Report(tuple(SubmissionReport(f"s{n}", "s", (lesson("01_x", HOSTILE, PROVEN),) * 40) for n in range(60)), 7)
+    made = markdown.render(many)
+    assert len(made.encode()) < 1_000_000 and "submissions the details did not fit here." in made
+    assert "| SM1 | 60 | Softmax ran over the queries" in made
+
+
+def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
+    twins = Report(
+        tuple(SubmissionReport(name, "x", (lesson("01_x", PASSED),)) for name in ("a", "a\x1b[31m", "a (2)")), 7
+    )
+    assert Room(twins).labels == ("a", "a (3)", "a (2)")
+    assert junit.render(twins).count('<testsuite name="a.01_x"') == 1
+    assert unique(["b", "b", "b"]) == ("b", "b (2)", "b (3)")
+
+
+def test_write_all_writes_every_format(tmp_path):
+    written = folder.write_all(CLASS, tmp_path / "out", max_points=100)
+    names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
+    assert names[:7] == [
+        "report.html", "grades.csv", "canvas.csv", "moodle.csv", "report.json", "junit.xml", "summary.md",
+    ]  # fmt: skip
+    stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
+    assert names[7:] == [name for stem in stems for name in (f"feedback/{stem}.html", f"gradescope/{stem}.json")]
+    assert all(path.is_file() for path in written)
+    grace = (tmp_path / "out/feedback/grace-example.org.html").read_text(encoding="utf-8")
+    assert "ada" not in Elements(grace).said and "grace@example.org 10 of 14 points" in Elements(grace).said
+
+
+def test_the_same_report_gives_the_same_files(tmp_path):
+    first, again = ({path.name: path.read_bytes() for path in folder.write_all(CLASS, tmp_path / n)} for n in "ab")
+    assert first == again
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="can't be written.*name another folder"):
+        folder.write_all(CLASS, tmp_path / "file")
+
+
+def test_file_names_are_safe_and_no_two_alike_anywhere():
+    names = ["ada", "Ada", "ADA", "../../etc/passwd", "..", ".", "", "a\nb", "<b>", "x" * 500, "é", "e\u0301", "con",
+             "NUL.txt", "雪" * 200, "a/b\\c", "-rf", ".hidden", "ada-2", "a:b", "ß", "ss"]  # fmt: skip
+    stems = folder.stems(names)
+    assert len({stem.casefold() for stem in stems}) == len(names)
+    for stem in stems:
+        assert stem and len(stem.encode()) <= 100 and stem[0] not in ".-" and not set(stem) & set('/\\:<>"|?*\n\0')
+        assert stem.split(".")[0].casefold() not in folder.RESERVED
+    assert stems[:3] == ["ada", "Ada-2", "ADA-3"] and stems[3] == "etc-passwd"
+
+
+def big(learners: int = 300, exercises: int = 40) -> Report:
+    """A class that fails alike, as classes do: a third of all fails, with six wrong results an exercise."""
+    names = [f"exercise_{n}" for n in range(exercises)]
+    tables = {}
+    for n, name in enumerate(names):
+        x = np.random.default_rng(n).normal(size=(4, 5)).round(1)
+        for kind in range(6):
+            got = softmax(x + np.random.default_rng(kind).normal(size=x.shape), 1)
+            tables[name, kind] = [softmax(x, 1), got, x]
+    subs = []
+    for who in range(learners):
+        rng = np.random.default_rng(who)
+        verdicts = []
+        for name in names:
+            kind = int(rng.integers(18))
+            if kind >= 6:
+                verdicts.append(replace(PASSED if kind < 15 else NOT_STARTED, exercise=name))
+                continue
+            want, got, x = tables[name, kind]  # arrays of their own, as each submission's are
+            drawn = compared("result", want.copy(), got.copy(), scores=x.copy())
+            verdicts.append(replace(PROVEN if kind < 5 else UNPROVEN, exercise=name, tables=drawn))
+        subs.append(
+            SubmissionReport(f"learner {who}", "x", (LessonReport("01_x", tuple(verdicts), dict.fromkeys(names, 2)),))
+        )
+    return Report(tuple(subs), 7)
+
+
+def test_three_hundred_learners_and_forty_exercises():
+    report = big()
+    statuses = Counter(v.status for one in report.submissions for part in one.lessons for v in part.verdicts)
+    assert statuses.total() == 12_000 and statuses["failed"] > 3_500
+    started = time.process_time()  # of this process alone: other work on the machine does not count
+    made = page.render(report)
+    assert time.process_time() - started < 3
+    assert len(made.encode()) < 25_000_000

@@ -1,0 +1,130 @@
+"""Nothing that a learner wrote becomes markup, a formula, a command of a CI log, or a terminal escape; in any format."""
+
+from __future__ import annotations
+
+import csv as csvlib
+import io
+import json as jsonlib
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from grader.model import Report, SubmissionReport, Verdict
+from grader.reports import canvas, csv, folder, moodle, sheet
+from tests.reports.samples import HOSTILE, PROVEN, lesson
+
+ATTACKS = [
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'><svg/onload=alert(1)>", "</title><h1>mine</h1>",
+    "</style><b>x", "<!-- ", "]]>", "]]><x/>", "&lt;script&gt;", "javascript:alert(1)", "a\nb\r\nc", "\x1b[31mred\x1b[0m",
+    "\x1b]0;title\x07", "\x9b31m", "\u202egnp.exe", "\ud800", "\x00\x0b\ufffe", "::set-output name=score::100",
+    "::error file=a::b", "##[group]x", "##vso[task.complete result=Succeeded]", "=1+1", "+1", "-1", "@SUM(A1)",
+    "\t=1+1", "\r=1+1", "\n=1+1", " =1+1", "\u200b=1+1", "＝1+1", "=HYPERLINK(\"http://x\")", "a,b;c\td\"e", "../../etc/passwd",
+    "..", "", "x" * 100_000, "`code` [a](http://x) ![b](http://y) | @all #1 ~~~", "```\n</details>", "{{7*7}}{% x %}",
+]  # fmt: skip
+
+
+def attacked(said: str) -> Report:
+    """The attack as a learner's name, a path, a message, a note, and every text of a verdict."""
+    judged = Verdict(
+        "softmax", "failed", said, "values", said, (said, f"Your line: {said}"), PROVEN.tables, ("SM1", said), (said, said),
+        (said,), look=said,
+    )  # fmt: skip
+    mine = SubmissionReport(said, said, (lesson("01_x", judged, replace(HOSTILE, exercise="b"), notes=(said,)),), said)
+    return Report((mine, SubmissionReport("neighbour", "n", (lesson("01_x", replace(PROVEN, exercise="b")),))), 7)
+
+
+class Tags(HTMLParser):
+    """Every element and attribute of a page, the shape that text must not change."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.met: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.links: list[str] = []
+        self.odd: list[str] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.met[tag, tuple(name for name, _ in attrs)] += 1
+        self.links += [value for name, value in attrs if name in ("href", "src", "action", "xlink:href")]
+
+    def handle_comment(self, data):
+        self.odd.append(data)
+
+    def unknown_decl(self, data):
+        self.odd.append(data)
+
+    handle_pi = handle_comment
+
+
+def pages(said: str) -> list[tuple[str, str]]:
+    """The class's page, the learner's own, the neighbour's."""
+    return [(name, content) for name, content in folder.files(attacked(said), 100) if name.endswith(".html")]
+
+
+PLAIN = [Tags(content).met for _, content in pages("word")]
+
+
+@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
+def test_a_page_has_no_element_or_attribute_from_a_learner(said):
+    for (name, content), plain in zip(pages(said), PLAIN, strict=True):
+        read = Tags(content)
+        extra = set(read.met - plain)
+        assert extra <= {("code", ())}, name  # `code` in prose is ours to set
+        assert all(link.startswith("#") for link in read.links) and not read.odd
+
+
+@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
+def test_no_file_holds_a_control_character(said):
+    for name, content in folder.files(attacked(said), 100):
+        content.encode("utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ufffe\ud800-\udfff]", content), name
+
+
+@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
+def test_no_cell_of_a_sheet_begins_a_formula(said):
+    report = attacked(said)
+    for made in (csv.render(report), canvas.render(report, 10), moodle.render(report)):
+        rows = list(csvlib.reader(io.StringIO(made), strict=True))
+        assert len({len(row) for row in rows}) == 1 and len(rows) in (3, 4)
+        for cell in (cell for row in rows for cell in row):
+            begins = cell.lstrip(" \u200b")[:1]
+            assert begins not in tuple("=+-@\t\r\n＝＋－＠") or not begins
+            assert "\n" not in cell and "\r" not in cell
+
+
+@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
+def test_data_formats_stay_whole_and_hold_no_command(said):
+    for name, content in folder.files(attacked(said), None):
+        if name.endswith((".json", ".xml", ".md")):
+            assert not re.search(r"(?m)::[a-z-]+ ?[^:\n]*::|##\[|##vso\[", content), name
+        if name.endswith(".json"):
+            jsonlib.loads(content)
+            assert content.isascii()
+        if name.endswith(".xml"):
+            suites = ElementTree.fromstring(content)
+            assert {child.tag for child in suites.iter()} <= {
+                "testsuites", "testsuite", "testcase", "failure", "error", "system-out",
+            }  # fmt: skip
+            assert len({suite.get("name") for suite in suites}) == len(suites)
+
+
+@pytest.mark.parametrize("said", ATTACKS, ids=ascii)
+def test_files_stay_in_their_folder(said, tmp_path):
+    written = folder.write_all(attacked(said), tmp_path / "out")
+    assert len(written) == 11
+    assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {".", "feedback", "gradescope"}
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
+
+
+def test_guarded_keeps_harmless_text():
+    assert sheet.guarded("ada") == "ada" and sheet.guarded("a=b") == "a=b" and sheet.guarded("") == ""
+    assert sheet.guarded("=1") == "'=1" and sheet.guarded("\tada") == "'ada"
+
+
+def test_a_template_is_not_filled_in():
+    assert "{{7*7}}" in dict(folder.files(attacked("{{7*7}}"), None))["report.html"]
