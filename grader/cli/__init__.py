@@ -14,12 +14,13 @@ from typing import Any
 
 from grader.cli.arguments import lesson_name
 from grader.cli.author import add as add_author
+from grader.cli.classroom import add as add_class
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
 from grader.cli.grade import add as add_grade
 from grader.cli.learner import add as add_learner
 from grader.errors import AuthorError, InputError
 
-GROUPS = (add_grade, add_author, add_learner)  # as `grader --help` lists their commands
+GROUPS = (add_grade, add_class, add_author, add_learner)  # as `grader --help` lists their commands
 
 __all__ = ["lesson_name", "main", "parser"]
 

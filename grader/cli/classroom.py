@@ -1,0 +1,151 @@
+"""`grader class`: grades a folder of learners, keeps each result at once, writes every report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from grader import course
+from grader.cli.arguments import command, lesson_list, natural, positive, seconds, threshold, whole
+from grader.cli.exits import NOT_GRADED, STOPPED, complain
+from grader.cli.grade import outcome
+from grader.errors import InputError
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "class", _class, "grade a folder of learners and write every report")
+    made.add_argument("folder", type=Path, metavar="FOLDER", help="one subfolder or one notebook a learner")
+    made.add_argument("--out", type=Path, required=True, metavar="REPORTS", help="the folder for reports and journal")
+    made.add_argument("--jobs", type=whole, default=None, metavar="N", help="submissions at once (default: the cores)")
+    made.add_argument("--resume", action="store_true", help="go on with the run in REPORTS; what is graded is kept")
+    made.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://10.0.0.1:8786, instead of --jobs")
+    made.add_argument("--timeout", type=seconds, default=None, metavar="S",
+                      help="wall-clock seconds for one exercise, and for one cell")  # fmt: skip
+    made.add_argument("--seed", type=natural, default=course.SEED, help="of everybody's inputs (default: %(default)s)")
+    made.add_argument(
+        "--lessons", type=lesson_list, metavar="A,B", help="grade these; what is absent counts as missing"
+    )
+    made.add_argument(
+        "--max-points", type=positive, default=None, metavar="N", help="what full marks give in grade books"
+    )
+    made.add_argument("--min-score", type=threshold, metavar="N",
+                      help="succeed where every learner has at least N points, or N%% of them")  # fmt: skip
+    made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
+                      help="full or process: refuse to grade below it")  # fmt: skip
+
+
+def _class(options: argparse.Namespace) -> int:
+    from grader import batch
+    from grader.cli.out import prepared
+    from grader.roster import entries, shown
+    from grader.sandbox import SandboxError
+
+    found, passed_over = entries(options.folder)
+    if passed_over:
+        _say(f"passed over, being no folder and no notebook: {shown(passed_over)}.")
+    for sentence in prepared(options.out, options.folder, options.resume):
+        _say(sentence)
+    settings = _settings(options)
+    try:
+        with closing(_pool(options)) as pool:
+            return _graded(options, found, settings, pool)
+    except (batch.TooOpen, SandboxError) as error:
+        return complain(
+            f"{error}; nothing was graded below it." if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED
+        )
+    except KeyboardInterrupt:
+        return complain(
+            f"stopped. What was graded is kept in {options.out}; the same command with --resume goes on.", STOPPED
+        )
+    except OSError as error:
+        raise InputError(f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
+                         f"{options.out}; mend that, and the same command with --resume goes on.") from None  # fmt: skip
+
+
+def _settings(options: argparse.Namespace) -> Any:
+    from grader.batch import Settings
+
+    chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
+    return Settings(options.lessons, options.seed, require=options.require_isolation, **chosen)
+
+
+def _pool(options: argparse.Namespace) -> Any:
+    if options.scheduler:
+        from grader.cluster import Cluster
+
+        return Cluster(options.scheduler)
+    from grader.batch import Local
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Local(options.jobs or cores)
+
+
+def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) -> int:
+    """Grades what the journal doesn't have, then writes all reports from it."""
+    from grader import batch
+    from grader.cli.out import JOURNAL
+    from grader.cli.progress import Progress
+    from grader.cluster import course_digest
+    from grader.journal import Journal
+    from grader.reports import folder
+    from grader.roster import pack
+
+    held = batch.isolation_of(pool, settings)
+    about = {
+        "course": course_digest(), "seed": settings.seed, "timeout_s": settings.timeout_s, "isolation": held,
+        "lessons": None if settings.lessons is None else list(settings.lessons),
+    }  # fmt: skip
+    with Journal(options.out / JOURNAL, about) as journal:
+        if journal.dropped:
+            _say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
+        results = {}
+        for one in found:
+            kept = journal.results.get(one.key)
+            if kept is not None and kept.digest == pack(one).digest and not _failed(kept):
+                results[one.key] = kept
+        left = [one for one in found if one.key not in results]
+        with Progress(len(left), len(results)) as progress:
+            for line in batch.graded(left, settings, pool):
+                journal.add(line)
+                result = batch.read(line)
+                results[result.key] = result
+                progress.tell(result.report)
+        report = batch.report_of([results[one.key] for one in found], settings)
+        folder.write_all(report, options.out, max_points=options.max_points)
+        journal.finish()
+    print(_summary(report, options.out))
+    return outcome(report, options.min_score)
+
+
+def _failed(result: Any) -> bool:
+    """Whether the grader itself failed on it; --resume tries again."""
+    from grader.batch import verdicts
+
+    return any(verdict.status == "could_not_grade" for verdict in verdicts(result.report))
+
+
+def _summary(report: Any, out: Path) -> str:
+    """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
+    from grader.reports import text
+    from grader.reports.room import Room
+
+    room = Room(report)
+    count = len(report.submissions)
+    lines = [f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
+             f"median {100 * room.median:.0f} %; isolation: {report.isolation}."]  # fmt: skip
+    if room.mistakes:
+        lines += ["", "The most frequent mistakes:"]
+    for met in room.mistakes[:5]:
+        where = ", ".join(met.exercises)
+        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(met.sentence)}".rstrip(": "))
+    if len({tuple(lesson.name for lesson in one.lessons) for one in report.submissions}) > 1:
+        lines += ["", "Not everyone handed in the same lessons; with --lessons what is absent counts as missing."]
+    return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))
+
+
+def _say(sentence: str) -> None:
+    print(f"grader: {sentence}", file=sys.stderr, flush=True)

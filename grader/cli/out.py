@@ -1,0 +1,45 @@
+"""The folder that `grader class` writes to: nothing in it is overwritten without a copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from grader.errors import InputError
+from grader.journal import load
+
+JOURNAL = "journal.jsonl"
+
+
+def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
+    """Makes the folder ready for a run. Returns: sentences on what was done with an earlier one.
+
+    Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
+    """
+    if out.resolve().is_relative_to(graded.resolve()) or graded.resolve().is_relative_to(out.resolve()):
+        raise InputError(f"{out} and {graded} lie in each other; --out needs a folder beside the learners' one.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; --out needs a folder.")
+    if not out.exists() or not any(out.iterdir()):
+        return [f"{out} holds no run yet; everything is graded."] if resume else []
+    if not (out / JOURNAL).is_file():
+        raise InputError(f"{out} holds other things than a run of `grader class`; name an empty or a new folder.")
+    found = load(out / JOURNAL)
+    if not found.finished and not resume:
+        raise InputError(f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to go "
+                         "on with it, or name another folder.")  # fmt: skip
+    if found.finished:
+        return [f"the earlier run is kept in {_kept(out, resume)}."]
+    return []
+
+
+def _kept(out: Path, resume: bool) -> Path:
+    """Copies the finished run beside itself, or moves it there where a new one is to begin."""
+    number = 1
+    while (backup := out.with_name(f"{out.name}.backup-{number}")).exists():
+        number += 1
+    if resume:
+        shutil.copytree(out, backup)
+    else:
+        out.rename(backup)
+    return backup
