@@ -12,10 +12,10 @@ from grader.reports.html import LOOKS, escape, feedback, prose
 from grader.reports.page_style import document
 
 
-def page(one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None) -> str:
+def page(one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None, foot: str = "") -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else."""
     pictures = pictures or Pictures()
-    return document(f"{label} — {course}", f"<main>{section(one, label, pictures)}</main>")
+    return document(f"{label} — {course}", f"<main>{section(one, label, pictures)}</main>{foot}")
 
 
 def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int = 1, id: str = "") -> str:

@@ -19,8 +19,10 @@ PARTS = (
 
 
 def render(report: Report) -> str:
-    """The page of the class, of one learner too."""
+    """The page of the class; of one submission alone, what is said of it."""
     room = Room(report)
+    if len(report.submissions) == 1:
+        return feedback.page(report.submissions[0], room.labels[0], report.course, foot=_foot(report))
     pictures = Pictures(shared=True)
     made = {
         "scores": scores.svg(room), "mistakes": frequent.mistakes(room) + frequent.others(room),
@@ -68,6 +70,6 @@ def _learners(room: Room, pictures: Pictures) -> str:
 
 def _foot(report: Report) -> str:
     return (
-        f"<footer><p>Inputs drawn with seed {report.seed}: everybody had the same. Isolation while grading: "
+        f"<footer><p>Inputs drawn with seed {report.seed}, the same for everybody. Isolation while grading: "
         f"{escape(report.isolation)}.</p></footer>"
     )
