@@ -66,6 +66,15 @@ def test_reports_go_to_files_and_the_card_to_standard_output(half, tmp_path, cap
     assert "3 of 6" in capsys.readouterr().out
 
 
+def test_a_page_a_table_and_gradescope_s_results_go_to_files(half, tmp_path):
+    files = {form: tmp_path / f"report.{form}" for form in ("html", "csv", "gradescope")}
+    main(["grade", str(half), *(part for form, file in files.items() for part in (f"--{form}", str(file)))])
+    assert "This is TY1." in files["html"].read_text(encoding="utf-8")
+    assert files["csv"].read_text(encoding="utf-8").startswith('"learner","')
+    results = json.loads(files["gradescope"].read_text())
+    assert results["score"] == 3 and sum(test["max_score"] for test in results["tests"]) == 6
+
+
 @pytest.mark.parametrize("threshold, code", [("3", 0), ("4", 1), ("50%", 0), ("50.1%", 1), ("0", 0), ("100%", 1)])
 def test_min_score_takes_points_or_a_share(half, threshold, code):
     assert main(["grade", str(half), "--min-score", threshold]) == code

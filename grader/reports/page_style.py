@@ -68,7 +68,8 @@ table.list {border-collapse: collapse; width: 100%; font-size: .94rem}
 .list th, .list td {text-align: left; vertical-align: top; padding: .35rem 1rem .35rem 0;
   border-bottom: 1px solid var(--line)}
 .list thead th {font-weight: 500; color: var(--soft); font-size: .88rem; white-space: nowrap}
-.list tbody th {font-weight: 500} .list .number {white-space: nowrap; font-variant-numeric: tabular-nums}
+.list tbody th {font-weight: 500} .list tbody th code, .list tbody th .fine {white-space: nowrap}
+.list .number {white-space: nowrap; font-variant-numeric: tabular-nums}
 .bar {display: inline-block; width: 8rem; height: .62rem; border: 1px solid var(--bar); border-radius: 2px;
   margin-right: .6rem; overflow: hidden; vertical-align: .05rem}
 .bar i {display: block; height: 100%; background: var(--bar)}
@@ -90,10 +91,12 @@ section.learners > .learner > h3 {margin-top: 0; font-size: 1.2rem}
 @media (max-width: 640px) {main, header.top, footer {padding-left: 1rem; padding-right: 1rem}
   ol.mistakes > li {grid-template-columns: 1fr} .bar {width: 4rem} h1 {font-size: 1.45rem}
   .grid th[scope=row], .grid thead th.corner {max-width: 8.5rem; min-width: 6rem}}
+@page wide {size: A4 landscape; margin: 10mm}
 @media print {:root {color-scheme: light} body {font-size: 10.5pt} nav {display: none}
   * {print-color-adjust: exact; -webkit-print-color-adjust: exact}
-  .scroll {overflow: visible; border: 0; max-height: none} .grid {font-size: 7pt} .grid th, .grid td {padding: 1px 2px;
-  min-width: 0} .grid thead th, .grid th[scope=row] {position: static} .learner {content-visibility: visible}
+  .scroll {overflow: visible; border: 0; max-height: none} table.grid {font-size: 7pt; line-height: 1.3}
+  .grid th, .grid td {padding: 1px 2px; min-width: 0} section.table {page: wide}
+  .grid thead th, .grid th[scope=row] {position: static} .learner {content-visibility: visible}
   .attn, figure, li, tr {break-inside: avoid} h2, h3, h4 {break-after: avoid} a {color: inherit; text-decoration: none}}
 """
 
