@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.definitions import globals_read
+from grader.definitions import MAX_CODE, globals_read, parse
 from grader.model import Case, Observation
 from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX
 
@@ -60,6 +60,8 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     if sources is None:
         return None
     reading = _Reading(sources)
+    if reading.unread and (forbids or requires):
+        return Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
     for node in reading.reachable(name):
         found = reading.foreign(node) or reading.forbidden(node, forbids)
         if found is None and "einsum_products" in requires:
@@ -109,15 +111,14 @@ class _Reading:
         self.bindings: dict[str, list[ast.AST]] = {}
         self.defined: set[str] = set()  # by def, class or assignment, not by import
         self.stars: list[str] = []  # libraries whose names were imported all at once
+        self.unread = False  # whether a cell is larger than what is read
         self.modules = {"np": "numpy", "F": "torch.nn.functional", "nn": "torch.nn"}
         for cell in sources.cells:
-            try:
-                tree = ast.parse(cell)
-                if _depth(tree) > _DEPTH:
-                    continue
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
-            self._read(tree, cell.splitlines())
+            tree = parse(cell)
+            if len(cell) > MAX_CODE or (tree is not None and _depth(tree) > _DEPTH):
+                self.unread = True
+            elif tree is not None:
+                self._read(tree, cell.splitlines())
 
     def _read(self, tree: ast.Module, lines: list[str]) -> None:
         for node in ast.walk(tree):

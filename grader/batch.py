@@ -25,15 +25,10 @@ from grader.journal import Result, from_line, to_line
 from grader.model import LessonReport, Report, SubmissionReport, Verdict
 from grader.processes import new_folder, remove_folder
 from grader.roster import Entry, Parcel, pack, unpack
-from grader.sandbox import TIMEOUT_S, Sandbox, SandboxError
+from grader.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.submission import nothing_handed_in
 
-LEVELS = ("process", "full")  # weakest first
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-
-
-class TooOpen(RuntimeError):
-    """A place to grade where less isolation holds than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +61,9 @@ class Lane:
         self.settings = settings
         self.folder = new_folder()
         torch = any(lesson[:2] not in NUMPY_LESSONS for lesson in settings.lessons or ())
-        self.sandbox = Sandbox(settings.timeout_s, torch=torch)
+        self.sandbox = Sandbox(settings.timeout_s, torch=torch, require=settings.require)
         try:
-            worker, folder = self.sandbox.start()  # what holds is known before any stranger's code runs
-            worker.close()
-            remove_folder(folder)
-            self.isolation = self.sandbox.isolation
-            if LEVELS.index(self.isolation) < LEVELS.index(settings.require):
-                raise TooOpen(
-                    f"isolation '{settings.require}' was asked for, and '{self.isolation}' is what holds here"
-                )
+            self.isolation = self.sandbox.verify()
         except BaseException:
             self.close()
             raise

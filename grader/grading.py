@@ -58,14 +58,19 @@ def grade(
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
     told: Callable[[str], None] = lambda path: None,
+    require: str = "process",
 ) -> Report:
-    """The report on several submissions, one after another. Raises SubmissionError before it grades any.
+    """The report on several submissions, one after another.
 
-    told: called with each path before it is graded.
+    told:    called with each path before it is graded.
+    require: the least isolation to grade with, 'process' or 'full'.
+    Raises:  SubmissionError, and TooOpen where less isolation holds, before it grades any.
     """
     paths = list(paths)
     read = [read_submission(path, None, lessons) for path in paths]
-    with Sandbox(timeout_s, torch=any(_needs_torch(submission) for submission in read)) as sandbox:
+    with Sandbox(timeout_s, torch=any(_needs_torch(submission) for submission in read), require=require) as sandbox:
+        if require != "process":
+            sandbox.verify()
         reports = []
         for path in paths:
             told(str(path))

@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
+LEVELS = ("process", "full")  # of isolation, weakest first
 CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
 
-__all__ = ["Candidate", "Sandbox", "SandboxError", "TIMEOUT_S", "MEMORY_BYTES"]
+__all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
+
+
+class TooOpen(SandboxError):
+    """Less isolation holds here than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Sandbox:
     fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
+    require:      the least isolation with which anything is run, one of LEVELS.
     """
 
     def __init__(
@@ -66,11 +72,13 @@ class Sandbox:
         torch: bool = False,
         fork: bool | None = None,
         walls: bool = True,
+        require: str = "process",
     ) -> None:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
         self.isolation = "process"
         self._walls = walls
+        self._require = require
         self._torch = torch
         self._fork = sys.platform == "linux" if fork is None else fork
         self._warm: WarmParent | None = None
@@ -115,8 +123,15 @@ class Sandbox:
         self._session = Session(self, plan)
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
+    def verify(self) -> str:
+        """The isolation that holds, before any stranger's code runs. Raises SandboxError, TooOpen."""
+        worker, folder = self.start()
+        worker.close()
+        remove_folder(folder)
+        return self.isolation
+
     def start(self) -> tuple[Worker, str]:
-        """A fresh worker, ready for cells, and its folder. Raises SandboxError."""
+        """A fresh worker, ready for cells, and its folder. Raises SandboxError, TooOpen."""
         folder = new_folder()
         try:
             if self._fork:
@@ -133,6 +148,10 @@ class Sandbox:
         except SandboxError:
             remove_folder(folder)
             raise
+        if LEVELS.index(self.isolation) < LEVELS.index(self._require):
+            worker.close()
+            remove_folder(folder)
+            raise TooOpen(f"isolation '{self._require}' was asked for, and '{self.isolation}' is what holds here")
         return worker, folder
 
 

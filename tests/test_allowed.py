@@ -120,3 +120,10 @@ def test_both_products_by_einsum_are_needed():
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 300 + ")" * 300, "f = " + "-" * 5000 + "1", "\0"])
 def test_unreadable_source_is_survived(text):
     assert offence("f", ("attention",), (), Sources((text,))) is None
+
+
+@pytest.mark.parametrize("text", ["f = torch.softmax\n#" + "x" * 300_000, "f = " + "-" * 250 + "1"], ids=["long", "deep"])
+def test_a_cell_too_large_to_be_read_is_refused_where_something_is_forbidden(text):
+    found = offence("f", ("softmax",), (), Sources((text,)))
+    assert found is not None and "too long" in found.sentence
+    assert offence("f", (), (), Sources((text,))) is None

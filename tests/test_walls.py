@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from grader import course
+from grader.cli import main
+from grader.grading import grade
 from grader.sandbox import Sandbox
 from grader.worker import walls
+from tests import toy_course as toy
 from tests.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
@@ -74,3 +77,30 @@ def test_an_environment_inside_a_checkout_is_open_and_the_checkout_is_not(tmp_pa
     (tmp_path / ".venv" / "lib").mkdir(parents=True)
     package = str(tmp_path / "grader")
     assert walls._without(environment, course_folder, package) == [environment]
+
+
+def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("grader.sandbox.Sandbox.start", _without_walls(Sandbox.start))
+    path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
+    toy.install(monkeypatch)
+    assert main(["grade", str(path), "--require-isolation", "full"]) == 3
+    said = capsys.readouterr()
+    assert "nothing was graded: isolation 'full' was asked for, and 'process' is what holds here." in said.err
+    assert "row_sums" not in said.out
+    assert main(["grade", str(path), "--lessons", "01", "--require-isolation", "process"]) == 0
+
+
+def _without_walls(start):
+    """As on a kernel that has none."""
+
+    def started(sandbox):
+        sandbox._walls = False
+        return start(sandbox)
+
+    return started
+
+
+def test_full_isolation_is_reported(tmp_path, monkeypatch):
+    toy.install(monkeypatch)
+    path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
+    assert grade([path], require="full").isolation == "full"

@@ -42,20 +42,31 @@ def add(commands: Any) -> None:
         metavar="S",
         help="wall-clock seconds for one exercise, and for one cell",
     )
+    grade.add_argument(
+        "--require-isolation",
+        choices=("process", "full"),
+        default="process",
+        metavar="LEVEL",
+        help="grade only where the walls of level 'full' stand, else exit with 3 (default: process)",
+    )
 
 
 def _grade(options: argparse.Namespace) -> int:
     from grader.grading import grade
+    from grader.sandbox import TooOpen
     from grader.submission import SubmissionError
 
     files = {form: getattr(options, form) for form in RENDERERS if getattr(options, form)}
     for file in files.values():
         writable(file)
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
+    chosen["require"] = options.require_isolation
     try:
         report = grade(options.paths, lessons=options.lessons, seed=options.seed, told=_told, **chosen)
     except SubmissionError as error:
         raise InputError(str(error)) from None
+    except TooOpen as error:
+        return complain(f"nothing was graded: {error}.", NOT_GRADED)
     if "-" not in files.values():
         _print_card(report)
     written = [write_report(form, file, report) for form, file in files.items()]  # each, whatever became of another
