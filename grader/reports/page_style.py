@@ -90,6 +90,7 @@ section.learners > .learner > h3 {margin-top: 0; font-size: 1.2rem}
 .unseen {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap}
 @media (max-width: 640px) {main, header.top, footer {padding-left: 1rem; padding-right: 1rem}
   ol.mistakes > li {grid-template-columns: 1fr} .bar {width: 4rem} h1 {font-size: 1.45rem}
+  .scroll .list td {min-width: 10rem}
   .grid th[scope=row], .grid thead th.corner {max-width: 8.5rem; min-width: 6rem}}
 @page wide {size: A4 landscape; margin: 10mm}
 @media print {:root {color-scheme: light} body {font-size: 10.5pt} nav {display: none}
