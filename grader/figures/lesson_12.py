@@ -15,7 +15,6 @@ from grader.figures import COLOURS, lesson_12_machine as here, panels, show
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 Timer = Callable[..., float]
 _EXPLICIT, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["blue"], COLOURS["grey"]
-LENGTHS = (128, 256, 512, 1024, 2048)
 
 
 def fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -70,20 +69,40 @@ def share_of_work(attention_flops: Callable[..., float], d_model: int = 512, num
     show(fig, alt=f"Operations against tokens for d_model {d_model}: the projections lead until T = {4 * d_model}, attention after.")
 
 
+@here.steady()
 def single_readings() -> None:
-    """Ten single readings of the same product in a fresh shape, the way one first writes a stopwatch."""
-    n = 383 if here.device().type == "cpu" else 4096
+    """Ten single readings of one product, and one reading that waits for the device beside one that does not."""
+    kind = here.device().type
+    n = 383 if kind == "cpu" else 4096
     a = torch.randn(n, n, device=here.device())
-    waiting = here.device().type == "cpu"
-    readings = [here.reading_ms(lambda: a @ a, waiting=waiting) for _ in range(10)]
-    fig, (ax,) = panels(1, width=6.0, height=2.9)
-    ax.bar(range(1, 11), readings, color=[_EXPLICIT] + [_FUSED] * 9)
-    ax.set(xlabel="reading", ylabel="milliseconds", xticks=range(1, 11))
-    words = f"One {n} × {n} product, ten readings" + ("" if waiting else ", nobody waits")
-    ax.set_title(words)
-    show(fig, alt=f"Ten readings on {here.name()}, in ms: {', '.join(f'{r:.2f}' for r in readings)}.")
+    readings = [here.reading_ms(lambda: a @ a) for _ in range(10)]
+    asked, done = here.asked_and_done_ms(lambda: a @ a)
+    fig, axes = panels(2, width=8.6, height=3.0)
+    axes[0].bar(range(1, 11), readings, color=[_EXPLICIT] + [_FUSED] * 9)
+    axes[0].set(xlabel="reading", ylabel="milliseconds", xticks=range(1, 11))
+    axes[0].set_title(f"Ten readings of one {n} × {n} product")
+    _bars(axes[1], ["does not wait", "waits"], [asked, done])
+    axes[1].set_xscale("log")
+    axes[1].set_xlim(asked / 3, done * 20)
+    axes[1].set_title("The same product, waited for or not")
+    device = f"{here.name()}, where a second thread stands in for a GPU in the right panel" if kind == "cpu" else here.name()
+    show(fig, alt=f"On {device}. Ten readings, in ms: {', '.join(f'{r:.2f}' for r in readings)}. "
+                  f"A reading without waiting {asked:.3g} ms, with waiting {done:.3g} ms.")  # fmt: skip
+    print(f"{device}: without waiting {asked:.3g} ms, with waiting {done:.3g} ms")
 
 
+def _bars(ax: Any, names: list[str], values: list[float]) -> None:
+    """Horizontal bars in milliseconds with their values; the last is the right way."""
+    ax.barh(names, values, color=[_EXPLICIT] * (len(names) - 1) + [_FUSED], height=0.55)
+    for row, value in enumerate(values):
+        ax.annotate(f"{value:.3g} ms", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
+    ax.set_xlim(0, max(values) * 1.2)
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.set(xlabel="milliseconds")
+
+
+@here.steady()
 def right_and_wrong(time_ms: Timer) -> None:
     """The learner's stopwatch beside a single cold reading, on CUDA also beside one that does not wait."""
     q, k, v = here.heads(768 if here.device().type == "cpu" else 4096)
@@ -96,13 +115,7 @@ def right_and_wrong(time_ms: Timer) -> None:
         names, values = [*names, "no waiting"], [*values, here.reading_ms(fn, waiting=False)]
     names, values = [*names, "your time_ms"], [*values, float(time_ms(fn, here.device()))]
     fig, (ax,) = panels(1, width=5.6, height=2.4)
-    ax.barh(names, values, color=[_EXPLICIT] * (len(names) - 1) + [_FUSED], height=0.55)
-    for row, value in enumerate(values):
-        ax.annotate(f"{value:.3g} ms", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set_xlim(0, max(values) * 1.2)
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    ax.set(xlabel="milliseconds")
+    _bars(ax, names, values)
     ax.set_title(f"The same attention, {len(names)} stopwatches")
     show(fig, alt=f"Bars, {here.name()}: " + "; ".join(f"{n} {v:.3g} ms" for n, v in zip(names, values, strict=True)) + ".")
     if here.device().type == "cpu":
@@ -114,6 +127,7 @@ def slope(lengths: Any, values: Any) -> float:
     return float(np.polyfit(np.log(lengths[-3:]), np.log(values[-3:]), 1)[0])
 
 
+@here.steady()
 def against_length(explicit: Attention, fast: type[nn.Module], time_ms: Timer) -> None:
     """Time and extra memory of explicit attention and of the learner's class, against T."""
     layer = fast(512, 8).to(here.device()).eval()
@@ -125,36 +139,45 @@ def against_length(explicit: Attention, fast: type[nn.Module], time_ms: Timer) -
 
     times: dict[str, list[float]] = {"explicit": [], "your class": []}
     memory: dict[str, list[float]] = {"explicit": [], "your class": []}
+    lengths = []
     with torch.no_grad():
-        for t in LENGTHS:
+        for t in here.lengths():
             x = torch.randn(1, t, 512).to(here.device())
+            lengths.append(t)
             for name, module in (("explicit", by_hand), ("your class", layer)):
                 fn = lambda module=module, x=x: module(x)
-                times[name].append(float(time_ms(fn, here.device(), 1, 3)))
                 memory[name].append(here.peak_bytes(fn) / 2**20)
-    _draw_against_length(times, memory)
+                times[name].append(_measured(time_ms, fn))
+    _draw_against_length(lengths, times, memory)
 
 
-def _draw_against_length(times: dict[str, list[float]], memory: dict[str, list[float]]) -> None:
+def _measured(time_ms: Timer, fn: Callable[[], object]) -> float:
+    """Milliseconds by the learner's stopwatch; the longer a call takes, the fewer of them."""
+    once = here.reading_ms(fn)
+    return float(time_ms(fn, here.device(), 1 if once < 50 else 0, 9 if once < 50 else 3))
+
+
+def _draw_against_length(lengths: list[int], times: dict[str, list[float]], memory: dict[str, list[float]]) -> None:
     fig, axes = panels(2, width=8.6, height=3.6)
     said = []
     for ax, what, unit, curves in zip(axes, ("Time", "Memory"), ("milliseconds", "MiB"), (times, memory), strict=True):
         for (name, values), colour, marker in zip(curves.items(), (_EXPLICIT, _FUSED), "os", strict=True):
             values = np.maximum(values, 1e-3)
-            label = f"{name}: slope {slope(LENGTHS, values):.1f}"
-            ax.loglog(LENGTHS, values, color=colour, marker=marker, markersize=4, label=label)
-            said.append(f"{what.lower()} of {label}, {values[-1]:.0f} {unit} at {LENGTHS[-1]} tokens")
-        _tick_lengths(ax, LENGTHS)
+            label = f"{name}: slope {slope(lengths, values):.1f}"
+            ax.loglog(lengths, values, color=colour, marker=marker, markersize=4, label=label)
+            said.append(f"{what.lower()} of {label}, {values[-1]:.0f} {unit} at {lengths[-1]} tokens")
+        _tick_lengths(ax, lengths)
         ax.set(xlabel="tokens T", ylabel=unit)
         ax.set_title(f"{what}, with the slope of the last three points")
         ax.legend(frameon=False)
     show(fig, alt=f"Two log-log panels measured on {here.name()}: " + "; ".join(said) + ".")
 
 
+@here.steady()
 def overhead(fast: type[nn.Module], time_ms: Timer, d_model: int = 512, num_heads: int = 8) -> None:
     """The learner's class beside the bare operator plus its two projections, and nn.MultiheadAttention."""
     t = 512 if here.device().type == "cpu" else 4096
-    dtype = torch.float32 if here.device().type == "cpu" else torch.bfloat16
+    dtype = torch.bfloat16 if here.device().type == "cuda" else torch.float32
     x = torch.randn(1, t, d_model).to(here.device(), dtype)
     q, k, v = here.heads(t, dtype, num_heads, d_model // num_heads)
     layer = fast(d_model, num_heads).to(here.device(), dtype).eval()
@@ -177,6 +200,7 @@ def _alternating(time_ms: Timer, fn: Callable[[], object]) -> float:
     return min(float(time_ms(fn, here.device(), 2, 7)) for _ in range(2))
 
 
+@here.steady()
 def roofline(explicit: Attention, attention_flops: Callable[..., float], time_ms: Timer) -> None:
     """Both ways of attention under the ceilings of the device's own product and copy."""
     rate, bytes_s = here.product_rate(time_ms), here.bandwidth(time_ms)
@@ -186,17 +210,17 @@ def roofline(explicit: Attention, attention_flops: Callable[..., float], time_ms
     said = []
     for name, fn, colour, marker in (("explicit", explicit, _EXPLICIT, "o"), ("fused operator", fused, _FUSED, "s")):
         points = []
-        for t in LENGTHS[1:]:
+        for t in here.lengths()[1:]:
             q, k, v = here.heads(t)
             with torch.no_grad():
-                ms = float(time_ms(lambda fn=fn, q=q, k=k, v=v: fn(q, k, v), here.device(), 1, 3))
+                ms = _measured(time_ms, lambda fn=fn, q=q, k=k, v=v: fn(q, k, v))
             flops = attention_flops(1, 8, t, t, 64, causal=True)
             moved = here.least_bytes(t) + (here.scores_bytes(t) if fn is explicit else 0)
             points.append((flops / moved, flops / ms / 1e6))
         ax.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=5, linewidth=1, label=name)
         share = points[-1][1] * 1e9 / rate
-        ax.annotate(f"T = {LENGTHS[-1]}", points[-1], (6, -12), textcoords="offset points", fontsize=8.5, color=colour)
-        said.append(f"{name} reaches {points[-1][1]:.0f} GFLOP/s at {LENGTHS[-1]} tokens, {share:.0%} of the product's rate")
+        ax.annotate(f"T = {t}", points[-1], (6, -12), textcoords="offset points", fontsize=8.5, color=colour)
+        said.append(f"{name} reaches {points[-1][1]:.0f} GFLOP/s at {t} tokens, {share:.0%} of the product's rate")
     ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s")
     ax.set_title(f"Product {rate / 1e9:.0f} GFLOP/s, copy {bytes_s / 1e9:.0f} GB/s on this {here.device().type}")
     ax.legend(frameon=False, loc="lower right")
@@ -219,16 +243,20 @@ def precision(explicit: Attention, t: int = 512) -> None:
         torch.backends.cuda.matmul.allow_tf32 = allow
         try:
             got = explicit(*(part.to(here.device(), dtype) for part in (q, k, v))).cpu().double()
+        except (RuntimeError, TypeError):  # a device may lack a type
+            print(f"  {name:9} not available here")
+            continue
         finally:
             torch.backends.cuda.matmul.allow_tf32 = before
         print(f"  {name:9} {(got - exact).abs().max().item():.0e}")
 
 
+@here.steady()
 def backends(explicit: Attention) -> None:
     """Times of SDPA's backends, torch.compile and FlexAttention where the machine has them."""
     for name, fn in _ways(explicit):
         if isinstance(fn, str):
-            print(f"{name:28} not available here: {fn}")
+            print(f"{name:28} {fn}")
             continue
         try:
             with torch.no_grad():
@@ -242,7 +270,7 @@ def backends(explicit: Attention) -> None:
 
 
 def _ways(explicit: Attention) -> list[tuple[str, Callable[[], object] | str]]:
-    """(name, what to run, or why it cannot)."""
+    """(name, what to run, or why it is not run)."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     kind = here.device().type
@@ -261,9 +289,9 @@ def _ways(explicit: Attention) -> list[tuple[str, Callable[[], object] | str]]:
     for name in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"):
         backend = getattr(SDPBackend, name, None)
         only_cuda = name in ("EFFICIENT_ATTENTION", "CUDNN_ATTENTION") and not cuda
-        ways.append((f"SDPA, {name}", "CUDA only" if only_cuda or backend is None else chosen(backend)))
+        ways.append((f"SDPA, {name}", "not available here: CUDA only" if only_cuda or backend is None else chosen(backend)))
     if not cuda:
-        why = "it compiles for tens of seconds here" if kind == "cpu" else "tried on CUDA only"
+        why = "skipped: tried on CUDA only" + (", compiling for a CPU takes tens of seconds" if kind == "cpu" else "")
         return [*ways, ("torch.compile, explicit", why), ("FlexAttention, causal", why)]
     return [*ways, ("torch.compile, explicit", _compiled(explicit, q, k, v)), ("FlexAttention, causal", _flex(q, k, v))]
 
@@ -277,7 +305,7 @@ def _flex(q: Any, k: Any, v: Any) -> Callable[[], object] | str:
     try:
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     except ImportError:
-        return "this torch is older than FlexAttention"
+        return "not available here: this torch is older than FlexAttention"
     t = q.shape[-2]
     mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, t, t, device=q.device)
     compiled = torch.compile(flex_attention)

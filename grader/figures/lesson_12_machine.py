@@ -5,7 +5,9 @@ from __future__ import annotations
 import platform
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
@@ -28,7 +30,19 @@ def name() -> str:
         return f"cuda ({torch.cuda.get_device_name()})"
     if kind == "mps":
         return f"mps ({platform.machine()})"
-    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
+    threads = torch.get_num_threads()
+    return f"cpu ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """One thread of the processor: threads wait for the slowest of them, and other programs slow one down at random."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def today() -> str:
@@ -48,6 +62,33 @@ def reading_ms(fn: Callable[[], object], waiting: bool = True) -> float:
     if waiting:
         wait()
     return 1000 * (time.perf_counter() - start)
+
+
+def asked_and_done_ms(fn: Callable[[], object]) -> tuple[float, float]:
+    """Milliseconds until the device was asked for fn(), and until it was done, each the least of five.
+
+    On a CPU a second thread stands in for the GPU: it works through a queue while Python goes on.
+    """
+    if device().type != "cpu":
+        return min(reading_ms(fn, waiting=False) for _ in range(5)), min(reading_ms(fn) for _ in range(5))
+    asked, done = [], []
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,)) as stand_in:
+        for _ in range(5):
+            start = time.perf_counter()
+            work = stand_in.submit(fn)
+            asked.append(1000 * (time.perf_counter() - start))
+            work.result()
+            done.append(1000 * (time.perf_counter() - start))
+    return min(asked), min(done)
+
+
+def lengths(num_heads: int = 8) -> tuple[int, ...]:
+    """Numbers of tokens to measure at: up to 2048 on a CPU, up to 16384 where a GPU has the memory for the scores."""
+    kind = device().type
+    if kind == "cpu":
+        return tuple(2**i for i in range(7, 12))
+    free = torch.cuda.mem_get_info()[0] if kind == "cuda" else 2**32  # mps shares it with everything else
+    return tuple(t for t in (2**i for i in range(8, 15)) if 4 * 4 * num_heads * t * t < 0.6 * free)
 
 
 def heads(t: int, dtype: torch.dtype = torch.float32, num_heads: int = 8, d_head: int = 64) -> list[torch.Tensor]:

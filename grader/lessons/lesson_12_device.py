@@ -160,7 +160,7 @@ TIME_MISTAKES = mistakes(
     "GP34", "GP35",
 )  # fmt: skip
 
-# Lengths of the calls in units of 35 µs. In each plan the median, the mean, the shortest, the first, the middle one
+# Lengths of the calls in units of the probe. In each plan the median, the mean, the shortest, the first, the middle one
 # unsorted and the median with the warm-up counted are all different, so that a reading says where it came from.
 _FIVE = (6, 6, 2, 40, 8, 4, 1)
 _QUEUED = (6, 6, 2, 8, 40, 4, 1)
@@ -173,7 +173,7 @@ def time_cases(rng: np.random.Generator) -> Iterator[Case]:
 
     def draw(key, title, device, plan, kwargs=five, as_device=False):
         options = {"plan": plan, "kwargs": kwargs, "as_device": as_device}
-        return Case(key, title, (device,), probe="lesson_12.timing", options=options, names=("device",))
+        return Case(key, title, (device,), probe="lesson_12_clock.timing", options=options, names=("device",))
 
     yield draw("cpu", "on the CPU, five readings of calls of known length", "cpu", _FIVE)
     yield draw("cuda", "on a pretended CUDA GPU, which works while Python goes on", "cuda", _QUEUED)

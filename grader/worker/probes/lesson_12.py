@@ -1,26 +1,23 @@
-"""How the answers of lesson 12 are exercised: with pretended devices, on the clock, and with the operator watched."""
+"""How the answers of lesson 12 are exercised: with pretended devices, and with the operator watched.
+
+Its stopwatch is exercised in lesson_12_clock.py.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import math
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import ContractError, Run, build, gradients, parameter
 
-UNIT_S = 35e-6  # the durations of a plan are multiples of this; the shortest must dwarf a call of Python
-ATTEMPTS = 8  # of one measurement, until nothing else on the machine came in between
-RIGHT = "the median, in milliseconds"
-NEAR = math.log(1.25)  # how far a reading may be from what it is taken for
+ACCELERATOR = getattr(torch, "accelerator", SimpleNamespace())  # since torch 2.6
 
 
 def pick(function: Any, run: Run) -> dict[str, Any]:
@@ -54,8 +51,8 @@ def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
         (torch.cuda, "_nvml_based_avail", False), (torch._C, "_cuda_getDeviceCount", count),
         (torch.backends.cuda, "is_built", built["cuda"]), (torch.backends.mps, "is_available", here["mps"]),
         (torch.backends.mps, "is_built", built["mps"]), (torch._C, "_mps_is_available", here["mps"]),
-        (torch, "has_mps", built["mps"]), (torch.accelerator, "is_available", any(here.values())),
-        (torch.accelerator, "device_count", count or int(here["mps"])),
+        (torch, "has_mps", built["mps"]), (ACCELERATOR, "is_available", any(here.values())),
+        (ACCELERATOR, "device_count", count or int(here["mps"])),
     ]  # fmt: skip
     by_name = torch.backends.mps.is_available  # keeps its answer, so it is asked anew here and afterwards
     with contextlib.ExitStack() as stack:
@@ -63,185 +60,11 @@ def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
             stack.enter_context(mock.patch.object(owner, name, lambda *_, answer=answer: answer, create=True))
         if hasattr(torch.mps, "is_available"):
             stack.enter_context(mock.patch.object(torch.mps, "is_available", lambda: here["mps"]))
-        stack.enter_context(mock.patch.object(torch.accelerator, "current_accelerator", current))
+        stack.enter_context(mock.patch.object(ACCELERATOR, "current_accelerator", current, create=True))
         forget = getattr(by_name, "cache_clear", lambda: None)
         forget()
         stack.callback(forget)
         yield
-
-
-class Work:
-    """What a measurement measures: `fn`, whose calls take planned times, at once or on a pretended device.
-
-    On a pretended device a call only queues the work; whoever waits for the device waits until it is done.
-    """
-
-    def __init__(self, plan: tuple[float, ...], queued: bool) -> None:
-        self.plan = [duration * UNIT_S for duration in plan]
-        self.queued = queued
-        self.calls = 0
-        self.durations: list[float] = []  # as they really were
-        self.done_at = 0.0
-        self.late_s = 0.0
-        self.cpu_clock = False
-
-    def fn(self) -> None:
-        planned = self.plan[min(self.calls, len(self.plan) - 1)]
-        self.calls += 1
-        start = time.perf_counter()
-        if self.queued:
-            self.done_at = max(start, self.done_at) + planned
-            self.durations.append(planned)
-            return
-        self._spin(start + planned)
-        self.durations.append(time.perf_counter() - start)
-
-    def wait(self, *_: Any, **__: Any) -> None:
-        """Stands in for synchronize()."""
-        self._spin(self.done_at)
-
-    def _spin(self, until: float) -> None:
-        now = time.perf_counter()
-        if now >= until:
-            return
-        while now < until:
-            now = time.perf_counter()
-        self.late_s = max(self.late_s, now - until)
-
-    def cpu_time(self, read: Any) -> Any:
-        def reading() -> Any:
-            self.cpu_clock = True
-            return read()
-
-        return reading
-
-
-def timing(function: Any, run: Run) -> dict[str, Any]:
-    """Lets time_ms measure calls of known length and says which number it returned.
-
-    args: device. options: plan, the length of each call in units (the warm-up first); kwargs, warmup and repeats
-    where they are passed; as_device, True for a torch.device. Parts: 'calls of fn', 'what is returned'.
-    A measurement that the machine disturbed is repeated, and what is no median must show itself twice.
-    """
-    (name,) = run.args
-    device = torch.device(name) if run.options.get("as_device") else name
-    kind = torch.device(name).type
-    kwargs = dict(run.options.get("kwargs", {}))
-    warmup, repeats = kwargs.get("warmup", 3), kwargs.get("repeats", 10)
-    seen: list[dict[str, Any]] = []
-    for _ in range(ATTEMPTS):
-        work = Work(run.options["plan"], queued=kind != "cpu")
-        with pretended(*("here" if kind == name else "no build" for name in ("cuda", "mps"))), _waiting(work, kind):
-            result = function(work.fn, device, **kwargs)
-        reading, counted = _number(result), work.calls == warmup + repeats
-        said = _taken_for(reading, work, warmup) if counted else "not looked at"
-        seen.append({"calls of fn": work.calls, "what is returned": said})
-        undisturbed = work.late_s < 0.2 * UNIT_S
-        if not counted or undisturbed and (said == RIGHT or seen[:-1].count(seen[-1])):
-            break
-    return seen[-1]
-
-
-@contextlib.contextmanager
-def _waiting(work: Work, kind: str) -> Iterator[None]:
-    """torch's ways to wait for a device, led to `work`; those of a device that is not here raise."""
-
-    def refuse(message: str, error: type[Exception]) -> Any:
-        def raising(*_: Any, **__: Any) -> None:
-            raise error(message)
-
-        return raising
-
-    cuda = work.wait if kind == "cuda" else refuse("Torch not compiled with CUDA enabled", AssertionError)
-    mps = work.wait if kind == "mps" else refuse("Cannot synchronize MPS: it is not available", RuntimeError)
-    any_device = work.wait if kind != "cpu" else refuse(
-        "Cannot access accelerator device when none is available.", RuntimeError)  # fmt: skip
-    stream = SimpleNamespace(synchronize=work.wait, record_event=lambda event=None: _recorded(work, event), query=lambda: False)
-    event = lambda *_, **__: _Event(work)
-    replaced = [
-        (torch.cuda, "synchronize", cuda), (torch._C, "_cuda_synchronize", cuda), (torch.mps, "synchronize", mps),
-        (torch._C, "_mps_deviceSynchronize", mps), (torch.accelerator, "synchronize", any_device),
-        (torch._C, "_accelerator_synchronizeDevice", any_device), (torch.cuda, "_lazy_init", lambda: None),
-        (torch.cuda, "device", lambda *_: contextlib.nullcontext()), (torch.cuda, "Event", event), (torch, "Event", event),
-        (torch.mps, "Event", event), (torch.mps.event, "Event", event), (torch.cuda, "current_stream", lambda *_: stream),
-        (torch.cuda, "default_stream", lambda *_: stream), (torch.accelerator, "current_stream", lambda *_: stream),
-    ]  # fmt: skip
-    with contextlib.ExitStack() as stack:
-        for owner, name, new in replaced:
-            stack.enter_context(mock.patch.object(owner, name, new, create=True))
-        for name in ("process_time", "process_time_ns", "thread_time", "thread_time_ns"):
-            if hasattr(time, name):
-                stack.enter_context(mock.patch.object(time, name, work.cpu_time(getattr(time, name))))
-        yield
-
-
-class _Event:
-    """A pretended device's event: the moment at which the queue reaches it."""
-
-    def __init__(self, work: Work) -> None:
-        self.work, self.at = work, 0.0
-
-    def record(self, *_: Any) -> None:
-        self.at = max(time.perf_counter(), self.work.done_at)
-
-    def synchronize(self) -> None:
-        self.work._spin(self.at)
-
-    wait = synchronize
-
-    def query(self) -> bool:
-        return time.perf_counter() >= self.at
-
-    def elapsed_time(self, end: _Event) -> float:
-        if not (self.query() and end.query()):
-            raise RuntimeError("device not ready: an event has not happened yet")
-        return (end.at - self.at) * 1e3
-
-
-def _recorded(work: Work, event: _Event | None) -> _Event:
-    event = event or _Event(work)
-    event.record()
-    return event
-
-
-def _number(result: Any) -> float:
-    numeric = isinstance(result, (int, float, np.ndarray, np.number, torch.Tensor)) and not isinstance(result, bool)
-    if not numeric or getattr(result, "shape", ()) != ():
-        raise ContractError(f"A {type(result).__name__} came back; one number of milliseconds was asked for.")
-    return float(result)
-
-
-def _taken_for(reading: float, work: Work, warmup: int) -> str:
-    """Which quantity, in which unit, a reading is. The median comes first, so it wins where several agree."""
-    if work.cpu_clock:
-        return "processor time"
-    every, timed = work.durations, work.durations[warmup:]
-    if not reading > 0:
-        return "no time at all" if reading == 0 else "no positive number"
-    polluted = [timed[0] + sum(every[:warmup]), *timed[1:]] if work.queued else timed
-    ordered = sorted(timed)
-    middle = len(ordered) // 2
-    ranges = {
-        "the median": (ordered[(len(ordered) - 1) // 2], ordered[middle]), "the mean": sum(timed) / len(timed),
-        "the median, the warm-up counted": float(np.median(every)), "the shortest": ordered[0],
-        "the longest": ordered[-1], "the total": sum(timed), "the first reading": timed[0],
-        "the middle reading, unsorted": timed[middle],
-        "the median, the rest of the warm-up in the first reading": float(np.median(polluted)),
-    }  # fmt: skip
-    best, words = math.inf, "another number"
-    for name, value in ranges.items():
-        low, high = value if isinstance(value, tuple) else (value, value)
-        units = _UNITS if name == "the median" else _UNITS[:1]
-        for unit, scale in units:
-            gap = max(math.log(low * scale / reading), math.log(reading / (high * scale)), 0.0)
-            if gap < min(best, NEAR):
-                best, words = gap, f"{name}, in {unit}"
-    if words == "another number" and work.queued and reading < 0.5 * ordered[0] * 1e3:
-        return "the time of a launch: nobody waited for the device"
-    return words
-
-
-_UNITS = (("milliseconds", 1e3), ("seconds", 1.0), ("microseconds", 1e6), ("nanoseconds", 1e9))
 
 
 class _Watched(TorchFunctionMode):

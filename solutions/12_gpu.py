@@ -7,8 +7,9 @@
 # back for softmax, writes it again and reads it again. In this lesson we count what attention has to compute, learn to measure
 # time on a device that works while Python goes on, and let one fused operator do the same work without the matrix.
 #
-# The notebook runs on a CUDA GPU, on Apple's and on a laptop without either. It measures itself: every time and rate below
-# belongs to the machine that ran it, and what the machine lacks is called "not available here".
+# The notebook runs on a CUDA GPU, on Apple's and on a laptop without either. Every time and rate below belongs to the machine
+# that ran it, and what the machine lacks is called "not available here". The copy that comes with the course was executed on a
+# CPU: what the prose says of GPUs is taken from the sources, and was not verified on a GPU.
 #
 # **Predict:** how much memory do the scores of 8 heads and 8192 tokens take in float32? And the output that we want?
 
@@ -137,9 +138,11 @@ if passed(attention_flops):
 #
 # The first call is different: libraries load, kernels are chosen, memory is asked for. And a GPU works *while Python goes on*.
 # `a @ b` on a GPU returns as soon as the work is queued. A clock read then says how long it takes to ask, not how long it
-# takes to compute, and the difference can be orders of magnitude.
+# takes to compute, and the difference can be orders of magnitude. Where there is no GPU, a second thread stands in for one: it
+# works through a queue while Python goes on.
 #
-# **Predict** the first and the tenth reading of one product on this machine.
+# **Predict** the first and the tenth of ten readings of one product, and a reading that does not wait. On a CPU all times in
+# this lesson are those of one thread, which other programs disturb less.
 
 # %% role="demo"
 figures.lesson_12.single_readings()
@@ -269,8 +272,9 @@ check(FastCausalMultiHeadAttention)
 # %% [markdown]
 # ## What T² looks like
 #
-# Now the experiment of this lesson: lesson 11's attention and your class, from 128 to 2048 tokens, the time by your own stopwatch and
-# the memory that was asked for beyond the inputs. Both axes are logarithmic, so a power of T is a line and its exponent the slope.
+# Now the experiment of this lesson: lesson 11's attention and your class, on a CPU from 128 to 2048 tokens and further
+# where a GPU has the memory, the time by your own stopwatch and the memory that was asked for beyond the inputs. Both axes
+# are logarithmic, so a power of T is a line and its exponent the slope.
 #
 # **Predict** four slopes: time and memory of each.
 
@@ -279,12 +283,13 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     figures.lesson_12.against_length(explicit_attention, FastCausalMultiHeadAttention, time_ms)
 
 # %% [markdown]
-# The operations are the same T² for both, so with growing T both times bend towards slope 2, the fused one lower. Memory is the
-# clear case: slope 2 for the explicit scores, slope 1 for the operator. It *recomputes* in the backward pass what it did not keep,
-# and is faster nevertheless: moving numbers costs more than making them.
+# The operations grow with T² for both, so with growing T both times bend towards slope 2. The fused one lies lower and bends later,
+# since the projections are linear in T and its larger part for longer. Memory is the clear case: slope 2 for the explicit scores,
+# slope 1 for the operator. In the backward pass it *recomputes* what it did not keep, and Dao et al. (2022, section 3.2) find it
+# faster nevertheless: on their GPUs moving numbers costs more than making them.
 #
 # Is the class itself cheap around the operator? We compare it with the bare operator plus two projections, and with
-# `nn.MultiheadAttention`.
+# `nn.MultiheadAttention`. On a GPU the goal is to stay within 5 % of the first and below the second (not verified on a GPU).
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -306,11 +311,12 @@ if passed(time_ms) and passed(attention_flops):
 # %% [markdown]
 # The horizontal position is a count, not a measurement: the fused operator needs to move only q, k, v and its output, explicit
 # attention moves the scores several times besides. The vertical one is the counted operations over the time by your stopwatch. What
-# lies far below the roof has something else to wait for: softmax's exponentials, which we did not count, or single threads.
+# lies far below the roof has something else to wait for: softmax's exponentials, which we did not count, or
+# hidden scores: explicit attention computes them all and we count half.
 #
 # ## Fewer bits
 #
-# Fewer bits are fewer bytes to move, and GPUs have units that multiply 16-bit numbers many times faster. The price is the error.
+# Fewer bits are fewer bytes to move, and many GPUs have units that multiply 16-bit numbers many times faster. The price is the error.
 # bfloat16 keeps float32's range and about 2 to 3 digits; TF32 is a mode of CUDA GPUs that reads float32 inputs with 10 bits after
 # the point. We compare with float64, on weights as a model has them.
 
@@ -355,8 +361,9 @@ for flag in (True, False):
     print(f"is_causal={flag}: {output[0, 0, 0, 0].item():.0f}")
 
 # %% [markdown]
-# With equal scores the right answer is the mean, 30. `is_causal=True` counts from the *first* key: query 0 sees key 0 alone. For a cache the flag
-# has to be off, or the mask has to say what is meant. The numbers are finite and the shapes right, so only a test with T_q ≠ T_k tells.
+# With equal scores the right answer is the mean, 30. `is_causal=True` counts from the *first* key: query 0 sees key 0
+# alone. For a cache the flag has to be off, or the mask has to say what is meant. The numbers are finite and the shapes
+# right, so only a test with T_q ≠ T_k tells.
 #
 # ## What we keep
 #

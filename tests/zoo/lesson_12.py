@@ -200,6 +200,67 @@ def time_ms(fn, device, warmup=3, repeats=10):
             out.append(time.time() - t)
     return 1000 * statistics.median_low(out)
 ''',
+    '''
+from datetime import datetime
+import functools
+def time_ms(fn, device, warmup=3, repeats=10):
+    wait = functools.partial(torch.accelerator.synchronize) if torch.device(device).type != "cpu" else int
+    for _ in range(warmup):
+        fn()
+    def once():
+        wait(); start = datetime.now(); fn(); wait()
+        return (datetime.now() - start).total_seconds() * 1e3
+    return sorted(once() for _ in range(repeats))[repeats // 2]
+''',
+    '''
+CLOCK = {"clock": time.perf_counter}
+WAIT = {"cpu": lambda: None, "cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}
+def measured(clock=time.perf_counter):
+    def once(fn, wait):
+        wait(); start = clock(); fn(); wait()
+        return clock() - start
+    return once
+once = measured()
+@torch.no_grad()
+def time_ms(fn, device, warmup=3, repeats=10):
+    wait = WAIT[torch.device(device).type]
+    for _ in range(warmup):
+        fn(); wait()
+    times = [once(fn, wait) if i % 2 else measured(CLOCK["clock"])(fn, wait) for i in range(repeats)]
+    return float(torch.tensor(times).quantile(0.5)) * 1e3
+''',
+    '''
+def time_ms(fn, device, warmup=3, repeats=10):
+    kind = torch.device(device).type
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(repeats):
+        if kind == "cuda":
+            torch.cuda.current_stream().synchronize()
+        elif kind == "mps":
+            torch.mps.synchronize()
+        start = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        fn()
+        if kind == "cuda":
+            done = torch.cuda.Event(); done.record(); done.synchronize()
+        elif kind == "mps":
+            torch.mps.synchronize()
+        times.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - start)
+    return statistics.median(times) / 1_000_000
+''',
+    '''
+class Clock:
+    read = staticmethod(time.perf_counter)
+def time_ms(fn, device, warmup=3, repeats=10):
+    wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(torch.device(device).type, lambda: None)
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(repeats):
+        wait(); start = Clock.read(); fn(); wait(); times.append(Clock.read() - start)
+    return 1000 * statistics.median(times)
+''',
 ]
 
 _TIMER = '''
@@ -267,6 +328,10 @@ def time_ms(fn, device, warmup=3, repeats=10):
     (None, _timer(result="times")),
     (None, _timer(warm="fn()")),
     (None, _timer(result="1000 * statistics.median(times[1:])")),
+    (None, _timer(result="int(1000 * statistics.median(times))")),
+    (None, _timer(result="1.0")),
+    ("GP28", _timer(clock="time.monotonic_ns() / 1e9", before="pass")),
+    ("GP24", "import timeit\n" + _timer(clock="timeit.default_timer()", result="sorted(times)[repeats // 2]")),
 ]
 
 _FAST = '''
