@@ -1,0 +1,329 @@
+"""A class: everybody is graded once, whatever ends, is killed, or lies in the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+
+from grader import batch, roster
+from grader.cli import main
+from grader.errors import InputError
+from grader.journal import load
+from tests import small_class
+from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, hand_in, left_behind, notebook, run, scores, timeless
+
+CODES = {"ada": RIGHT, "bob": WRONG, "cyd": "x = 3", "dan": RIGHT, "eve": WRONG, "flo": RIGHT}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A class, and an undisturbed run over it."""
+    place = tmp_path_factory.mktemp("whole")
+    folder = hand_in(place / "class", **CODES)
+    done = run(folder, place / "out", place / "scratch", "--jobs", "2")
+    return folder, place / "out", place / "scratch", done
+
+
+def test_everybody_is_graded_and_listed_by_name(whole):
+    folder, out, scratch, done = whole
+    assert done.returncode == 1, done.stderr
+    expected = {"ada": "passed", "bob": "failed", "cyd": "missing", "dan": "passed", "eve": "failed", "flo": "passed"}
+    assert {name: status for name, (_, status) in scores(out).items()} == expected
+    assert list(scores(out)) == sorted(expected)
+    assert "6 learners, mean 50 %" in done.stdout and "6 of 6" in done.stderr
+    assert left_behind(scratch) == []
+
+
+def test_a_mistake_of_two_is_told_in_the_summary(whole):
+    assert "2 × " in whole[3].stdout and "hard_lookup" in whole[3].stdout
+
+
+def test_every_report_is_written(whole):
+    names = {path.name for path in whole[1].iterdir()}
+    assert names >= {"report.json", "report.html", "grades.csv", "canvas.csv", "moodle.csv", "junit.xml", "journal.jsonl"}
+
+
+def test_a_score_is_the_one_that_grader_grade_gives(whole, tmp_path, capsys):
+    folder, out, *_ = whole
+    main(["grade", str(folder / "bob"), "--lessons", "00", "--timeout", "2", "--json", "-"])
+    (alone,) = json.loads(capsys.readouterr().out)["submissions"]
+    mine = next(one for one in json.loads((out / "report.json").read_text())["submissions"] if one["name"] == "bob")
+    for one in (alone, mine):
+        del one["lessons"][0]["exercises"][0]["seconds"]
+    assert alone == mine
+
+
+def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path):
+    folder, undisturbed, *_ = whole
+    out, scratch, lucky = tmp_path / "out", tmp_path / "scratch", random.Random(4)
+    kept = 0
+    for _ in range(5):
+        process = subprocess.Popen(small_class.command(folder, out, "--resume", "--jobs", "2"), cwd=small_class.ROOT,
+                                   env=small_class.environment(scratch), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        results_at_least, deadline = kept + lucky.choice([0, 1, 2]), time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            text = (out / "journal.jsonl").read_bytes() if (out / "journal.jsonl").exists() else b""
+            if text and text.count(b"\n") > results_at_least:
+                time.sleep(lucky.uniform(0, 0.05))
+                break
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+        assert left_behind(scratch) == []
+        now = len(load(out / "journal.jsonl").results)
+        assert now >= kept
+        kept = now
+        if load(out / "journal.jsonl").finished:
+            break
+    with open(out / "journal.jsonl", "ab") as journal:
+        journal.write(b'{"key": "eve", "digest": "torn in the mid')
+    assert run(folder, out, scratch, "--resume").returncode == 1
+    assert timeless(out) == timeless(undisturbed)
+    assert left_behind(scratch) == []
+
+
+def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path):
+    folder = hand_in(tmp_path / "class", ada=RIGHT, **{f"z{i}": ENDLESS for i in range(6)})
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    process = subprocess.Popen(small_class.command(folder, out, "--jobs", "1"), cwd=small_class.ROOT, text=True,
+                               env=small_class.environment(scratch), stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not ((out / "journal.jsonl").exists() and load(out / "journal.jsonl").results):
+        time.sleep(0.05)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and "--resume" in said and "Traceback" not in said
+    assert time.monotonic() - started < 10
+    assert load(out / "journal.jsonl").results["ada"].report.score > 0
+    assert left_behind(scratch) == []
+
+
+def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(whole, tmp_path):
+    folder = hand_in(tmp_path / "class", ada=WRONG, bob=RIGHT)
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    assert run(folder, out, scratch).returncode == 1
+    (folder / "ada" / f"{LESSON}.ipynb").write_text(notebook(RIGHT))
+    again = run(folder, out, scratch, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert "1 results are in the journal already; 1 to grade" in again.stderr
+    assert scores(tmp_path / "out.backup-1")["ada"][1] == "failed" and scores(out)["ada"][1] == "passed"
+    other = run(folder, out, scratch, "--resume", "--seed", "8")
+    assert other.returncode == 2 and "seed 7 (now 8)" in other.stderr
+    assert scores(out)["ada"][1] == "passed"
+
+
+def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsys):
+    folder, undisturbed, *_ = whole
+    out = tmp_path / "out"
+    out.mkdir()
+    lines = (undisturbed / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "journal.jsonl").write_bytes(b"".join(lines[:3]))
+    assert main(["class", str(folder), "--out", str(out)]) == 2
+    assert "2 results: add --resume" in capsys.readouterr().err
+    assert (out / "journal.jsonl").read_bytes() == b"".join(lines[:3])
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
+    (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
+    (["{empty}", "--out", "{out}"], "holds no learner"),
+    (["{class}", "--out", "{class}/reports"], "lie in each other"),
+    (["{class}", "--out", "{class}/.."], "lie in each other"),
+    (["{class}", "--out", "{other}"], "holds other things"),
+    (["{class}", "--out", "{other}/a file"], "is a file"),
+    (["{class}", "--out", "{out}", "--jobs", "0"], "1 or more"),
+    (["{class}", "--out", "{out}", "--max-points", "-1"], "above 0"),
+    (["{class}", "--out", "{out}", "--require-isolation", "most"], "invalid choice"),
+    (["{class}"], "--out"),
+])  # fmt: skip
+def test_a_wrong_call_is_a_sentence_and_changes_nothing(tmp_path, capsys, arguments, said):
+    places = {name: tmp_path / name for name in ("class", "empty", "other", "out")}
+    hand_in(places["class"], ada=RIGHT)
+    places["empty"].mkdir()
+    places["other"].mkdir()
+    (places["other"] / "a file").write_text("mine")
+    assert main(["class", *(text.format(**places) for text in arguments)]) == 2
+    said_there = capsys.readouterr().err
+    assert said in said_there and "Traceback" not in said_there
+    assert not places["out"].exists() and (places["other"] / "a file").read_text() == "mine"
+
+
+# --- who is in the folder --------------------------------------------------------------------
+
+
+def test_learners_are_folders_and_notebooks_but_no_links_out_of_the_folder(tmp_path):
+    hand_in(tmp_path / "outside", secret=RIGHT)
+    folder = hand_in(tmp_path / "class", Ada=RIGHT, ada=WRONG)
+    (folder / "e\u0301ve").mkdir()
+    (folder / "\u00e9ve").mkdir()
+    (folder / "zoe.ipynb").write_text(notebook(RIGHT))
+    (folder / "link").symlink_to(tmp_path / "outside" / "secret")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "same").symlink_to(folder / "Ada")
+    (folder / ".hidden").mkdir()
+    (folder / "__pycache__").mkdir()
+    (folder / "list.txt").write_text("names")
+    (folder / "Ada" / "01.ipynb").symlink_to(tmp_path / "outside" / "secret" / f"{LESSON}.ipynb")
+    found, passed_over = roster.entries(folder)
+    assert {one.key for one in found} == {"Ada", "ada", "e\u0301ve", "\u00e9ve", "zoe.ipynb", "link", "loop", "same"}
+    assert len(found) == 8 and passed_over == ["list.txt"]
+    packed = {one.key: roster.pack(one) for one in found}
+    assert not packed["link"].files and "leads out" in packed["link"].notes[0]
+    assert [file.place for file in packed["Ada"].files] == [(f"{LESSON}.ipynb",)] and "link" in packed["Ada"].notes[0]
+    assert packed["same"].files == packed["Ada"].files
+
+
+def test_a_digest_changes_with_what_a_result_depends_on_and_nothing_else(tmp_path):
+    folder = hand_in(tmp_path / "class", ada=RIGHT)
+    path = folder / "ada" / f"{LESSON}.ipynb"
+    (folder / "ada" / "copy.ipynb").write_text(notebook(WRONG))
+
+    def digest() -> str:
+        return roster.pack(roster.entries(folder)[0][0]).digest
+
+    os.utime(path, (1000, 1000))
+    first = digest()
+    os.utime(path, (2000, 2000))
+    assert digest() == first, "an archive unpacked again has other times"
+    os.utime(folder / "ada" / "copy.ipynb", (500, 500))
+    assert digest() != first, "of two notebooks the one saved last counts"
+    second = digest()
+    path.write_text(notebook(WRONG))
+    assert digest() != second
+
+
+def test_a_parcel_is_laid_out_as_it_was(tmp_path):
+    folder = hand_in(tmp_path / "class", ada=RIGHT)
+    (folder / "ada" / "notebooks").mkdir()
+    (folder / "ada" / "notebooks" / "b.ipynb").write_bytes(b"\xff\x00")
+    with open(folder / "ada" / "large.ipynb", "wb") as file:
+        file.truncate(100 << 20)
+    os.mkfifo(folder / "ada" / "pipe.ipynb")
+    parcel = roster.pack(roster.entries(folder)[0][0])
+    assert sum(len(file.data or b"") for file in parcel.files) < 100_000, "what isn't read needs not travel"
+    laid = roster.unpack(parcel, tmp_path / "laid")
+    assert (laid / f"{LESSON}.ipynb").read_bytes() == (folder / "ada" / f"{LESSON}.ipynb").read_bytes()
+    assert (laid / "notebooks" / "b.ipynb").read_bytes() == b"\xff\x00"
+    assert (laid / "large.ipynb").stat().st_size == 100 << 20 and (laid / "pipe.ipynb").is_fifo()
+    for place in (("..", "x"), ("", "etc"), ("a/../../b",)):
+        with pytest.raises(ValueError):
+            roster.unpack(roster.Parcel("k", "n", "p", False, (roster.Packed(place, b"", 0, 0),)), tmp_path / "bad")
+
+
+# --- grading processes that end --------------------------------------------------------------
+
+
+class Fragile:
+    """A pool whose process ends with the submissions named, each time or the first time only, and takes with it
+    whatever was handed in beside them."""
+
+    def __init__(self, width: int, always=(), once=()) -> None:
+        self.width, self.always, self.once = width, set(always), set(once)
+        self.tried: list[str] = []
+        self.broken, self.renewed = False, 0
+        self.held: Future | None = None
+
+    def submit(self, function, parcel, settings) -> Future:
+        if self.broken:
+            raise BrokenProcessPool("ended")
+        self.tried.append(parcel.key)
+        future: Future = Future()
+        if parcel.key in self.always or parcel.key in self.once:
+            self.once.discard(parcel.key)
+            self.broken = True
+            future.set_exception(BrokenProcessPool("ended"))
+            if self.held is not None:
+                self.held.set_exception(BrokenProcessPool("ended"))
+        elif self.width > 1 and parcel.key == "b" and self.held is None:
+            self.held = future  # in hand until its process ends
+        else:
+            future.set_result(parcel.key)
+        return future
+
+    def renew(self) -> None:
+        self.broken = False
+        self.renewed += 1
+
+
+@pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
+def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
+    found = [roster.Entry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    pool = Fragile(width, once={"c"})
+    assert sorted(batch.graded(found, batch.Settings(), pool)) == sorted("abcdef")
+    assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
+
+
+def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
+    found = [roster.Entry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    pool = Fragile(1, always={"c"})
+    lines = list(batch.graded(found, batch.Settings(lessons=(LESSON,)), pool))
+    assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
+    (ours,) = [batch.read(line) for line in lines if isinstance(line, bytes)]
+    assert ours.key == "c" and {v.status for v in batch.verdicts(ours.report)} == {"could_not_grade"}
+    assert pool.tried.count("c") == 2 and ours.report.max_score > 0
+
+
+def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
+    import psutil
+
+    folder = hand_in(tmp_path / "class", **CODES)
+    found, _ = roster.entries(folder)
+    pool = batch.Local(1)
+    keys = []
+    try:
+        settings = batch.Settings(lessons=(LESSON,), timeout_s=2.0)
+        batch.isolation_of(pool, settings)
+        for line in batch.graded(found, settings, pool):
+            keys.append(batch.read(line).key)
+            if len(keys) == 2:
+                for process in psutil.Process().children():
+                    if "spawn_main" in " ".join(process.cmdline()):
+                        process.kill()
+    finally:
+        pool.close()
+    assert sorted(keys) == sorted(CODES)
+
+
+def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, capsys):
+    folder = hand_in(tmp_path / "class", ada=RIGHT)
+
+    def refuse(pool, settings):
+        raise batch.TooOpen("isolation 'full' was asked for, and 'process' is what holds here")
+
+    monkeypatch.setattr(batch, "isolation_of", refuse)
+    assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--require-isolation", "full"]) == 3
+    assert "'process' is what holds" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_lane_refuses_below_the_level_asked_for(monkeypatch):
+    real = batch.Sandbox
+    monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
+    with pytest.raises(batch.TooOpen):
+        batch.level(batch.Settings(require="full"))
+    batch.close_lanes()
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_what_was_done(tmp_path, monkeypatch, capsys):
+    from grader.journal import Journal
+
+    folder = hand_in(tmp_path / "class", ada=RIGHT, bob=RIGHT)
+
+    def full(self, line):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Journal, "add", full)
+    assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--lessons", "00", "--jobs", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device" in said and "--resume" in said
+    with pytest.raises(InputError):  # nothing was lost: the journal is one that can be resumed
+        Journal(tmp_path / "out" / "journal.jsonl", {"seed": 99})
