@@ -22,10 +22,11 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading", "kernel"),
-    ("lessons", "catalogue", "figures", "stubs"),
+    ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading", "kernel", "data"),
+    ("lessons", "catalogue", "stubs"),
     ("course",),
     ("compare", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
+    ("figures",),
     ("judge", "submission", "build", "overview", "processes"),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
@@ -39,7 +40,7 @@ LAYERS = (
 # These know less than their layer would allow: what they may import, themselves included.
 STRICT = {
     "worker": ("worker",), "model": ("worker", "model"), "lessons": ("model", "lessons"),
-    "reports": ("model", "errors", "files", "course", "reports"), "figures": ("figures",),
+    "reports": ("model", "errors", "files", "course", "reports"), "figures": ("figures", "data", "record"),
 }  # fmt: skip
 
 STAND_INS = {"worker.standin": {"figures"}}  # what it imports is the empty stand-in that it serves itself
