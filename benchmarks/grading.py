@@ -1,0 +1,311 @@
+"""How fast a class is graded, and in how much memory: `python benchmarks/grading.py`.
+
+one:    solved submissions (lessons 01 and 05); milliseconds per submission and worker after warm-up, all reports
+        included, by the wall clock and in CPU seconds of all processes: on a busy machine the wall clock says little.
+batch:  200 submissions, one in ten endless, hungry or dying (time limit 5 s): wall time; memory of the whole tree
+        (pages shared by several processes divided among them) at its peak, early and late in the batch.
+--vs nbgrader PYTHON: the same exercises (lesson 01) as an nbgrader course, graded by `nbgrader autograde` of that
+        interpreter and by `grader class`, in turn; prints the ratio. Installs nothing.
+Goals are printed beside the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import psutil
+
+from grader import batch, course, roster
+from grader.reports import folder
+
+LESSONS = ("01_three_tokens", "05_numpy_to_pytorch")
+ONE_MS, BATCH_S, TREE_MB, TIMES_NBGRADER = 150, 120, 700, 40
+TROUBLE = (
+    "def softmax_rows(scores):\n    while True: pass",
+    "def softmax_rows(scores):\n    return np.ones(10**11)",
+    "import os\ndef softmax_rows(scores): os._exit(0)",
+    "def softmax_rows(scores):\n    print('x' * 10**8)\n    raise SystemExit",
+)
+
+
+def notebook(lesson: str, **codes: str) -> str:
+    """The learner's notebook, solved but for these exercises."""
+    made = copy.deepcopy(course.pristine(lesson))
+    for cell in made["cells"]:
+        about = cell["metadata"]["grader"]
+        if about["role"] == "exercise":
+            name = about["exercise"]
+            cell["source"] = codes.get(name) or course.solution_text(name)
+    return json.dumps(made)
+
+
+def hand_in(top: Path, count: int, trouble_each: int = 0) -> Path:
+    """That many submissions; each `trouble_each`-th has trouble in its first lesson."""
+    right = {lesson: notebook(lesson) for lesson in LESSONS}
+    wrong = [notebook(LESSONS[0], softmax_rows=code) for code in TROUBLE] if trouble_each else []
+    for number in range(count):
+        place = top / f"learner-{number:04}"
+        place.mkdir(parents=True)
+        trouble = trouble_each and number % trouble_each == trouble_each - 1
+        for lesson, text in right.items():
+            if trouble and lesson == LESSONS[0]:
+                text = wrong[number // trouble_each % len(wrong)]
+            (place / f"{lesson}.ipynb").write_text(text)
+    return top
+
+
+class Meter:
+    """Samples the memory of this process's tree, in MB; a context manager."""
+
+    def __init__(self) -> None:
+        self.samples: list[tuple[float, float]] = []
+        self._over = threading.Event()
+
+    def __enter__(self) -> Meter:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.5):
+            self.samples.append((time.monotonic(), tree_mb()))
+
+    def about(self, part: slice) -> float:
+        """The median of a part of the samples."""
+        values = sorted(mb for _, mb in self.samples[part])
+        return values[len(values) // 2] if values else 0.0
+
+
+def tree() -> list[psutil.Process]:
+    me = psutil.Process()
+    return [me, *me.children(recursive=True)]
+
+
+def tree_mb() -> float:
+    total = 0
+    for process in tree():
+        with contextlib.suppress(psutil.Error):
+            about = process.memory_full_info()
+            total += getattr(about, "pss", 0) or about.uss
+    return total / 2**20
+
+
+def tree_cpu_s() -> float:
+    """CPU seconds of the tree, of children that have ended too."""
+    total = 0.0
+    for process in tree():
+        with contextlib.suppress(psutil.Error):
+            total += sum(process.cpu_times()[:4])
+    return total
+
+
+def measured(count: int, trouble_each: int, jobs: int, timeout_s: float) -> dict[str, float]:
+    """Grades a class and writes its reports. Milliseconds are after the first fifth."""
+    with tempfile.TemporaryDirectory() as place:
+        found, _ = roster.entries(hand_in(Path(place) / "class", count, trouble_each))
+        settings = batch.Settings(LESSONS, timeout_s=timeout_s)
+        results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
+        started, cpu = time.monotonic(), 0.0
+        try:
+            with Meter() as meter:
+                batch.isolation_of(pool, settings)
+                for line in batch.graded(found, settings, pool):
+                    results.append(batch.read(line))
+                    ends.append(time.monotonic())
+                    if len(ends) == warm:
+                        cpu = tree_cpu_s()
+                cpu = tree_cpu_s() - cpu
+            before = time.monotonic()
+            results.sort(key=lambda result: result.key)
+            folder.write_all(batch.report_of(results, settings), Path(place) / "out")
+            reports_s = time.monotonic() - before
+        finally:
+            pool.close()
+        third = max(len(meter.samples) // 3, 1)
+        rest = count - warm
+        return {
+            "wall_s": time.monotonic() - started, "reports_ms": 1000 * reports_s / count,
+            "ms": 1000 * (jobs * (ends[-1] - ends[warm - 1]) / rest + reports_s / count),
+            "cpu_ms": 1000 * (cpu / rest + reports_s / count),
+            "peak_mb": max(mb for _, mb in meter.samples), "early_mb": meter.about(slice(third, 2 * third)),
+            "late_mb": meter.about(slice(2 * third, None)),
+            "full": sum(result.report.score == result.report.max_score for result in results),
+        }  # fmt: skip
+
+
+def line(label: str, value: float, goal: float | None = None, more: str = "") -> bool:
+    """Prints one figure beside its goal. Returns whether the goal is reached."""
+    reached = goal is None or value <= goal
+    said = "" if goal is None else f"goal ≤ {goal:<5g} {'reached' if reached else 'NOT REACHED'}"
+    print(f"{label:<44}{value:9.1f}   {said}   {more}".rstrip(), flush=True)
+    return reached
+
+
+def measure_one(options: argparse.Namespace) -> list[bool]:
+    seen = measured(options.count or 40, 0, options.jobs, 5.0)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    line("CPU ms a submission, all processes", seen["cpu_ms"])
+    line("  of these all reports", seen["reports_ms"])
+    return [line("ms a submission and worker", seen["ms"], ONE_MS, f"load {load:.1f} on {os.cpu_count()} cores")]
+
+
+def measure_batch(options: argparse.Namespace) -> list[bool]:
+    count = options.count or 200
+    seen = measured(count, 10, options.jobs, 5.0)
+    line("submissions with full marks", seen["full"], None, f"of {count}, {count - count // 10} are solved")
+    return [
+        line(f"{count} submissions, one in ten troubled, s", seen["wall_s"], BATCH_S),
+        line("memory of the tree at its peak, MB", seen["peak_mb"], TREE_MB),
+        line("  in the last third beyond the middle one, MB", seen["late_mb"] - seen["early_mb"], 30,
+             f"{seen['early_mb']:.0f} → {seen['late_mb']:.0f}"),
+    ]  # fmt: skip
+
+
+# --- nbgrader --------------------------------------------------------------------------------
+
+
+def nbgrader_course(top: Path, count: int) -> None:
+    """Lesson 01 as an nbgrader assignment: its exercises as graded cells, with the cases as assertions."""
+    names = course.CONTRACT[LESSONS[0]]
+    solved, cells = json.loads(notebook(LESSONS[0])), []
+    for cell in solved["cells"]:
+        about = cell["metadata"]["grader"]
+        if cell["cell_type"] == "code" and about["role"] in ("given", "exercise"):
+            text = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+            kept = [row for row in text.splitlines() if not row.startswith(("from grader", "import grader"))]
+            cells.append(_nb_cell("\n".join(kept), f"given-{len(cells)}"))
+    for name in names:
+        cells.append(_nb_cell(_assertions(name), f"test-{name}", course.exercise(name).points))
+    made = {"cells": cells, "nbformat": 4, "nbformat_minor": 5,
+            "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}}  # fmt: skip
+    for place in [top / "source", *(top / "submitted" / f"learner{number}" for number in range(count))]:
+        (place / "ps1").mkdir(parents=True)
+        (place / "ps1" / "p1.ipynb").write_text(json.dumps(made))
+
+
+def _nb_cell(text: str, id: str, points: int = 0) -> dict:
+    about = {"grade": bool(points), "grade_id": id, "locked": bool(points), "schema_version": 3,
+             "solution": False, "task": False} | ({"points": points} if points else {})  # fmt: skip
+    return {"cell_type": "code", "execution_count": None, "id": id.replace("_", "-")[:60], "outputs": [], "source": text,
+            "metadata": {"nbgrader": about} if points else {}}  # fmt: skip
+
+
+def _assertions(name: str) -> str:
+    """What an instructor would write: each case's call compared with the expected array."""
+    import numpy as np
+
+    exercise, rows = course.exercise(name), ["import numpy as np"]
+    reference = course.reference(name)
+    if exercise.kind == "answer":
+        return f"assert np.allclose({name}, {np.asarray(reference).tolist()!r})"
+    for case in exercise.cases(np.random.default_rng(course.SEED)):
+        if case.probe != "call" or case.raises or case.stage != "values":
+            continue
+        arguments = ", ".join(f"np.array({np.asarray(value).tolist()!r})" for value in case.args)
+        expected = reference(*(np.array(value) for value in case.args))
+        if isinstance(expected, np.ndarray):
+            rows.append(f"assert np.allclose({name}({arguments}), {expected.tolist()!r}, 1e-4, 1e-5)")
+    return "\n".join(rows)
+
+
+def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
+    count = options.count or 6
+    asked = subprocess.run(
+        [python, "-c", "import nbgrader; print(nbgrader.__version__)"], capture_output=True, text=True
+    )
+    if asked.returncode:
+        print(
+            f"{python} can't import nbgrader; install it in an environment of its own and name its python.",
+            file=sys.stderr,
+        )
+        return [False]
+    with tempfile.TemporaryDirectory() as place:
+        top = Path(place)
+        nbgrader_course(top / "course", count)
+        theirs_s = _autograde(python, top / "course", count)
+        for number in range(count):
+            target = top / "class" / f"learner{number}"
+            target.mkdir(parents=True)
+            (target / f"{LESSONS[0]}.ipynb").write_text(notebook(LESSONS[0]))
+        command = [
+            sys.executable,
+            "-m",
+            "grader",
+            "class",
+            str(top / "class"),
+            "--out",
+            str(top / "out"),
+            "--lessons",
+            "01",
+        ]
+        started = time.monotonic()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=course.root())
+        whole_s = (time.monotonic() - started) / count
+        # after warm-up: what each further submission takes, as a long batch shows it
+        for number in range(count, 5 * count):
+            shutil.copytree(top / "class" / "learner0", top / "class" / f"learner{number}")
+        started = time.monotonic()
+        subprocess.run([*command[:-4], "--out", str(top / "more"), "--lessons", "01"], check=True, cwd=course.root(),
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        more_s = (time.monotonic() - started - whole_s * count) / (4 * count)
+    print(f"nbgrader {asked.stdout.strip()}: {theirs_s:.2f} s a submission; grader class: {whole_s:.2f} s with start-up, "
+          f"{more_s:.3f} s for each further one.")  # fmt: skip
+    ratio = theirs_s / max(more_s, 1e-6)
+    print(f"throughput: {ratio:.0f} times nbgrader's   goal ≥ {TIMES_NBGRADER}")
+    return [ratio >= TIMES_NBGRADER]
+
+
+def _autograde(python: str, top: Path, count: int) -> float:
+    """Seconds a submission of nbgrader's own command. Raises: CalledProcessError where it fails."""
+
+    def call(*arguments: str) -> None:
+        done = subprocess.run([python, "-m", "nbgrader", *arguments], cwd=top, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"nbgrader {arguments[0]} failed:\n{done.stderr[-2000:]}")
+
+    call("generate_assignment", "ps1", "--force")
+    started = time.monotonic()
+    call("autograde", "ps1", "--force")
+    return (time.monotonic() - started) / count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="How fast a class is graded.")
+    parser.add_argument("--only", choices=("one", "batch"), help="one of the measurements")
+    parser.add_argument("--count", type=int, help="submissions (default: 40, 200, and 6 for nbgrader)")
+    parser.add_argument("--jobs", type=int, default=2, help="workers (default: %(default)s)")
+    parser.add_argument(
+        "--vs", nargs=2, metavar=("nbgrader", "PYTHON"), help="compare with nbgrader of this interpreter"
+    )
+    options = parser.parse_args()
+    if options.vs:
+        if options.vs[0] != "nbgrader":
+            parser.error("--vs knows nbgrader only")
+        return 0 if all(measure_nbgrader(options.vs[1], options)) else 1
+    reached = []
+    for name, measure in (("one", measure_one), ("batch", measure_batch)):
+        if options.only in (None, name):
+            reached += measure(options)
+    return 0 if all(reached) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
