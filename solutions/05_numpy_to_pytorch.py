@@ -326,7 +326,7 @@ print("with bias=False:      ", nn.Linear(4, 2, bias=False)(zero).detach())
 # d_v). In *self*-attention queries, keys and values all come from the same x. After `.double()` it works on
 # float64 inputs. Gradients reach x and all three weights.
 #
-# From scratch again; calling your own `attention_torch` is fine.
+# From scratch again; calling our own `attention_torch` is fine.
 
 # %% role="exercise" exercise="SelfAttention"
 class SelfAttention(nn.Module):

@@ -70,7 +70,7 @@ for position, row in enumerate(published_positions(3, 4)):
 
 # %% [markdown]
 # **By hand:** for d_model = 4 compute row 1 from the equation, all four numbers. One power of 10000 and a table of small sines
-# (sin x ≈ x) are enough. Where do you and the printed row part? The line at fault is in the cell above; find it before
+# (sin x ≈ x) are enough. Where do our numbers and the printed row part? The line at fault is in the cell above; find it before
 # going on.
 
 # %% [markdown]

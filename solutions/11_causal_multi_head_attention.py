@@ -355,7 +355,7 @@ check(generate)
 # was learned beyond what was read.
 #
 # While the next cell runs, a bar and the curve move. Interrupting the kernel (the square in the tool bar) stops early and keeps what
-# was learned. A finished run leaves a checkpoint beside your progress record, and the next run reads it. A checkpoint is data: it is
+# was learned. A finished run leaves a checkpoint beside the progress record, and the next run reads it. A checkpoint is data: it is
 # written with `torch.save` of tensors and numbers and read with `weights_only=True`, so a file from a stranger can't run code.
 #
 # **Predict** what the held-out loss will be, between 4.62 nats (knowing nothing) and 0 (knowing the text by heart).

@@ -272,8 +272,8 @@ check(FastCausalMultiHeadAttention)
 # %% [markdown]
 # ## What T² looks like
 #
-# Now the experiment of this lesson: lesson 11's attention and your class, on a CPU from 128 to 2048 tokens and further
-# where a GPU has the memory, the time by your own stopwatch and the memory that was asked for beyond the inputs. Both axes
+# Now the experiment of this lesson: lesson 11's attention and our class, on a CPU from 128 to 2048 tokens and further
+# where a GPU has the memory, the time by our own stopwatch and the memory that was asked for beyond the inputs. Both axes
 # are logarithmic, so a power of T is a line and its exponent the slope.
 #
 # **Predict** four slopes: time and memory of each.
@@ -310,7 +310,7 @@ if passed(time_ms) and passed(attention_flops):
 
 # %% [markdown]
 # The horizontal position is a count, not a measurement: the fused operator needs to move only q, k, v and its output, explicit
-# attention moves the scores several times besides. The vertical one is the counted operations over the time by your stopwatch. What
+# attention moves the scores several times besides. The vertical one is the counted operations over the time by our stopwatch. What
 # lies far below the roof has something else to wait for: softmax's exponentials, which we did not count, or
 # hidden scores: explicit attention computes them all and we count half.
 #
@@ -380,7 +380,7 @@ for flag in (True, False):
 # ## Where this goes on
 #
 # Longer contexts split the tokens over several GPUs (Liu et al. 2023, *Ring Attention*), and generation is limited by the cache of keys
-# and values, which shared heads make smaller (Ainslie et al. 2023, *GQA*). You now have every part of the road, from three tokens to this.
+# and values, which shared heads make smaller (Ainslie et al. 2023, *GQA*). Every part of the road is ours now, from three tokens to this.
 
 # %% role="demo"
 progress()

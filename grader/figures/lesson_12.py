@@ -113,7 +113,7 @@ def right_and_wrong(time_ms: Timer) -> None:
     names, values = ["first call"], [here.reading_ms(fn)]
     if here.device().type != "cpu":
         names, values = [*names, "no waiting"], [*values, here.reading_ms(fn, waiting=False)]
-    names, values = [*names, "your time_ms"], [*values, float(time_ms(fn, here.device()))]
+    names, values = [*names, "our time_ms"], [*values, float(time_ms(fn, here.device()))]
     fig, (ax,) = panels(1, width=5.6, height=2.4)
     _bars(ax, names, values)
     ax.set_title(f"The same attention, {len(names)} stopwatches")
@@ -137,14 +137,14 @@ def against_length(explicit: Attention, fast: type[nn.Module], time_ms: Timer) -
         q, k, v = (part.view(b, t, 8, 64).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
         return layer.proj(explicit(q, k, v).transpose(1, 2).reshape(b, t, d))
 
-    times: dict[str, list[float]] = {"explicit": [], "your class": []}
-    memory: dict[str, list[float]] = {"explicit": [], "your class": []}
+    times: dict[str, list[float]] = {"explicit": [], "our class": []}
+    memory: dict[str, list[float]] = {"explicit": [], "our class": []}
     lengths = []
     with torch.no_grad():
         for t in here.lengths():
             x = torch.randn(1, t, 512).to(here.device())
             lengths.append(t)
-            for name, module in (("explicit", by_hand), ("your class", layer)):
+            for name, module in (("explicit", by_hand), ("our class", layer)):
                 fn = lambda module=module, x=x: module(x)
                 memory[name].append(here.peak_bytes(fn) / 2**20)
                 times[name].append(_measured(time_ms, fn))
@@ -186,7 +186,7 @@ def overhead(fast: type[nn.Module], time_ms: Timer, d_model: int = 512, num_head
     with torch.no_grad():
         rows = {
             "operator + 2 projections": _alternating(time_ms, lambda: (layer.qkv(x), fused(q, k, v), layer.proj(x))),
-            "your class": _alternating(time_ms, lambda: layer(x)),
+            "our class": _alternating(time_ms, lambda: layer(x)),
             "nn.MultiheadAttention": _alternating(
                 time_ms, lambda: torchs(x, x, x, attn_mask=hidden, is_causal=True, need_weights=False)),
         }  # fmt: skip
