@@ -281,7 +281,26 @@ def remove_folder(folder: str) -> None:
             os.chmod(path, 0o700)
             function(path)
 
-    shutil.rmtree(folder, onerror=again)
+    try:
+        shutil.rmtree(folder, onerror=again)
+    except RecursionError:
+        _flatten(folder)
+        shutil.rmtree(folder, onerror=again)
+
+
+def _flatten(folder: str) -> None:
+    """Moves every folder below this one directly into it: nested a thousand deep, a removal would not reach the last."""
+    waiting, count = [folder], 0
+    while waiting:
+        place = waiting.pop()
+        with contextlib.suppress(OSError):
+            os.chmod(place, 0o700)
+            for inner in [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]:
+                count += 1
+                moved = os.path.join(folder, f"flat-{secrets.token_hex(4)}-{count}")
+                os.chmod(inner, 0o700)  # a folder that may not be written cannot be moved
+                os.rename(inner, moved)
+                waiting.append(moved)
 
 
 def _start(arguments: list[str], folder: str, channel: socket.socket) -> subprocess.Popen[bytes]:

@@ -30,6 +30,10 @@ ATTEMPTS = {
     "start a program": "__import__('subprocess').run(['true'])",
     "fork": "os.fork()",
     "signal the parent": "os.kill(os.getppid(), 0)",
+    "change another's rights": f"os.chmod({__file__!r}, 0o777)",
+    "change another's times": f"os.utime({__file__!r})",
+    "slow the parent down": "os.sched_setaffinity(os.getppid(), {0})",
+    "signal by a descriptor": "__import__('fcntl').fcntl(os.pipe()[0], 8, os.getppid())",
     "raise a limit": "__import__('resource').setrlimit(7, (4096, 4096))",
 }
 

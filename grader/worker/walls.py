@@ -34,9 +34,17 @@ _REFUSED = {
     "userfaultfd": (323, 282), "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
     "kexec_load": (246, 104), "reboot": (169, 142), "swapon": (167, 224), "io_uring_setup": (425, 425),
     "memfd_create": (319, 279), "shmget": (29, 194), "setrlimit": (160, 164),
+    # Landlock leaves the owner, rights and times of others' files, and the schedule of others' processes, alone.
+    "chmod": (90, 0), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, 0),
+    "fchown": (93, 55), "lchown": (94, 0), "fchownat": (260, 54), "utime": (132, 0), "utimes": (235, 0),
+    "futimesat": (261, 0), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "truncate": (76, 45),
+    "setpriority": (141, 140), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "ioprio_set": (251, 30),
 }  # fmt: skip
 _CLONE, _CLONE3, _KILL, _TGKILL, _PRLIMIT = (56, 220), (435, 435), (62, 129), (234, 131), (302, 261)
-_SECCOMP = (317, 277)
+_SECCOMP, _FCNTL = (317, 277), (72, 25)
+_SETOWN, _SETOWN_EX = 8, 15  # of fcntl: who is sent a descriptor's signals
 _CLONE_THREAD = 0x10000
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -98,7 +106,11 @@ def readable() -> list[str]:
     libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     added = {entry for entry in sys.path if os.path.isdir(entry)}  # by a .pth file or PYTHONPATH
     secret, own = os.path.realpath(secret), os.path.realpath(sys.prefix)
-    added = {entry for entry in added if _inside(os.path.realpath(entry), own) or not _inside(os.path.realpath(entry), secret)}
+    added = {
+        entry
+        for entry in added
+        if _inside(os.path.realpath(entry), own) or not _inside(os.path.realpath(entry), secret)
+    }
     roots = {os.path.realpath(root) for root in (own, sys.base_prefix, *libraries, *added, *_SYSTEM)}
     found = [path for root in sorted(roots) for path in _without(root, secret, os.path.realpath(package))]
     return [*found, here]
@@ -150,7 +162,8 @@ def _program(machine: str) -> bytes:
         (_CLONE, 0, thread), (_KILL, 0, _jump(me, 1, 0)), (_TGKILL, 0, _jump(me, 1, 0)), (_PRLIMIT, 2, _jump(0, 1, 0)),
     ):  # fmt: skip
         steps += [_jump(numbers[which], 0, 4), _load(16 + 8 * argument), test, _return(refuse), _return(allow)]
-    steps.append(_return(allow))
+    steps += [_jump(_FCNTL[which], 0, 5), _load(24), _jump(_SETOWN, 1, 0), _jump(_SETOWN_EX, 0, 1), _return(refuse)]
+    steps += [_return(allow), _return(allow)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
