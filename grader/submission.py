@@ -150,7 +150,9 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
     except OSError as error:
         raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
     if not files:
-        raise SubmissionError(f"{said} holds no notebook: files that end in .ipynb are expected, there or in notebooks/.")
+        raise SubmissionError(
+            f"{said} holds no notebook: files that end in .ipynb are expected, there or in notebooks/."
+        )
     return files, notes
 
 
@@ -161,11 +163,18 @@ def _inside(folder: Path, top: Path) -> tuple[list[Path], list[str]]:
         for file in sorted(place.iterdir()) if place.is_dir() else ():
             if file.suffix.lower() != ".ipynb" or file.name.startswith("."):
                 continue
-            if not file.resolve().is_relative_to(inside):
+            if not _leads_into(file, inside):
                 notes.append(f"{printable(file.name)} is a link that leads out of the folder; it was not read.")
             elif len(files) < MAX_FILES and not file.is_dir():
                 files.append(file)
     return files, notes
+
+
+def _leads_into(file: Path, folder: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(folder)
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return False
 
 
 def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:
@@ -206,7 +215,9 @@ def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]]]:
     notes: dict[str, list[str]] = {}
     for lesson in {file.lesson for file in read if file.lesson}:
         files = [file for file in read if file.lesson == lesson]
-        best = max(files, key=lambda file: (file.path.stem.lower() == lesson, file.notebook is not None, _changed(file)))
+        best = max(
+            files, key=lambda file: (file.path.stem.lower() == lesson, file.notebook is not None, _changed(file))
+        )
         chosen[lesson] = best
         others = [printable(file.path.name) for file in files if file is not best]
         if others:
