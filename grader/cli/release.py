@@ -1,0 +1,52 @@
+"""`grader release`: what an instructor hands out, and what stays on the grading side."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from grader import course
+from grader.cli.arguments import command, lesson_list
+
+
+def add(commands: Any) -> None:
+    """Adds the command to the parser."""
+    release = command(commands, "release", run, "write what an instructor hands out, checked for solutions")
+    release.add_argument("place", type=Path, metavar="DIR", help="a new or an empty folder")
+    release.add_argument("--lessons", type=lesson_list, metavar="A,B", help="only these, such as 01,05 (default: all)")
+    release.add_argument(
+        "--without-solutions",
+        action="store_true",
+        help="hand out no package that holds references: nothing is judged on the learners' side",
+    )
+    release.add_argument("--gradescope", action="store_true", help="write DIR-gradescope.zip, an autograder, beside it")
+    release.add_argument(
+        "--grader",
+        type=requirement,
+        metavar="REQUIREMENT",
+        help="what the workflow installs, as pip takes it: a trusted address of the wheel",
+    )
+
+
+def requirement(text: str) -> str:
+    """What pip takes on one line."""
+    if not text.strip() or not text.isprintable() or text.lstrip().startswith("-") or "${{" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one requirement on one line")
+    return text.strip()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the hand-out and tells what was written."""
+    from grader.release import release
+
+    lessons = options.lessons or course.lessons()
+    made = release(
+        options.place,
+        tuple(name for name in course.lessons() if name in lessons),
+        without_solutions=options.without_solutions,
+        gradescope_bundle=options.gradescope,
+        grader=options.grader or "",
+    )
+    print(made)
+    return 0

@@ -1,0 +1,358 @@
+"""`grader release`: what is handed out works by itself, gives no solution away, and overwrites nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from grader import course, release as releasing
+from grader.cli import main
+from grader.errors import InputError
+from grader.grading import grade_submission
+from grader.release import gradescope, handout, release
+from grader.release.leaks import all_secrets, leaks, secrets_of
+from tests.conftest import ROOT
+
+CHOSEN = ("00_start_here", "01_three_tokens")
+RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
+NOT_ON_POSIX = pytest.mark.skipif(os.name == "nt", reason="the autograder's scripts are for bash")
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory) -> Path:
+    """The hand-out of two lessons, and the Gradescope bundle beside it."""
+    place = tmp_path_factory.mktemp("release") / "course"
+    assert main(["release", str(place), "--lessons", "00,01", "--gradescope"]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory) -> Path:
+    """The hand-out of the same lessons without anything that holds references."""
+    place = tmp_path_factory.mktemp("bare") / "course"
+    assert main(["release", str(place), "--lessons", "00,01", "--without-solutions"]) == 0
+    return place
+
+
+def install(wheel: Path, place: Path) -> Path:
+    """An environment with this wheel and, of this environment, the libraries. Returns its Python."""
+    venv.create(place, with_pip=False)
+    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
+    (packages / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")) + "\n")
+    executable = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--no-deps", "--no-index", "--quiet",
+               "--ignore-installed", "--disable-pip-version-check", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return executable
+
+
+def run(*command: object, **settings) -> subprocess.CompletedProcess:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240,
+                          env={**environment, **settings.pop("env", {})}, **settings)
+
+
+def solved(path: Path) -> None:
+    """Writes the right answer into a copy of lesson 00's notebook."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["metadata"]["grader"].get("role") == "exercise":
+            cell["source"] = RIGHT
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def from_release(released, tmp_path_factory) -> Path:
+    """The command `grader` of the wheel that is handed out."""
+    return install(next(released.glob("wheels/*.whl")), tmp_path_factory.mktemp("env")).with_name("grader")
+
+
+# --- what is in it ---------------------------------------------------------------------------
+
+def test_the_hand_out_holds_what_a_learner_needs(released):
+    files = sorted(path.relative_to(released).as_posix() for path in released.rglob("*") if path.is_file())
+    assert [name for name in files if name.endswith(".ipynb")] == [f"notebooks/{name}.ipynb" for name in CHOSEN]
+    assert {"README.md", "environment.yml", "requirements.txt", ".gitignore", ".github/workflows/grade.yml"} <= set(files)
+    for name in CHOSEN:
+        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == course.pristine(name)
+    page = (released / "README.md").read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]*)\)", page):
+        assert (released / target).is_file(), target
+    assert "@" not in page and len(page.splitlines()) < 60
+
+
+def test_requirements_and_environment_lead_to_the_wheel(released):
+    lines = (released / "requirements.txt").read_text().split("\n")
+    (wheel,) = [line for line in lines if line.startswith("./")]
+    assert (released / wheel).is_file()
+    pip = yaml.safe_load((released / "environment.yml").read_text())["dependencies"][-1]["pip"]
+    assert pip == ["-r requirements.txt"]
+    assert "-c constraints.txt" in lines and (released / "constraints.txt").read_bytes() == (ROOT / "constraints.txt").read_bytes()
+
+
+def test_nothing_names_a_registry_or_this_machine(released, bare):
+    for folder in (released, bare):
+        for path in folder.rglob("*"):
+            if path.is_file() and path.suffix != ".whl":
+                text = path.read_text(encoding="utf-8")
+                assert not re.search(r"pypi|pythonhosted|anaconda\.org|index-url", text), path
+                assert str(ROOT) not in text and str(Path.home()) + "/" not in text, path
+
+
+def test_the_same_release_has_the_same_bytes():
+    assert handout(CHOSEN) == handout(CHOSEN)
+    assert gradescope(CHOSEN) == gradescope(CHOSEN)
+
+
+# --- it works --------------------------------------------------------------------------------
+
+def test_untouched_notebooks_are_not_started_and_a_solved_one_passes(released, tmp_path):
+    report = grade_submission(released)
+    assert [lesson.name for lesson in report.lessons] == list(CHOSEN) and report.score == 0
+    assert {v.status for lesson in report.lessons for v in lesson.verdicts} == {"not_started"}
+    mine = shutil.copytree(released, tmp_path / "mine")
+    solved(mine / "notebooks" / f"{CHOSEN[0]}.ipynb")
+    report = grade_submission(mine, lessons=["00"])
+    assert report.score == report.max_score > 0
+
+
+def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, from_release, tmp_path):
+    mine = shutil.copytree(released, tmp_path / "mine")
+    solved(mine / "notebooks" / f"{CHOSEN[0]}.ipynb")
+    done = run(from_release, "grade", mine, "--json", "-", cwd=tmp_path)
+    (one,) = json.loads(done.stdout)["submissions"]
+    assert [(lesson["name"], lesson["score"]) for lesson in one["lessons"]] == [(CHOSEN[0], 1), (CHOSEN[1], 0)]
+    names = zipfile.ZipFile(next(released.glob("wheels/*.whl"))).namelist()
+    other = [name for name in names if re.search(r"(?:^|[/_])(?:0[2-9]|1\d)_?\w*\.(?:py|ipynb)$", name)]
+    assert not [name for name in other if "/probes/" not in name], other
+
+
+def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
+    program = ("from grader import check, explain, figures, hint, passed, progress, solution; "
+               "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.lesson_01.scores_map))")
+    full = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
+    assert "FAILED: hard_lookup" in full.stdout, full.stderr
+    python = install(next(bare.glob("wheels/*.whl")), tmp_path / "env")
+    without = run(python, "-c", program, cwd=tmp_path)
+    assert without.stdout.splitlines()[-1] == "False True", without.stderr
+    assert "hard_lookup is not judged here" in without.stdout
+
+
+# --- leaks -----------------------------------------------------------------------------------
+
+def line_of(lesson: str) -> str:
+    return next(secret.text for secret in all_secrets() if secret.lesson == lesson and len(secret.text) > 30)
+
+
+@pytest.mark.parametrize("lesson", ["01_three_tokens", "06_masks"])  # one that is handed out and one that is not
+@pytest.mark.parametrize("how", ["as it is", "spaced out", "in a comment", "in a notebook", "in an archive", "in a string"])
+def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
+    line = line_of(lesson)
+    code = line.split("  #")[0]
+    cell = {"cells": [{"cell_type": "raw", "metadata": {"kept": [code + "\n", "x"]}, "source": []}]}
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("inner.txt", line)
+    planted = {
+        "as it is": ("a.py", line), "spaced out": ("a.py", code.replace(" ", "\t  ").replace("(", "(\n")),
+        "in a comment": ("a.md", f"see\n# {code}\nthere"), "in a notebook": ("a.ipynb", json.dumps(cell)),
+        "in an archive": ("a.zip", archive.getvalue()), "in a string": ("a.txt", repr(f"x\n{code}\ny")),
+    }[how]  # fmt: skip
+    files = {**handout(["00_start_here"]), planted[0]: planted[1] if isinstance(planted[1], bytes) else planted[1].encode()}
+    files = {name: data for name, data in files.items() if not name.endswith(".whl")}
+    found = leaks(files)
+    assert {(leak.file.split(":")[0], leak.lesson) for leak in found} == {(planted[0], lesson)}
+
+
+def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, capsys):
+    real = releasing.handout
+    line = line_of("05_numpy_to_pytorch")
+    monkeypatch.setattr(releasing, "handout", lambda *args: {**real(*args), "notes.txt": f"Try\n   {line}".encode()})
+    place = tmp_path / "course"
+    assert main(["release", str(place), "--lessons", "00", "--gradescope"]) == 2
+    said = capsys.readouterr().err
+    assert "notes.txt holds line" in said and "05_numpy_to_pytorch" in said and line in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stub_that_keeps_its_solution_is_found(monkeypatch):
+    monkeypatch.setattr("grader.stubs.stubbed", lambda text, name: text)
+    files = {name: data for name, data in handout(["01_three_tokens"]).items() if name.endswith(".ipynb")}
+    assert {leak.lesson for leak in leaks(files)} >= {"01_three_tokens"}
+
+
+def test_without_solutions_means_every_file_and_every_archive(bare):
+    everything = {path.name: path.read_bytes() for path in bare.rglob("*") if path.is_file()}
+    assert any(name.endswith(".whl") for name in everything)
+    assert leaks(everything) == []
+    wheel = {"grader.whl": handout(CHOSEN)[next(name for name in handout(CHOSEN) if name.endswith(".whl"))]}
+    assert leaks(wheel), "the grader's own wheel holds references: the search must find them"
+    assert not (bare / ".github").exists()
+
+
+def test_every_exercise_has_a_secret():
+    """A search that knew nothing of an exercise's solution would find nothing."""
+    known = all_secrets()
+    for lesson in course.lessons():
+        assert any(secret.lesson == lesson for secret in known), lesson
+
+
+def test_what_the_lesson_shows_is_no_secret():
+    source = "# %%\nshown = np.exp(scores - scores.max())\n# %%\n# region solution\nshown = np.exp(scores - scores.max())\nkept_back = shown / shown.sum()\n# endregion\n"
+    needles = {secret.needle for secret in secrets_of({"01_x": source})}
+    assert "kept_back=shown/shown.sum()" in needles and "shown=np.exp(scores-scores.max())" not in needles
+
+
+# --- folders ---------------------------------------------------------------------------------
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("kept")
+    assert main(["release", str(tmp_path), "--lessons", "00"]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_file_or_an_older_bundle_in_the_way_is_a_sentence(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        release(tmp_path / "a", CHOSEN)
+    (tmp_path / "b-gradescope.zip").write_text("")
+    with pytest.raises(InputError, match="b-gradescope.zip exists"):
+        release(tmp_path / "b", CHOSEN, gradescope_bundle=True)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        release(tmp_path / "new", CHOSEN)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_is_taken(tmp_path, capsys):
+    (tmp_path / "new").mkdir()
+    assert main(["release", str(tmp_path / "new"), "--lessons", "00"]) == 0
+    assert "to hand out as it is" in capsys.readouterr().out
+    assert (tmp_path / "new" / "README.md").is_file()
+
+
+# --- the workflow ----------------------------------------------------------------------------
+
+def workflow(*arguments: str) -> dict:
+    return yaml.safe_load(handout(CHOSEN, False, *arguments)[".github/workflows/grade.yml"])
+
+
+def test_the_workflow_reads_only_and_runs_without_secrets():
+    made = workflow()
+    events = made[True]  # YAML 1.1 reads the key `on` so
+    assert set(events) == {"push", "pull_request", "workflow_dispatch"}
+    assert made["permissions"] == {"contents": "read"}
+    (job,) = made["jobs"].values()
+    assert "permissions" not in job and "secrets" not in json.dumps(made)
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert used and all(re.fullmatch(r"actions/[\w-]+@v\d+", name) for name in used)
+    checkout = job["steps"][0]
+    assert checkout["with"] == {"path": "submission", "persist-credentials": False}
+
+
+def test_the_workflow_takes_the_grader_from_elsewhere():
+    (job,) = workflow()["jobs"].values()
+    scripts = "\n".join(step.get("run", "") for step in job["steps"])
+    assert "submission" not in scripts.split("grader grade")[0]  # nothing is installed or started from there
+    assert 'cd "$RUNNER_TEMP"' in scripts and "$GITHUB_STEP_SUMMARY" in scripts and "${{" not in scripts
+    assert job["env"]["GRADER"] == "${{ vars.GRADER || '' }}" and job["env"]["LESSONS"] == "00,01"
+    (named,) = workflow("attention-course @ https://example.org/it's \"a\": wheel.whl#sha256=0")["jobs"].values()
+    assert named["env"]["GRADER"] == "${{ vars.GRADER || 'attention-course @ https://example.org/it''s \"a\": wheel.whl#sha256=0' }}"
+
+
+@NOT_ON_POSIX
+def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_path):
+    """The steps' scripts, with the installed wheel in place of the one that pip would fetch."""
+    (job,) = workflow()["jobs"].values()
+    scripts = {step["name"]: step["run"] for step in job["steps"] if "run" in step}
+    workspace, temporary = tmp_path / "workspace", tmp_path / "temp"
+    shutil.copytree(released, workspace / "submission")
+    (workspace / "submission" / "grader").mkdir()  # what a submission might bring to be imported
+    (workspace / "submission" / "grader" / "__init__.py").write_text("raise SystemExit('a grader of the submission')")
+    temporary.mkdir()
+    (temporary / "grader").symlink_to(from_release.parent.parent)
+    env = {**{key: str(value) for key, value in job["env"].items()}, "RUNNER_TEMP": str(temporary),
+           "GITHUB_WORKSPACE": str(workspace), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    done = run("bash", "-e", "-c", scripts["Grade"], env=env, cwd=workspace)
+    assert done.returncode == 1, done.stderr  # nothing is solved yet
+    assert run("bash", "-e", "-c", scripts["Summary"], env=env, cwd=workspace).returncode == 0
+    assert "hard" in (tmp_path / "summary.md").read_text()
+    assert {path.name for path in (temporary / "results").iterdir()} == {"results.json", "results.xml", "summary.md"}
+    unset = run("bash", "-e", "-c", scripts["The grader, from a trusted place"], env={**env, "GRADER": ""})
+    assert unset.returncode == 2 and "GRADER is not set" in unset.stdout
+
+
+# --- Gradescope ------------------------------------------------------------------------------
+
+@pytest.fixture
+def autograder(released, tmp_path) -> Path:
+    """The bundle, unpacked as Gradescope does it."""
+    with zipfile.ZipFile(released.with_name("course-gradescope.zip")) as bundle:
+        for info in bundle.infolist():
+            path = Path(bundle.extract(info, tmp_path / "source"))
+            path.chmod(info.external_attr >> 16)
+    return tmp_path
+
+
+def test_the_bundle_stays_out_of_the_hand_out(released, autograder):
+    assert not list(released.rglob("*.zip"))
+    names = sorted(path.name for path in (autograder / "source").iterdir())
+    assert names == ["attention_course-0.1.0-py3-none-any.whl", "run_autograder", "setup.sh"]
+    for script in ("setup.sh", "run_autograder"):
+        assert os.access(autograder / "source" / script, os.X_OK)
+        assert run("bash", "-n", autograder / "source" / script).returncode == 0
+
+
+@NOT_ON_POSIX
+def test_run_autograder_writes_results_for_a_submission(released, autograder, from_release):
+    shutil.copytree(released / "notebooks", autograder / "submission")
+    solved(autograder / "submission" / f"{CHOSEN[0]}.ipynb")
+    env = {"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(from_release)}
+    done = run(autograder / "source" / "run_autograder", env=env)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((autograder / "results" / "results.json").read_text())
+    assert sum(test["score"] for test in results["tests"]) == 1
+    assert sum(test["max_score"] for test in results["tests"]) == 11
+
+
+@NOT_ON_POSIX
+def test_run_autograder_without_a_notebook_says_so(autograder, from_release):
+    (autograder / "submission").mkdir()
+    env = {"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(from_release)}
+    done = run(autograder / "source" / "run_autograder", env=env)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((autograder / "results" / "results.json").read_text())
+    assert results["score"] == 0 and "No notebook was handed in" in results["output"]
+
+
+@NOT_ON_POSIX
+@pytest.mark.parametrize("code", [2, 3])
+def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code):
+    shutil.copytree(released / "notebooks", autograder / "submission")
+    broken = autograder / "broken"
+    broken.write_text(f"#!/bin/sh\necho 'a mistake in the grader' >&2\nexit {code}\n")
+    broken.chmod(0o755)
+    env = {"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(broken)}
+    done = run(autograder / "source" / "run_autograder", env=env)
+    assert done.returncode == 1 and "a mistake in the grader" in done.stderr
+    assert not (autograder / "results" / "results.json").exists()

@@ -1,0 +1,289 @@
+"""`grader watch`: what was saved is graded again; what is torn, gone or endless disturbs nobody."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from rich.console import Console
+
+from grader import course
+from grader.cli import main
+from grader.model import LessonReport, Verdict
+from grader.watch import Room, Seat, Watcher, next_step, wrongs
+from grader.watch.files import learners, notebooks
+from grader.watch.screen import draw, lines
+from tests import toy_course as toy
+
+WRONG = "def row_sums(x):\n    return x.sum(axis=0)"
+LOOP = "def double(x):\n    while True: pass"
+
+
+@pytest.fixture
+def watching(monkeypatch, tmp_path):
+    """Starts a watch of the test's folder; `until` looks until something holds."""
+    toy.install(monkeypatch)
+    started: list[Watcher] = []
+
+    def start(**options) -> Watcher:
+        started.append(Watcher(tmp_path, **{"timeout_s": 2.0, **options}))
+        return started[-1]
+
+    yield start
+    for watcher in started:
+        watcher.close()
+    assert not psutil.Process().children(recursive=True)
+
+
+def until(watcher: Watcher, holds, within_s: float = 20.0) -> Room:
+    """The first room for which something holds."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        room = watcher.look(0.1)
+        if room is not None and holds(room):
+            return room
+    raise AssertionError("it did not come to hold")
+
+
+def idle(room: Room) -> bool:
+    return bool(room.seats) and not room.waiting
+
+
+def save(folder: Path, content, file: str = f"{toy.NAME}.ipynb") -> Path:
+    """Saves a notebook; its time stamp differs from that of any earlier save."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return toy.write(folder / file, content)
+
+
+def statuses(room: Room, at: int = 0, lesson: str = toy.NAME) -> list[str]:
+    return [verdict.status for verdict in room.seats[at].lessons[lesson].verdicts]
+
+
+def test_a_save_is_graded_again_and_shows_the_next_thing_to_do(watching, tmp_path):
+    save(tmp_path, toy.pristine())
+    watcher = watching()
+    room = until(watcher, idle)
+    assert room.alone and statuses(room) == ["not_started"] * 3
+    save(tmp_path, toy.solved(row_sums=WRONG))
+    room = until(watcher, lambda room: room.news)
+    assert statuses(room) == ["passed", "failed", "passed"]
+    lesson, verdict = next_step(room.seats[0])
+    assert (lesson, verdict.exercise, verdict.mistakes) == (toy.NAME, "row_sums", ("TY1",))
+    said = "\n".join(lines(room, None))
+    assert f"{toy.NAME}: 3/6 points" in said
+    assert "Next: row_sums" in said and "TY1: This is TY1." in said and "hint(row_sums)" in said
+    save(tmp_path, toy.solved())
+    room = until(watcher, lambda room: room.news)
+    assert next_step(room.seats[0]) is None and "Every exercise passed." in "\n".join(lines(room, None))
+
+
+def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
+    save(tmp_path / "ada", toy.solved())
+    save(tmp_path / "grace", toy.pristine())
+    watcher = watching()
+    until(watcher, idle)
+    assert all(watcher.look(0.05) is None for _ in range(5))
+    save(tmp_path / "grace", toy.solved())
+    room = until(watcher, idle)
+    assert [news.learner for news in room.news] == ["grace"]
+
+
+def test_a_half_written_save_keeps_the_last_result_and_is_read_again(watching, tmp_path):
+    path = save(tmp_path, toy.solved())
+    watcher = watching()
+    until(watcher, idle)
+    whole = json.dumps(toy.solved(row_sums=WRONG))
+    path.write_text(whole[: len(whole) // 2])
+    deadline = time.monotonic() + 1.2
+    while time.monotonic() < deadline:
+        room = watcher.look(0.1)
+        assert room is None or statuses(room) == ["passed"] * 3
+    path.write_text(whole)
+    assert statuses(until(watcher, lambda room: room.news)) == ["passed", "failed", "passed"]
+
+
+def test_a_file_that_stays_torn_is_told_beside_the_last_result(watching, tmp_path, monkeypatch):
+    monkeypatch.setattr("grader.watch.watcher.TORN_S", 0.5)
+    path = save(tmp_path, toy.solved())
+    watcher = watching()
+    until(watcher, idle)
+    path.write_text('{"cells": [')
+    room = until(watcher, lambda room: room.seats[0].notes)
+    assert statuses(room) == ["passed"] * 3
+    assert "is not JSON" in room.seats[0].notes[0] and "the save before" in room.seats[0].notes[0]
+    save(tmp_path, toy.pristine())
+    room = until(watcher, lambda room: room.news)
+    assert room.seats[0].notes == () and statuses(room) == ["not_started"] * 3
+
+
+def test_a_renamed_notebook_stays_and_a_deleted_one_goes(watching, tmp_path):
+    path = save(tmp_path, toy.solved())
+    other = save(tmp_path, {**toy.notebook([], "02_second")}, "02_second.ipynb")
+    watcher = watching()
+    room = until(watcher, idle)
+    assert sorted(room.seats[0].lessons) == [toy.NAME, "02_second"]
+    path.rename(tmp_path / "mine 01_toy.ipynb")
+    other.unlink()
+    room = until(watcher, lambda room: idle(room) and "02_second" not in room.seats[0].lessons)
+    assert statuses(room) == ["passed"] * 3
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    assert until(watcher, lambda room: not room.seats).seats == ()
+
+
+def test_checkpoints_backups_and_other_files_are_no_submissions(tmp_path):
+    save(tmp_path, toy.solved())
+    save(tmp_path / ".ipynb_checkpoints", toy.solved(), "01_toy-checkpoint.ipynb")
+    save(tmp_path / "backups", toy.solved())
+    (tmp_path / ".~01_toy.ipynb").write_text("{}")
+    (tmp_path / "notes.txt").write_text("x")
+    assert list(notebooks(tmp_path)) == [tmp_path / "01_toy.ipynb"]
+    found, alone = learners(tmp_path)
+    assert alone and list(found) == [tmp_path]
+
+
+def test_a_workshop_s_folder_is_told_from_a_learner_s(tmp_path):
+    save(tmp_path / "course" / "notebooks", toy.solved())
+    save(tmp_path / "course" / "solutions", toy.solved())
+    assert learners(tmp_path / "course")[1]
+    save(tmp_path / "room" / "ada" / "notebooks", toy.solved())
+    save(tmp_path / "room" / "grace", toy.solved())
+    save(tmp_path / "room", toy.solved(), "for everyone.ipynb")
+    found, alone = learners(tmp_path / "room")
+    assert not alone and sorted(place.name for place in found) == ["ada", "grace"]
+
+
+def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_path):
+    save(tmp_path / "ada", toy.pristine())
+    save(tmp_path / "grace", toy.pristine())
+    watcher = watching(timeout_s=4.0)
+    until(watcher, idle)
+    save(tmp_path / "ada", toy.solved(double=LOOP))
+    until(watcher, lambda room: room.waiting)
+    save(tmp_path / "grace", toy.solved(row_sums=WRONG))
+    room = until(watcher, lambda room: room.news)
+    assert [news.learner for news in room.news] == ["grace"]  # ada's loop still runs
+    room = until(watcher, lambda room: room.news)
+    assert room.news[0].learner == "ada" and statuses(room) == ["timeout", "passed", "passed"]
+    found = wrongs(room.seats)
+    assert {(wrong.exercise, wrong.status, wrong.learners) for wrong in found} == {
+        ("double", "timeout", ("ada",)), ("row_sums", "failed", ("grace",)),
+    }  # fmt: skip
+
+
+def test_ending_in_the_middle_of_a_loop_is_quick_and_leaves_nothing(watching, tmp_path, tmp_path_factory, monkeypatch):
+    scratch = tmp_path_factory.mktemp("scratch")  # of this test alone
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    save(tmp_path, toy.solved(double=LOOP))
+    watcher = watching(timeout_s=60.0)
+    until(watcher, lambda room: room.waiting)
+    deadline = time.monotonic() + 20
+    while len(psutil.Process().children(recursive=True)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)  # until the worker is there
+    time.sleep(0.5)
+    started = time.monotonic()
+    watcher.close()
+    assert time.monotonic() - started < 5.0
+    assert not psutil.Process().children(recursive=True)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_folder_that_is_away_for_a_moment_costs_nothing(watching, tmp_path, monkeypatch):
+    save(tmp_path, toy.solved())
+    watcher = watching()
+    until(watcher, idle)
+
+    def away(folder):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("grader.watch.watcher.learners", away)
+    room = until(watcher, lambda room: room.note)
+    assert "Input/output error" in room.note and statuses(room) == ["passed"] * 3
+
+
+def many(count: int) -> tuple[Seat, ...]:
+    """A room in which every third learner has the same mistake; one has a name that attacks the terminal."""
+    def verdicts(at: int):
+        status = "failed" if at % 3 == 0 else "passed"
+        ids = ("SM1",) if status == "failed" else ()
+        return (
+            Verdict("attention_scores", "passed", "attention_scores passed."),
+            Verdict("softmax_rows", status, "Row 0 sums to \x1b[31m2.", mistakes=ids, sentences=("The \x1b]0;x\x07rows.",) * len(ids)),
+        )
+
+    points = {"attention_scores": 1, "softmax_rows": 2}
+    return tuple(
+        Seat(f"learner\x1b[2J-{at:02}", {"01_three_tokens": LessonReport("01_three_tokens", verdicts(at), points)})
+        for at in range(count)
+    )
+
+
+@pytest.mark.parametrize("height", [24, 60])
+def test_a_full_room_fits_the_terminal_and_names_the_mistake(height):
+    room = Room("room", many(40), alone=False, waiting=0)
+    console = Console(file=io.StringIO(), width=100, height=height, force_terminal=True, color_system="standard")
+    console.print(draw(room, height - 1))
+    shown = console.file.getvalue()
+    assert len(shown.splitlines()) <= height
+    assert "14 × softmax_rows, failed. SM1: The rows." in shown
+    assert "\x1b[2J" not in shown and "\x1b]0" not in shown and "3 softmax_rows" in shown
+
+
+def test_lines_of_a_room_carry_no_escapes():
+    said = "\n".join(lines(Room("room", many(3), False, 0, news=()), None))
+    assert "\x1b" not in said
+
+
+def test_several_lessons_are_shown_by_their_points():
+    seat = many(2)[1]
+    other = LessonReport("00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1})
+    both = Seat("ada", {"00_start_here": other, **seat.lessons})
+    console = Console(file=io.StringIO(), width=80, height=30)
+    console.print(draw(Room("room", (both, seat), alone=False, waiting=0), 29))
+    row = next(line for line in console.file.getvalue().splitlines() if line.strip().startswith("ada"))
+    assert row.split() == ["ada", "1/1", "3/3", "4/4"]
+
+
+def test_a_missing_folder_is_a_sentence(capsys, tmp_path):
+    assert main(["watch", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere is not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals to a process of its own are of POSIX")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
+    """The real command, piped, on a real lesson: first result, a save, the end."""
+    name = "01_three_tokens"
+    place, scratch = tmp_path / "ada", tmp_path / "tmp"
+    place.mkdir()
+    scratch.mkdir()
+    shutil.copy(course.notebook_path(name), place)
+    command = [sys.executable, "-m", "grader", "watch", str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "TMPDIR": str(scratch)}) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            first = [next(process.stdout) for _ in range(4)]
+            assert "0/10 points" in first[0] and "Next: attention_scores" in first[1]
+            saved = time.monotonic()
+            shutil.copy(course.root() / "solutions" / f"{name}.ipynb", place)
+            assert "10/10 points" in next(process.stdout)
+            assert time.monotonic() - saved < 5.0  # about half a second on an idle machine
+            tree = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
+            process.send_signal(ending)
+            assert process.wait(10) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+    assert not [pid for pid in tree if psutil.pid_exists(pid)]
+    assert list(scratch.iterdir()) == []
