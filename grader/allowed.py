@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     """
     if sources is None:
         return None
-    reading = _Reading(sources)
+    reading = _reading(sources)
     if reading.unread and (forbids or requires):
         return Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
     for node in reading.reachable(name):
@@ -103,12 +104,19 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     return Offence("`np.einsum` formed only a part of the two products; both were asked for.")
 
 
+@lru_cache(maxsize=8)
+def _reading(sources: Sources) -> _Reading:
+    """Made once for all exercises of a notebook."""
+    return _Reading(sources)
+
+
 class _Reading:
     """Parsed learner cells: what each name is bound to, and what imports call things."""
 
     def __init__(self, sources: Sources) -> None:
         self.lines: dict[int, str] = {}
         self.bindings: dict[str, list[ast.AST]] = {}
+        self._walked: dict[int, tuple[list[ast.AST], set[str]]] = {}
         self.defined: set[str] = set()  # by def, class or assignment, not by import
         self.stars: list[str] = []  # libraries whose names were imported all at once
         self.unread = False  # whether a cell is larger than what is read
@@ -159,12 +167,22 @@ class _Reading:
                 if id(statement) in seen:
                     continue
                 seen.add(id(statement))
-                documentation = {id(doc) for doc in _docstrings(statement)}
-                free = set(globals_read(statement)) | _local_imports(statement)
-                for node in ast.walk(statement):
-                    if id(node) not in documentation and not (isinstance(node, ast.Name) and node.id not in free):
-                        yield node
+                nodes, free = self._read_of(statement)
+                yield from nodes
                 waiting.extend(free)
+
+    def _read_of(self, statement: ast.AST) -> tuple[list[ast.AST], set[str]]:
+        """A statement's nodes that may name something of the outside, and the names that it reads there."""
+        if id(statement) not in self._walked:
+            documentation = {id(doc) for doc in _docstrings(statement)}
+            free = set(globals_read(statement)) | _local_imports(statement)
+            nodes = [
+                node
+                for node in ast.walk(statement)
+                if id(node) not in documentation and not (isinstance(node, ast.Name) and node.id not in free)
+            ]
+            self._walked[id(statement)] = nodes, free
+        return self._walked[id(statement)]
 
     def resolve(self, node: ast.AST) -> str:
         """The dotted name of an expression with import aliases replaced, '' where it is none."""

@@ -19,7 +19,7 @@ from grader import allowed, course
 from grader.compare import Problem, compare, flatten, largest_difference, numbers
 from grader.diagnose import Diagnosis
 from grader.model import Case, Exercise, Observation, Part, Table, Tensor, Verdict
-from grader.worker.observe import observe
+from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure
 from grader.worker.watch import GROUPS
 
@@ -78,7 +78,8 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = course.SEED) -> 
     seed: of the inputs. The same seed gives every candidate the same inputs.
     """
     started = time.perf_counter()
-    verdict = _Judging(exercise, candidate, seed).verdict()
+    with same_random_state():
+        verdict = _Judging(exercise, candidate, seed).verdict()
     return replace(verdict, seconds=time.perf_counter() - started)
 
 

@@ -201,6 +201,7 @@ class WarmParent:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control = ours
         self.torch = torch
+        self._meta = False
         self._folder = folder
         arguments = ["warm", str(theirs.fileno()), "torch" if torch else "plain"]
         self._popen = _start(arguments, folder, theirs)
@@ -224,6 +225,12 @@ class WarmParent:
             self.close()
             raise SandboxError(f"no worker could be started: {_tail(self._folder)}")
         return ForkedWorker(self, ours, int(answer.split()[1]), memory_bytes)
+
+    def prepare_meta(self) -> None:
+        """Has it import, once, what torch needs for its meta device, for the workers to come."""
+        if self.torch and not self._meta:
+            self._meta = True
+            self.send(b"prepare meta")
 
     def send(self, message: bytes) -> None:
         with contextlib.suppress(OSError):

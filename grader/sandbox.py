@@ -26,6 +26,7 @@ TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 LEVELS = ("process", "full")  # of isolation, weakest first
+ON_META = ("CausalSelfAttention",)  # exercises that are tried on torch's meta device, see worker/warm.py
 CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
@@ -120,6 +121,8 @@ class Sandbox:
         """
         if self._session is not None:
             self._session.close()
+        if self._warm is not None and any(name in ON_META for name in plan.exercises):
+            self._warm.prepare_meta()
         self._session = Session(self, plan)
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
@@ -219,6 +222,12 @@ class Session:
         started = time.monotonic()
         try:
             reply = self._request(request, left_s)
+            if reply.get("stale") is True:  # the exercise before left the libraries changed: this one starts afresh
+                self.close()
+                self._ready()
+                if self.problem(name) is not None:
+                    return Observation(failure=self.problem(name))
+                reply = self._request(request, left_s)
             return self._valid(lambda: wire.observation_from_message(reply["observation"]))
         except WorkerLost as lost:
             self._fallen[name] = self._said(lost, name)

@@ -17,6 +17,7 @@ from typing import Any
 from . import limits, standin, wire
 from .cells import Notebook
 from .observe import failure_from, observe
+from .surroundings import Surroundings
 from .values import Failure, Observation
 
 
@@ -34,6 +35,7 @@ class Experiment:
 def serve(channel: socket.socket) -> None:
     """Answers requests until the channel ends."""
     notebook, me = None, os.getpid()
+    asked, around = "", None
     while True:
         try:
             request = wire.receive(channel.recv)
@@ -47,7 +49,11 @@ def serve(channel: socket.socket) -> None:
             answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"]) if request["walls"] else "process"}
         elif request["do"] == "cell":
             answer = _run_cell(notebook, request)
+        elif around is not None and request["name"] != asked and around.changed():
+            answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
+            if request["name"] != asked:
+                asked, around = request["name"], Surroundings()
             answer = _observe(notebook, request)
         if os.getpid() != me:  # a fork that the learner's code made has come back from it
             os._exit(0)

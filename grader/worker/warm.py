@@ -6,6 +6,7 @@ computes nothing itself, because threads that a library starts do not survive a 
 Messages on its control socket, one datagram each:
   'fork' with a descriptor   → 'forked PID'; then, once, 'ended STATUS' when that worker is gone
   'end'                      ends the worker, if one is there
+  'prepare meta'             (once) makes torch's meta device ready for the workers to come
   (end of stream)            ends the worker and this process
 When a worker ends, all that it started ends with it.
 """
@@ -19,7 +20,7 @@ import signal
 import socket
 import sys
 
-from . import limits, main as worker  # imported here, so that every fork has it
+from . import limits, main as worker, probes, watch  # imported here, so that every fork has it
 
 
 def main(arguments: list[str]) -> None:
@@ -31,6 +32,8 @@ def main(arguments: list[str]) -> None:
         import torch
 
         torch.set_num_threads(1)
+        watch.prepare()
+        probes.load_all()
     gc.freeze()  # a collection in a worker then leaves these pages shared
     wake, wakes = socket.socketpair()
     for end in (wake, wakes):
@@ -52,7 +55,9 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
             message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
             if not message:
                 return
-            if message == b"fork":
+            if message == b"prepare meta":
+                _prepare_meta()
+            elif message == b"fork":
                 worker_pid = _fork(descriptors[0])
                 control.send(b"forked %d" % worker_pid)
             elif message == b"end" and worker_pid:
@@ -63,6 +68,13 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
             if worker_pid and status is not None:
                 worker_pid = 0
                 control.send(b"ended %d" % status)
+
+
+def _prepare_meta() -> None:
+    """torch imports a computer algebra, for seconds, when it first computes on the meta device: once here, not in each worker."""
+    import torch
+
+    torch.empty(1, device="meta") + 1
 
 
 def _reap(worker_pid: int) -> int | None:

@@ -135,6 +135,11 @@ def _torch_modes(names: frozenset[str], seen: list[str]) -> list[Any]:
     return [mode(names, seen) for mode in _mode_classes()]
 
 
+def prepare() -> None:
+    """Makes what watching torch needs, so that forks of this process have it."""
+    _mode_classes()
+
+
 @cache
 def _mode_classes() -> tuple[type, type]:
     """Made once, when torch is there: a class costs more than the calls that it watches."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +50,12 @@ def find(name: str) -> Callable[[Any, Run], dict[str, Any]]:
         raise KeyError(name) from None
 
 
+def load_all() -> None:
+    """Imports the probes of all lessons, so that forks of this process have them."""
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+
+
 def answer(value: Any, run: Run) -> dict[str, Any]:
     """The learner's value as it is."""
     return {"result": value}
@@ -67,9 +76,8 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     if not wanted:
         return {}
     import torch
-    from torch.utils._python_dispatch import _disable_current_modes
 
-    with _disable_current_modes():  # the backward pass is torch's own: watching it would cost as much again
+    with _unwatched():  # the backward pass is torch's own: watching it would cost as much again
         return _gradients(torch, result, wanted)
 
 
@@ -113,6 +121,11 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
 
 def build(cls: Any, options: Mapping[str, Any]) -> Any:
     """An instance of a learner's module with the given weights; see `module` for the options."""
+    with _unwatched():
+        return _build(cls, options)
+
+
+def _build(cls: Any, options: Mapping[str, Any]) -> Any:
     import torch
     from torch import nn
 
@@ -133,6 +146,20 @@ def build(cls: Any, options: Mapping[str, Any]) -> Any:
                 raise ContractError(f"{name} has shape {tuple(target.shape)}; the contract asks for {np.shape(array)}.")
             target.copy_(torch.from_numpy(np.ascontiguousarray(array)))
     return made.to(getattr(torch, options["dtype"])) if options.get("dtype") else made
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """Leaves aside what computes no answer from inputs: a module's making and the backward pass, with hundreds of calls each."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    hook = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        with _disable_current_modes():
+            yield
+    finally:
+        sys.setprofile(hook)
 
 
 def parameter(made: Any, name: str) -> Any:
