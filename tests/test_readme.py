@@ -37,7 +37,7 @@ def test_the_tree_names_what_is_there():
 
 def test_every_grader_command_that_is_named_exists():
     named = set()
-    for path in (readme.README, ROOT / "CONTRIBUTING.md"):
+    for path in (readme.README, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "instructors.md"):
         named |= set(re.findall(r"(?:`|^    |&& )grader (\w+)", path.read_text(), re.MULTILINE))
     known = parser()._subparsers._group_actions[0].choices
     assert named <= set(known) and "grade" in named
@@ -45,8 +45,9 @@ def test_every_grader_command_that_is_named_exists():
 
 def test_every_option_that_is_named_exists():
     commands = parser()._subparsers._group_actions[0].choices
-    helps = "".join(commands[name].format_help() for name in ("grade", "update"))
-    options = re.findall(r"`(--[\w-]+)[ `]", PAGE)
+    helps = "".join(command.format_help() for command in commands.values())
+    guide = (ROOT / "docs" / "instructors.md").read_text()
+    options = re.findall(r"`(--[\w-]+)[ `]", PAGE + guide) + re.findall(r"grader [a-z]+ .*?(--[\w-]+)", PAGE + guide)
     assert options and all(option in helps for option in options)
 
 
