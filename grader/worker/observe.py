@@ -38,8 +38,8 @@ def observe(candidate: Any, case: Any) -> Observation:
     try:
         run = _prepare(case)
         before = {name: _snapshot(value) for name, value in run.named().items()}
+        _seed()  # before anything is watched: it calls torch
         with _quiet(), watching(tuple(run.options.get("watch", ()))) as seen:
-            _seed()
             raw = find(case.probe)(candidate, run)
             parts = {name: describe(value) for name, value in raw.items()}
         modified = tuple(name for name, value in run.named().items() if not _unchanged(before[name], value))
