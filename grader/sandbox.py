@@ -227,6 +227,7 @@ class Session:
                 self._ready()
                 if self.problem(name) is not None:
                     return Observation(failure=self.problem(name))
+                started = time.monotonic()  # what the fresh start took is not this exercise's
                 reply = self._request(request, left_s)
             return self._valid(lambda: wire.observation_from_message(reply["observation"]))
         except WorkerLost as lost:
