@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two cores run two test processes
@@ -26,3 +28,20 @@ def artefacts(request) -> Path:
     place = Path(os.environ.get("TEST_ARTEFACTS", ROOT / "artefacts")) / name
     place.mkdir(parents=True, exist_ok=True)
     return place
+
+
+def children() -> list[psutil.Process]:
+    """Every process that this one started, directly or not; multiprocessing's own bookkeeper, which stays, aside."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if "resource_tracker" not in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            pass
+    return found
+
+
+def heed_interrupts() -> None:
+    """For a process about to start: Ctrl-C reaches it, also where a shell started the tests in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -18,6 +18,7 @@ from grader.cli import main
 from grader.errors import InputError
 from grader.journal import load
 from tests import small_class
+from tests.conftest import heed_interrupts
 from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, hand_in, left_behind, notebook, run, scores, timeless
 
 CODES = {"ada": RIGHT, "bob": WRONG, "cyd": "x = 3", "dan": RIGHT, "eve": WRONG, "flo": RIGHT}
@@ -94,7 +95,8 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path):
     folder = hand_in(tmp_path / "class", ada=RIGHT, **{f"z{i}": ENDLESS for i in range(6)})
     out, scratch = tmp_path / "out", tmp_path / "scratch"
     process = subprocess.Popen(small_class.command(folder, out, "--jobs", "1"), cwd=small_class.ROOT, text=True,
-                               env=small_class.environment(scratch), stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+                               env=small_class.environment(scratch), stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+                               preexec_fn=heed_interrupts)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not ((out / "journal.jsonl").exists() and load(out / "journal.jsonl").results):
         time.sleep(0.05)

@@ -24,6 +24,7 @@ from grader.watch import Room, Seat, Watcher, next_step, wrongs
 from grader.watch.files import learners, notebooks
 from grader.watch.screen import draw, lines
 from tests import toy_course as toy
+from tests.conftest import children, heed_interrupts
 
 WRONG = "def row_sums(x):\n    return x.sum(axis=0)"
 LOOP = "def double(x):\n    while True: pass"
@@ -42,7 +43,7 @@ def watching(monkeypatch, tmp_path):
     yield start
     for watcher in started:
         watcher.close()
-    assert not psutil.Process().children(recursive=True)
+    assert not children()
 
 
 def until(watcher: Watcher, holds, within_s: float = 20.0) -> Room:
@@ -188,13 +189,13 @@ def test_ending_in_the_middle_of_a_loop_is_quick_and_leaves_nothing(watching, tm
     watcher = watching(timeout_s=60.0)
     until(watcher, lambda room: room.waiting)
     deadline = time.monotonic() + 20
-    while len(psutil.Process().children(recursive=True)) < 2 and time.monotonic() < deadline:
+    while len(children()) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)  # until the worker is there
     time.sleep(0.5)
     started = time.monotonic()
     watcher.close()
     assert time.monotonic() - started < 5.0
-    assert not psutil.Process().children(recursive=True)
+    assert not children()
     assert list(scratch.iterdir()) == []
 
 
@@ -269,7 +270,7 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
     scratch.mkdir()
     shutil.copy(course.notebook_path(name), place)
     command = [sys.executable, "-m", "grader", "watch", str(place)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
                           env={**os.environ, "TMPDIR": str(scratch)}) as process:  # fmt: skip
         try:
             assert process.stdout is not None and process.stderr is not None

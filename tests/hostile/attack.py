@@ -12,6 +12,7 @@ from grader import grading
 from grader.model import Verdict
 from grader.sandbox import Sandbox
 from tests import toy_course as toy
+from tests.conftest import children
 
 RETURN_X = "\ndef double(x): return x"
 
@@ -39,7 +40,7 @@ def earns(found: dict[str, Verdict], status: str | None) -> None:
 def bystanders(sandbox: Sandbox) -> list[psutil.Process]:
     """Processes of ours that are neither the warm parent nor the last notebook's worker, zombies aside."""
     sandbox.candidates(_nothing())  # closes the notebook before
-    alive = [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    alive = [p for p in children() if p.status() != psutil.STATUS_ZOMBIE]
     return [process for process in alive if "start.py" not in " ".join(process.cmdline())]
 
 

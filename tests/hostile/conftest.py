@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
 from grader.sandbox import Sandbox
+from tests.conftest import children
 
 
 @pytest.fixture(scope="module")
 def shared():
     with Sandbox(timeout_s=1.5, memory_bytes=300 << 20) as made:
         yield made
-    assert not psutil.Process().children(recursive=True)
+    assert not children()

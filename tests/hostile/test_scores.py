@@ -6,12 +6,12 @@ solved honestly, after it, and must keep their four points. HONEST attacks also 
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
 from grader import grading
 from grader.sandbox import Sandbox
 from tests import toy_course as toy
+from tests.conftest import children
 
 RETURN_X = "\ndef double(x): return x"
 ATTACKS = {
@@ -63,9 +63,9 @@ ATTACKS = {
 def sandbox():
     with Sandbox(timeout_s=2.0, memory_bytes=300 << 20) as made:
         yield made
-        left = [process for process in psutil.Process().children(recursive=True) if "warm" not in process.cmdline()]
+        left = [process for process in children() if "warm" not in process.cmdline()]
         assert len(left) <= 1  # the last notebook's worker
-    assert not psutil.Process().children(recursive=True)
+    assert not children()
 
 
 @pytest.mark.parametrize("promise", ATTACKS)

@@ -1,9 +1,10 @@
 """Lesson 09: heads, as learners write them."""
 
-_HEADS = '''def split_heads(x, num_heads):
+_CUT = '''def split_heads(x, num_heads):
     B, T, C = x.shape
     return x.view(B, T, num_heads, C // num_heads).transpose(1, 2)
-
+'''
+_HEADS = _CUT + '''
 def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
 
@@ -115,7 +116,7 @@ _COPY = '''def copy_torch_weights(mine, torch_mha):
 
 RIGHT = {
     "split_heads": [
-        _HEADS.replace("    return x.view", "    if C % num_heads:\n        raise ValueError('uneven')\n    return x.view"),
+        _CUT.replace("    return x.view", "    if C % num_heads:\n        raise ValueError('uneven')\n    return x.view"),
         '''def split_heads(x, num_heads):
     if x.shape[-1] % num_heads != 0:
         raise ValueError("d_model must be divisible by num_heads")
@@ -189,10 +190,10 @@ WRONG = {
     "split_heads": [
         ("MH1", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)", "x.reshape(B, num_heads, T, C // num_heads)")),
         ("MH1", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)", "x.view(B, num_heads, -1, C // num_heads)")),
-        ("MU1", _HEADS),
+        ("MU1", _CUT),
         ("MU4", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)",
                                "torch.stack([x[..., h::num_heads] for h in range(num_heads)], dim=1)")),
-        ("MU13", _SPLIT.replace(".transpose(1, 2)\n\ndef", "\n\ndef")),
+        ("MU13", _SPLIT.replace(".transpose(1, 2)", "")),
         ("MU19", _SPLIT.replace("x.view", "torch.tensor(x.tolist(), dtype=x.dtype).view")),
         (None, _SPLIT.replace("raise ValueError('uneven')", "raise AssertionError('uneven')")),
         (None, _SPLIT.replace("return x.view", "x = x[:, :, : C]\n    x[:, 0] = 0\n    return x.view")),

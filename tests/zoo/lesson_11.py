@@ -77,7 +77,7 @@ _EINSUM = '''class CausalMultiHeadAttention(nn.Module):
 '''
 
 # What a block needs, so that its cells stand alone.
-_BLOCK = _GPT + '''
+_BLOCK = _GPT.replace("CausalMultiHeadAttention", "Attention") + '''
 class TransformerBlock(nn.Module):
     def __init__(self, d_model, num_heads, max_len, dropout=0.0):
         super().__init__()
@@ -92,7 +92,7 @@ class TransformerBlock(nn.Module):
 _TWO_LINES = "x = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(x))"
 
 
-def _block(forward=_TWO_LINES, activation="nn.GELU()", attention="CausalMultiHeadAttention"):
+def _block(forward=_TWO_LINES, activation="nn.GELU()", attention="Attention"):
     return _BLOCK.replace("FORWARD", forward).replace("ACTIVATION", activation).replace("ATTENTION", attention)
 
 
