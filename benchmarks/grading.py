@@ -219,8 +219,9 @@ def _assertions(name: str) -> str:
     for case in exercise.cases(np.random.default_rng(course.SEED)):
         if case.probe != "call" or case.raises or case.stage != "values":
             continue
-        arguments = ", ".join(f"np.array({np.asarray(value).tolist()!r})" for value in case.args)
-        expected = reference(*(np.array(value) for value in case.args))
+        named = [("", value) for value in case.args] + [(f"{key}=", value) for key, value in case.kwargs.items()]
+        arguments = ", ".join(f"{key}np.array({np.asarray(value).tolist()!r})" for key, value in named)
+        expected = reference(*map(np.array, case.args), **{key: np.array(value) for key, value in case.kwargs.items()})
         if isinstance(expected, np.ndarray):
             rows.append(f"assert np.allclose({name}({arguments}), {expected.tolist()!r}, 1e-4, 1e-5)")
     return "\n".join(rows)
@@ -276,8 +277,11 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
 def _autograde(python: str, top: Path, count: int) -> float:
     """Seconds a submission of nbgrader's own command. Raises: CalledProcessError where it fails."""
 
+    beside = os.pathsep.join((str(Path(python).parent), os.environ.get("PATH", os.defpath)))  # it calls its tools by name
+
     def call(*arguments: str) -> None:
-        done = subprocess.run([python, "-m", "nbgrader", *arguments], cwd=top, capture_output=True, text=True)
+        done = subprocess.run([python, "-m", "nbgrader", *arguments], cwd=top, capture_output=True, text=True,
+                              env={**os.environ, "PATH": beside})  # fmt: skip
         if done.returncode:
             sys.exit(f"nbgrader {arguments[0]} failed:\n{done.stderr[-2000:]}")
 
