@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,14 @@ class Worker:
     def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
+        self._come = b""  # what has been read and not yet asked for
 
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Sends one request and returns the reply to it.
+        """Sends one request and returns the reply to it. Raises as `replies` does."""
+        return next(self.replies(message, 1, timeout_s))
+
+    def replies(self, message: dict[str, Any], count: int, timeout_s: float) -> Iterator[dict[str, Any]]:
+        """Sends one request and yields the replies to it as they come: the worker need not wait for the next question.
 
         Raises: WorkerLost after the time, beyond the memory, or without a valid reply; the worker
         has been ended then. wire.WireError where the request itself cannot be sent.
@@ -67,10 +73,11 @@ class Worker:
         deadline = time.monotonic() + timeout_s
         try:
             self._send(data, deadline)
-            reply = wire.receive(lambda count: self._read(count, deadline))
-            if reply.get("nonce") != nonce:
-                raise wire.WireError("a reply to another question")
-            return reply
+            for _ in range(count):
+                reply = wire.receive(lambda size: self._read(size, deadline))
+                if reply.get("nonce") != nonce:
+                    raise wire.WireError("a reply to another question")
+                yield reply
         except (EOFError, ConnectionError):
             self.close()
             raise WorkerLost("died", self.ending()) from None
@@ -89,6 +96,12 @@ class Worker:
             raise WorkerLost("timeout") from None
 
     def _read(self, count: int, deadline: float) -> bytes:
+        if not self._come:
+            self._come = self._receive(max(count, 1 << 16), deadline)
+        piece, self._come = self._come[:count], self._come[count:]
+        return piece
+
+    def _receive(self, count: int, deadline: float) -> bytes:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:

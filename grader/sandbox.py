@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ MEMORY_BYTES = 2 << 30
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 LEVELS = ("process", "full")  # of isolation, weakest first
 ON_META = ("CausalSelfAttention",)  # exercises that are tried on torch's meta device, see worker/warm.py
+AT_ONCE = 16  # cases of one message
 CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
@@ -52,6 +53,10 @@ class Candidate:
     def observe(self, case: Case) -> Observation:
         """What the case shows; never raises for anything that the learner's code does."""
         return self.session.observe(self.name, case)
+
+    def observe_all(self, cases: Sequence[Case]) -> list[Observation]:
+        """What each case shows; shorter than `cases` where one of them was the end, which the last one tells."""
+        return self.session.observe_all(self.name, cases)
 
 
 class Sandbox:
@@ -158,6 +163,14 @@ class Sandbox:
         return worker, folder
 
 
+def _experiment(case: Case) -> dict[str, Any]:
+    """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
+    return {
+        "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs), "options": dict(case.options),
+        "names": tuple(case.names),
+    }  # fmt: skip
+
+
 class NotRun(WorkerLost):
     """A cell that was left out because of what others had done."""
 
@@ -208,33 +221,54 @@ class Session:
 
     def observe(self, name: str, case: Case) -> Observation:
         """What one case shows of an exercise, within what is left of its seconds."""
+        return self.observe_all(name, (case,))[-1]
+
+    def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
+        """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""
+        seen: list[Observation] = []
+        for first in range(0, len(cases), AT_ONCE):
+            seen += self._observe_some(name, cases[first : first + AT_ONCE])
+            if name in self._fallen:
+                break
+        return seen
+
+    def _observe_some(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         if name in self._fallen:
-            return Observation(failure=self._fallen[name])
+            return [Observation(failure=self._fallen[name])]
         self._ready()
         problem = self.problem(name)
         if problem is not None:  # after a restart the cell did not run as it had before
-            return Observation(failure=problem)
-        left_s = self._sandbox.timeout_s - self._used_s.get(name, 0.0)
-        request = {
-            "do": "observe", "name": name, "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs),
-            "options": dict(case.options), "names": tuple(case.names),
-        }  # fmt: skip
+            return [Observation(failure=problem)] * len(cases)
+        request = {"do": "observe", "name": name, "cases": [_experiment(case) for case in cases]}
+        seen: list[Observation] = []
         started = time.monotonic()
         try:
-            reply = self._request(request, left_s)
-            if reply.get("stale") is True:  # the exercise before left the libraries changed: this one starts afresh
-                self.close()
-                self._ready()
-                if self.problem(name) is not None:
-                    return Observation(failure=self.problem(name))
-                started = time.monotonic()  # what the fresh start took is not this exercise's
-                reply = self._request(request, left_s)
-            return self._valid(lambda: wire.observation_from_message(reply["observation"]))
+            if self._answers(name, request, seen):
+                return seen
+            self.close()  # the exercise before left the libraries changed: this one starts afresh
+            self._ready()
+            if self.problem(name) is not None:
+                return [Observation(failure=self.problem(name))] * len(cases)
+            started = time.monotonic()  # what the fresh start took is not this exercise's
+            if not self._answers(name, request, seen):
+                raise WorkerLost("invalid", "a fresh process says that it is stale")
         except WorkerLost as lost:
+            self.close()
             self._fallen[name] = self._said(lost, name)
-            return Observation(failure=self._fallen[name])
+            seen.append(Observation(failure=self._fallen[name]))
         finally:
             self._used_s[name] = self._used_s.get(name, 0.0) + time.monotonic() - started
+        return seen
+
+    def _answers(self, name: str, request: dict[str, Any], seen: list[Observation]) -> bool:
+        """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
+        assert self._worker is not None
+        left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
+        for reply in self._worker.replies(request, len(request["cases"]), left_s):
+            if reply.get("stale") is True and not seen:
+                return False
+            seen.append(self._valid(lambda reply=reply: wire.observation_from_message(reply["observation"])))
+        return True
 
     def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         assert self._worker is not None

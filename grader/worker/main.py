@@ -54,10 +54,17 @@ def serve(channel: socket.socket) -> None:
         else:
             if request["name"] != asked:
                 asked, around = request["name"], Surroundings()
-            answer = _observe(notebook, request)
-        if os.getpid() != me:  # a fork that the learner's code made has come back from it
-            os._exit(0)
-        channel.sendall(_pack({"nonce": request["nonce"], **answer}))
+            for case in request["cases"]:
+                answer = _observe(notebook, request["name"], case)
+                _reply(channel, me, {"nonce": request["nonce"], **answer})
+            continue
+        _reply(channel, me, {"nonce": request["nonce"], **answer})
+
+
+def _reply(channel: socket.socket, me: int, reply: dict[str, Any]) -> None:
+    if os.getpid() != me:  # a fork that the learner's code made has come back from it
+        os._exit(0)
+    channel.sendall(_pack(reply))
 
 
 def _settle(folder: str) -> None:
@@ -73,10 +80,10 @@ def _run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
     return {"failure": None if failure is None else wire.failure_to_message(failure), "bound": list(bound)}
 
 
-def _observe(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
-    experiment = Experiment(*(request[key] for key in ("probe", "args", "kwargs", "options", "names")))
+def _observe(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, Any]:
+    experiment = Experiment(*(case[key] for key in ("probe", "args", "kwargs", "options", "names")))
     try:
-        seen = observe(notebook.namespace[request["name"]], experiment)
+        seen = observe(notebook.namespace[name], experiment)
     except BaseException as error:  # KeyboardInterrupt, raised by the learner's code
         seen = Observation(failure=failure_from(error))
     return {"observation": wire.observation_to_message(seen)}
