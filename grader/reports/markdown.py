@@ -31,7 +31,7 @@ def render(report: Report) -> str:
             parts.append(f"Of {len(report.submissions) - number} submissions the details did not fit here.")
             break
         parts.append(part)
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, text.conditions(report)]) + "\n"
 
 
 def _class(room: Room) -> Iterator[str]:

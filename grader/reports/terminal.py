@@ -43,6 +43,7 @@ def _rich(report: Report, width: int) -> str:
     )  # fmt: skip
     for one in report.submissions:
         _submission(console, one)
+    console.print(text.conditions(report), style="dim")
     return text.defuse(console.file.getvalue()).rstrip("\n")  # type: ignore[attr-defined]
 
 

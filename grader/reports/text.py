@@ -183,7 +183,12 @@ def _aligned(said: Sequence[str]) -> list[str]:
 
 def render(report: Report) -> str:
     """Every submission with its lessons; below, in full, what did not pass though it was attempted."""
-    return defuse("\n\n".join(submission(one) for one in report.submissions)) + "\n"
+    return defuse("\n\n".join([*(submission(one) for one in report.submissions), conditions(report)])) + "\n"
+
+
+def conditions(report: Report) -> str:
+    """Under which conditions was graded, as every report for a person says it."""
+    return f"Inputs drawn with seed {report.seed}. Isolation while grading: {one_line(report.isolation)}."
 
 
 def submission(one: SubmissionReport) -> str:
