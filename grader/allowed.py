@@ -33,6 +33,11 @@ WORDS = {
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
 _OPAQUE = frozenset({"eval", "exec", "compile", "__import__"})
+# Ways into the process that runs the code, past every name: by them the watching itself could be switched off.
+_REACHING = frozenset({
+    "_getframe", "_current_frames", "currentframe", "f_back", "f_locals", "f_globals", "f_builtins", "gi_frame", "cr_frame",
+    "tb_frame", "get_objects", "get_referrers", "get_referents", "setprofile", "settrace", "__subclasses__",
+})  # fmt: skip
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 
@@ -63,6 +68,9 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     reading = _reading(sources)
     if reading.unread and (forbids or requires):
         return Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
+    if reading.reaching and (forbids or requires):
+        return Offence(f"A cell reaches into the running program by `{reading.reaching}`, so that what this exercise forbids "
+                       "cannot be checked; take it out.", name=reading.reaching)  # fmt: skip
     for node in reading.reachable(name):
         found = reading.foreign(node) or reading.forbidden(node, forbids)
         if found is None and "einsum_products" in requires:
@@ -104,6 +112,20 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     return Offence("`np.einsum` formed only a part of the two products; both were asked for.")
 
 
+def _reach(node: ast.AST) -> str:
+    """The way into the process that a node names, '' for none."""
+    if isinstance(node, ast.Attribute):
+        if node.attr == "modules" and isinstance(node.value, ast.Name) and node.value.id == "sys":
+            return "sys.modules"
+        return node.attr if node.attr in _REACHING else ""
+    if isinstance(node, ast.ImportFrom):
+        named = {alias.name for alias in node.names}
+        return "sys.modules" if node.module == "sys" and "modules" in named else min(named & _REACHING, default="")
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _REACHING:
+        return node.value
+    return ""
+
+
 @lru_cache(maxsize=8)
 def _reading(sources: Sources) -> _Reading:
     """Made once for all exercises of a notebook."""
@@ -119,6 +141,7 @@ class _Reading:
         self._walked: dict[int, tuple[list[ast.AST], set[str]]] = {}
         self.defined: set[str] = set()  # by def, class or assignment, not by import
         self.stars: list[str] = []  # libraries whose names were imported all at once
+        self.reaching = ""  # by which way some cell reaches into the process, '' for none
         self.unread = False  # whether a cell is larger than what is read
         self.modules = {"np": "numpy", "F": "torch.nn.functional", "nn": "torch.nn"}
         for cell in sources.cells:
@@ -132,6 +155,7 @@ class _Reading:
         for node in ast.walk(tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._read_import(node)
+            self.reaching = self.reaching or _reach(node)
             at = getattr(node, "lineno", 0)
             if 0 < at <= len(lines):
                 self.lines[id(node)] = lines[at - 1].strip()
@@ -205,7 +229,10 @@ class _Reading:
             if group == "torch" and called.partition(".")[0] in TENSOR_LIBRARIES:
                 return self._offence(node, f"`{called}` belongs to {WORDS[group]}.", called)
             if group in NAMES and called in _OPAQUE:
-                return self._offence(node, f"`{called}` runs code from text, which cannot be checked for {group}.", called)
+                said = f"`{called}` runs code from text"
+                if isinstance(node, ast.Call):
+                    said = "Something of a library is looked up by a name put together at run time"
+                return self._offence(node, f"{said}, which cannot be checked for {group}.", called)
         return None
 
     def _called(self, node: ast.AST) -> str | None:

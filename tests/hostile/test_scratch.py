@@ -40,6 +40,13 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
     "multi_head_attention_forward": ("class M(nn.MultiheadAttention): pass", "", "M(4, 1)(q, k, v)[0]"),
     "an encoder layer": ("layer = nn.TransformerEncoderLayer(4, 1)", "", "layer(q)"),
     "flex_attention": ("from torch.nn.attention.flex_attention import flex_attention as mine", "", "mine(q, k, v)"),
+    "the watching patched": (
+        "import sys, contextlib\nfor name, module in list(sys.modules.items()):\n    if hasattr(module, 'watching'):\n"
+        "        module.watching = contextlib.contextmanager(lambda groups: iter([[]]))",
+        "", "[f for n, f in F.__dict__.items() if len(n) == 28 and n[0] == 's'][0](q, k, v)"),
+    "the record emptied": (
+        "import sys", "frame = sys._getframe().f_back; out = [f for n, f in F.__dict__.items() if len(n) == 28][0](q, k, v); "
+        "[frame.f_locals['seen'].clear() for _ in [0] if 'seen' in frame.f_locals]", "out"),
     "the solution": ("", "import grader.course", "grader.course.reference('attention_torch')(q, k, v)[0]"),
     "the solution's file": ("", "exec(open('solutions/05_numpy_to_pytorch.py').read())", "q"),
 }  # fmt: skip
