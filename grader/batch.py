@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader import course
-from grader.grading import NUMPY_LESSONS, grade_submission
+from grader.grading import NUMPY_LESSONS, grade_submission, ours
 from grader.journal import Result, from_line, to_line
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.model import LessonReport, Report, SubmissionReport
 from grader.processes import new_folder, remove_folder
 from grader.roster import Entry, Parcel, pack, unpack
 from grader.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
@@ -137,7 +137,7 @@ def _attempt(parcel: Parcel, settings: Settings) -> tuple[bytes, bool]:
         remove_folder(str(place))
     report = _noted(replace(report, path=parcel.path), parcel.notes)
     line = to_line(Result(parcel.key, parcel.digest, lane.isolation, report))
-    return line, not any(verdict.status == "could_not_grade" for verdict in verdicts(report))
+    return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
 
 
 def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
@@ -145,12 +145,6 @@ def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
         return report
     first, *others = report.lessons
     return replace(report, lessons=(replace(first, notes=(*notes, *first.notes)), *others))
-
-
-def verdicts(report: SubmissionReport) -> Iterator[Verdict]:
-    """All verdicts of a submission."""
-    for lesson in report.lessons:
-        yield from lesson.verdicts
 
 
 # --- local grading processes -----------------------------------------------------------------
@@ -273,9 +267,7 @@ def _ours(parcel: Parcel, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
     lessons = []
     for lesson in settings.lessons or course.lessons():
-        headline = "{} could not be graded; this is the grader's failure, not the notebook's."
-        names = course.CONTRACT[lesson]
-        judged = tuple(Verdict(name, "could_not_grade", headline.format(name), details=(why[:2000],)) for name in names)
+        judged = tuple(ours(name, why) for name in course.CONTRACT[lesson])
         points = {exercise.name: exercise.points for exercise in course.lesson(lesson).exercises}
         lessons.append(LessonReport(lesson, judged, points, parcel.notes if not lessons else ()))
     report = SubmissionReport(parcel.name, parcel.path, tuple(lessons))

@@ -17,7 +17,7 @@ from grader.worker.values import Failure, Observation
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
 NUMPY_LESSONS = ("00", "01", "02", "03", "04", "08")
 
-__all__ = ["grade", "grade_submission"]
+__all__ = ["grade", "grade_submission", "ours"]
 
 
 def grade_submission(
@@ -102,7 +102,7 @@ def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: i
         plan = submission.plan(lesson)
         candidates = _candidates(plan, sandbox)
     except Exception as error:
-        return LessonReport(lesson, tuple(_ours(name, error) for name in names), dict.fromkeys(names, 0))
+        return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
     return LessonReport(lesson, verdicts, points, plan.notes)
 
@@ -121,13 +121,17 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int) -> Verdict:
     try:
         return limited(judge(exercise, candidate, seed))
     except Exception as error:  # ours, never the learner's: the other exercises go on
-        return _ours(exercise.name, error)
+        return ours(exercise.name, _words(error))
 
 
-def _ours(name: str, error: Exception) -> Verdict:
-    """The verdict where the grader itself failed."""
+def ours(name: str, why: str) -> Verdict:
+    """The verdict on an exercise where the grader itself failed."""
     headline = f"{name} could not be graded; this is the grader's failure, not the notebook's."
-    return Verdict(name, "could_not_grade", headline, details=(f"{type(error).__name__}: {error}"[:2000],))
+    return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:

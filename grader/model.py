@@ -224,6 +224,11 @@ class SubmissionReport:
     message: str = ""
 
     @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of all lessons, in order."""
+        return tuple(verdict for lesson in self.lessons for verdict in lesson.verdicts)
+
+    @property
     def score(self) -> int:
         return sum(lesson.score for lesson in self.lessons)
 

@@ -270,7 +270,7 @@ def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_
     lines = list(batch.graded(found, batch.Settings(lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
     (ours,) = [batch.read(line) for line in lines if isinstance(line, bytes)]
-    assert ours.key == "c" and {v.status for v in batch.verdicts(ours.report)} == {"could_not_grade"}
+    assert ours.key == "c" and {v.status for v in ours.report.verdicts} == {"could_not_grade"}
     assert pool.tried.count("c") == 2 and ours.report.max_score > 0
 
 

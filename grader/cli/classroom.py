@@ -123,9 +123,7 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) 
 
 def _failed(result: Any) -> bool:
     """Whether the grader itself failed on it; --resume tries again."""
-    from grader.batch import verdicts
-
-    return any(verdict.status == "could_not_grade" for verdict in verdicts(result.report))
+    return any(verdict.status == "could_not_grade" for verdict in result.report.verdicts)
 
 
 def _summary(report: Any, out: Path) -> str:

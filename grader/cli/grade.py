@@ -112,7 +112,7 @@ def write_report(form: str, file: str, report: Any) -> bool:
 
 def outcome(report: Any, threshold: tuple[float, bool] | None) -> int:
     """The exit code: what could not be graded comes first, then --min-score or 'everything passed'."""
-    verdicts = [v for one in report.submissions for lesson in one.lessons for v in lesson.verdicts]
+    verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
     if any(verdict.status == "could_not_grade" for verdict in verdicts):
         return NOT_GRADED
     if threshold is None:

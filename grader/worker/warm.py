@@ -75,6 +75,7 @@ def _prepare_meta() -> None:
     import torch
 
     torch.empty(1, device="meta") + 1
+    gc.freeze()
 
 
 def _reap(worker_pid: int) -> int | None:
