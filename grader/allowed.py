@@ -71,10 +71,10 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     if reading.reaching and (forbids or requires):
         return Offence(f"A cell reaches into the running program by `{reading.reaching}`, so that what this exercise forbids "
                        "cannot be checked; take it out.", name=reading.reaching)  # fmt: skip
-    for node in reading.reachable(name):
-        found = reading.foreign(node) or reading.forbidden(node, forbids)
+    for node, called in reading.reachable(name):
+        found = reading.foreign(node, called) or reading.forbidden(node, called, forbids)
         if found is None and "einsum_products" in requires:
-            found = reading.other_product(node)
+            found = reading.other_product(node, called)
         if found:
             return found
     return None
@@ -138,7 +138,7 @@ class _Reading:
     def __init__(self, sources: Sources) -> None:
         self.lines: dict[int, str] = {}
         self.bindings: dict[str, list[ast.AST]] = {}
-        self._walked: dict[int, tuple[list[ast.AST], set[str]]] = {}
+        self._walked: dict[int, tuple[list[tuple[ast.AST, str | None]], set[str]]] = {}
         self.defined: set[str] = set()  # by def, class or assignment, not by import
         self.stars: list[str] = []  # libraries whose names were imported all at once
         self.reaching = ""  # by which way some cell reaches into the process, '' for none
@@ -176,8 +176,8 @@ class _Reading:
                     alias.name if alias.asname else alias.name.partition(".")[0]
                 )
 
-    def reachable(self, name: str) -> Iterator[ast.AST]:
-        """Every node of every top-level statement that binds `name` or a name which those read.
+    def reachable(self, name: str) -> Iterator[tuple[ast.AST, str | None]]:
+        """Every node of every top-level statement that binds `name` or a name which those read, with what it mentions.
 
         Local variables are left out: one called `softmax` is no library's softmax.
         """
@@ -195,13 +195,13 @@ class _Reading:
                 yield from nodes
                 waiting.extend(free)
 
-    def _read_of(self, statement: ast.AST) -> tuple[list[ast.AST], set[str]]:
-        """A statement's nodes that may name something of the outside, and the names that it reads there."""
+    def _read_of(self, statement: ast.AST) -> tuple[list[tuple[ast.AST, str | None]], set[str]]:
+        """A statement's nodes that may name something of the outside, with what they mention, and the names that it reads there."""
         if id(statement) not in self._walked:
             documentation = {id(doc) for doc in _docstrings(statement)}
             free = set(globals_read(statement)) | _local_imports(statement)
             nodes = [
-                node
+                (node, self._called(node))
                 for node in ast.walk(statement)
                 if id(node) not in documentation and not (isinstance(node, ast.Name) and node.id not in free)
             ]
@@ -219,8 +219,7 @@ class _Reading:
         first = node.id if node.id in self.defined else self.modules.get(node.id, node.id)
         return ".".join([first, *reversed(parts)])
 
-    def forbidden(self, node: ast.AST, forbids: tuple[str, ...]) -> Offence | None:
-        called = self._called(node)
+    def forbidden(self, node: ast.AST, called: str | None, forbids: tuple[str, ...]) -> Offence | None:
         if called is None:
             return None
         for group in forbids:
@@ -270,9 +269,8 @@ class _Reading:
         first, dot, _ = called.partition(".")
         return first in ("self", "cls") or first in self.defined or (not dot and first in self.defined)
 
-    def foreign(self, node: ast.AST) -> Offence | None:
+    def foreign(self, node: ast.AST, called: str | None) -> Offence | None:
         """Fetching an answer from the course itself."""
-        called = self._called(node)
         names = {called} if called else set()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             module = getattr(node, "module", None)
@@ -286,13 +284,12 @@ class _Reading:
             return self._offence(node, "A path into `solutions` is used; the answer is to be the learner's.", "solutions")
         return None
 
-    def other_product(self, node: ast.AST) -> Offence | None:
+    def other_product(self, node: ast.AST, called: str | None) -> Offence | None:
         """A product formed by something else than einsum."""
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
             return self._offence(node, "`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
         if isinstance(node, ast.Name) and node.id not in self.modules and "*" not in self.modules:
             return None  # a local name such as `inner` or `dot`; NumPy's own needs an import
-        called = self._called(node)
         if called and called.rpartition(".")[2] in NUMPY_PRODUCTS and not self._own(called):
             name = called.lstrip("?.")
             return self._offence(node, f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)

@@ -8,9 +8,11 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType
 
 MAX_CODE = 200_000  # characters of one cell that are parsed
+MAX_KEPT = 4_000  # of one whose tree is kept: a tree takes a hundred times the memory of its text
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DEFINITION = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
@@ -18,15 +20,22 @@ _DEFINITION = re.compile(
 
 
 def parse(text: str) -> ast.Module | None:
-    """The syntax tree of a stranger's code; None where it is no Python, too long or nested too deeply."""
+    """The syntax tree of a stranger's code, not to be changed; None where it is no Python, too long or nested too deeply."""
     if len(text) > MAX_CODE:
         return None
+    return _kept(text) if len(text) <= MAX_KEPT else _parse(text)
+
+
+def _parse(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+_kept = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
 
 
 def defined_names(text: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
@@ -49,6 +49,7 @@ class Drawn:
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
+    wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
     diagnosis: Diagnosis
 
 
@@ -69,7 +70,8 @@ def drawn(exercise: Exercise, seed: int) -> Drawn:
     for case, seen in zip(cases, expected, strict=True):
         if (seen.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {seen.failure}")
-    return Drawn(cases, expected, Diagnosis(exercise, unwatched, expected))
+    wanted = tuple(flatten(exercise, seen) for seen in expected)
+    return Drawn(cases, expected, wanted, Diagnosis(exercise, unwatched, expected))
 
 
 def judge(exercise: Exercise, candidate: Candidate, seed: int = course.SEED) -> Verdict:
@@ -207,8 +209,8 @@ class _Judging:
                 if sentence:
                     found.append((i, Problem("values", self.exercise.parts[0], sentence)))
                 continue
-            want = flatten(self.exercise, self.drawn.expected[i])
-            found.extend((i, problem) for problem in compare(self.exercise, self.drawn.cases[i], want, have)[:1])
+            problems = compare(self.exercise, self.drawn.cases[i], self.drawn.wanted[i], have)
+            found.extend((i, problem) for problem in problems[:1])
         return found
 
     def _properties(self, at: Sequence[int]) -> Verdict | None:
@@ -271,8 +273,7 @@ class _Judging:
     def _passed(self) -> Verdict:
         largest = 0.0
         for i, have in self.parts.items():
-            want = flatten(self.exercise, self.drawn.expected[i])
-            for name, part in want.items():
+            for name, part in self.drawn.wanted[i].items():
                 got = numbers(have[name]) if name in have else None
                 if got is not None and part.array is not None and got.array is not None and got.shape == part.shape:
                     if part.array.dtype.kind != "b" and part.array.size:

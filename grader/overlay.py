@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 from grader import course
 from grader.definitions import bound_names, defined_names, parse, used_names
@@ -62,15 +64,32 @@ def lay_over(lesson: str, notebook: Notebook) -> Plan:
     return _Overlay(lesson, notebook).plan()
 
 
+class _Pristine(NamedTuple):
+    """The code cells of a lesson's own notebook, and where to find one of them."""
+
+    cells: tuple[NotebookCell, ...]
+    by_id: dict[str, int]
+    by_text: dict[str, int]
+    by_exercise: dict[str, int]
+
+
+@cache
+def _pristine(lesson: str) -> _Pristine:
+    cells = tuple(code_cells(course.pristine(lesson)) or ())
+    return _Pristine(
+        cells,
+        {cell.id: at for at, cell in enumerate(cells) if cell.id},
+        {_normal(cell.text): at for at, cell in enumerate(cells) if cell.role != "exercise"},
+        {cell.exercise: at for at, cell in enumerate(cells) if cell.role == "exercise"},
+    )
+
+
 class _Overlay:
     def __init__(self, lesson: str, notebook: Notebook) -> None:
         self.lesson = lesson
         self.notebook = notebook
         self.exercises = course.CONTRACT[lesson]
-        self.pristine = code_cells(course.pristine(lesson)) or []
-        self.by_id = {cell.id: at for at, cell in enumerate(self.pristine) if cell.id}
-        self.by_text = {_normal(cell.text): at for at, cell in enumerate(self.pristine) if cell.role != "exercise"}
-        self.by_exercise = {cell.exercise: at for at, cell in enumerate(self.pristine) if cell.role == "exercise"}
+        self.pristine, self.by_id, self.by_text, self.by_exercise = _pristine(lesson)
         self.cells: list[RunCell] = []
         self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
         self.notes = list(notebook.notes)

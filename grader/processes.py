@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import selectors
 import shutil
 import signal
 import socket
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -57,25 +57,27 @@ class Worker:
         self._channel = channel
         self._memory_bytes = memory_bytes
         self._come = b""  # what has been read and not yet asked for
+        # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
+        self._awaited = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        self._awaited.register(channel, selectors.EVENT_READ)
 
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Sends one request and returns the reply to it. Raises as `replies` does."""
-        return next(self.replies(message, 1, timeout_s))
+        """Sends one request and returns the reply to it. Raises as `replies` does, and wire.WireError for what cannot travel."""
+        return next(self.replies(wire.body(message), 1, timeout_s))
 
-    def replies(self, message: dict[str, Any], count: int, timeout_s: float) -> Iterator[dict[str, Any]]:
+    def replies(self, request: wire.Body, count: int, timeout_s: float) -> Iterator[dict[str, Any]]:
         """Sends one request and yields the replies to it as they come: the worker need not wait for the next question.
 
         Raises: WorkerLost after the time, beyond the memory, or without a valid reply; the worker
-        has been ended then. wire.WireError where the request itself cannot be sent.
+        has been ended then.
         """
-        nonce = secrets.token_hex(16)  # a reply written before the question cannot know it
-        data = wire.pack({**message, "nonce": nonce})
+        nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
         deadline = time.monotonic() + timeout_s
         try:
-            self._send(data, deadline)
+            self._send(wire.frame(request, nonce), deadline)
             for _ in range(count):
-                reply = wire.receive(lambda size: self._read(size, deadline))
-                if reply.get("nonce") != nonce:
+                reply, named = wire.receive(lambda size: self._read(size, deadline))
+                if named != nonce:
                     raise wire.WireError("a reply to another question")
                 yield reply
         except (EOFError, ConnectionError):
@@ -106,13 +108,17 @@ class Worker:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise WorkerLost("timeout")
-            ready = wait([self._channel, *self._events()], min(left, TICK_S))
+            ready = self._ready(min(left, TICK_S))
             if self._channel in ready:
                 return self._channel.recv(count)
-            if self._has_ended(bool(ready)) and not wait([self._channel], 0):
+            if self._has_ended(bool(ready)) and self._channel not in self._ready(0):
                 return b""
             if not ready and self._memory() > self._memory_bytes:
                 raise WorkerLost("memory")
+
+    def _ready(self, timeout_s: float) -> list[Any]:
+        """Which of what is awaited has something to read, after that time at most."""
+        return [key.fileobj for key, _ in self._awaited.select(timeout_s)]
 
     def _memory(self) -> int:
         """Bytes in use by the worker and all that it started."""
@@ -125,9 +131,6 @@ class Worker:
     def ending(self) -> str:
         """How the process ended, ' (exit status 3)'; '' where that is not known."""
         raise NotImplementedError
-
-    def _events(self) -> list[Any]:
-        return []
 
     def _has_ended(self, event: bool) -> bool:
         raise NotImplementedError
@@ -145,9 +148,7 @@ class ForkedWorker(Worker):
         self._pid = pid
         self._status: int | None = None
         self._ended = False
-
-    def _events(self) -> list[Any]:
-        return [] if self._ended else [self._warm.control]
+        self._awaited.register(warm.control, selectors.EVENT_READ)  # it tells when the worker has ended
 
     def _has_ended(self, event: bool) -> bool:
         if event and not self._ended:
@@ -156,6 +157,7 @@ class ForkedWorker(Worker):
 
     def _note(self, message: str) -> None:
         self._ended = True
+        self._awaited.unregister(self._warm.control)
         if message.startswith("ended "):
             self._status = int(message.split()[1])
         else:  # the warm parent itself is gone: the learner's code must have ended it

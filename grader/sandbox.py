@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from grader.model import Case
@@ -163,6 +164,12 @@ class Sandbox:
         return worker, folder
 
 
+@lru_cache(maxsize=256)
+def _asking(name: str, cases: tuple[Case, ...]) -> wire.Body:
+    """The request to try these cases. Every learner of a batch is asked the same."""
+    return wire.body({"do": "observe", "name": name, "cases": [_experiment(case) for case in cases]})
+
+
 def _experiment(case: Case) -> dict[str, Any]:
     """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
     return {
@@ -239,18 +246,17 @@ class Session:
         problem = self.problem(name)
         if problem is not None:  # after a restart the cell did not run as it had before
             return [Observation(failure=problem)] * len(cases)
-        request = {"do": "observe", "name": name, "cases": [_experiment(case) for case in cases]}
         seen: list[Observation] = []
         started = time.monotonic()
         try:
-            if self._answers(name, request, seen):
+            if self._answers(name, cases, seen):
                 return seen
             self.close()  # the exercise before left the libraries changed: this one starts afresh
             self._ready()
             if self.problem(name) is not None:
                 return [Observation(failure=self.problem(name))] * len(cases)
             started = time.monotonic()  # what the fresh start took is not this exercise's
-            if not self._answers(name, request, seen):
+            if not self._answers(name, cases, seen):
                 raise WorkerLost("invalid", "a fresh process says that it is stale")
         except WorkerLost as lost:
             self.close()
@@ -260,11 +266,11 @@ class Session:
             self._used_s[name] = self._used_s.get(name, 0.0) + time.monotonic() - started
         return seen
 
-    def _answers(self, name: str, request: dict[str, Any], seen: list[Observation]) -> bool:
+    def _answers(self, name: str, cases: Sequence[Case], seen: list[Observation]) -> bool:
         """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
-        for reply in self._worker.replies(request, len(request["cases"]), left_s):
+        for reply in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
             if reply.get("stale") is True and not seen:
                 return False
             seen.append(self._valid(lambda reply=reply: wire.observation_from_message(reply["observation"])))

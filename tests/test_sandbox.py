@@ -285,7 +285,7 @@ def test_a_reply_before_the_question_is_no_answer(quick):
         "import numpy as np, os\n"
         "def g(x):\n"
         "    good = wire.observation_to_message(values.Observation({'result': values.describe(np.ones(3))}))\n"
-        "    forged = wire.pack({'nonce': '0' * 32, 'observation': good})\n"
+        "    forged = wire.frame(wire.body({'observation': good}))\n"
         "    for n in range(3, 50):\n"
         "        try: os.write(n, forged)\n"
         "        except OSError: pass\n"

@@ -15,9 +15,13 @@ from grader.worker.values import Failure, Observation, Part, Tensor, describe
 
 def through(value):
     """A value after its journey over the wire."""
-    data = wire.pack({"value": value})
+    data = packed({"value": value})
     stream = [data[:7], data[7:]]
-    return wire.receive(lambda count: _take(stream, count))["value"]
+    return wire.receive(lambda count: _take(stream, count))[0]["value"]
+
+
+def packed(message) -> bytes:
+    return wire.frame(wire.body(message))
 
 
 def _take(stream: list[bytes], count: int) -> bytes:
@@ -76,10 +80,10 @@ def test_tensors_and_generators():
     assert through(legacy).integers(100, size=4).tolist() == legacy.integers(100, size=4).tolist()
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, {3}, b"x", 1j, np.array(["a"]), np.array([None]), np.array([1j]), np.longdouble(1), print])
+@pytest.mark.parametrize("value", [object(), {1: 2}, {"$a": 2}, {3}, b"x", 1j, np.array(["a"]), np.array([None]), np.array([1j]), np.longdouble(1), print])
 def test_other_types_do_not_travel(value):
     with pytest.raises(wire.WireError):
-        wire.pack({"value": value})
+        packed({"value": value})
 
 
 def test_nesting_has_a_limit():
@@ -87,7 +91,7 @@ def test_nesting_has_a_limit():
     for _ in range(100):
         value = [value]
     with pytest.raises(wire.WireError, match="nested"):
-        wire.pack({"value": value})
+        packed({"value": value})
 
 
 # --- observations ---------------------------------------------------------------------------------
@@ -166,46 +170,51 @@ def test_a_deeply_nested_observation_is_refused():
 
 def read_all(data: bytes):
     stream = [data] if data else []
-    return wire.receive(lambda count: _take(stream, count))
+    return wire.receive(lambda count: _take(stream, count))[0]
 
 
 def test_a_stream_that_ends_early():
-    data = wire.pack({"value": np.zeros(100)})
+    data = packed({"value": np.zeros(100)})
     for cut in (0, 3, 15, 20, len(data) - 1):
         with pytest.raises(EOFError):
             read_all(data[:cut])
 
 
+def test_a_frame_carries_its_nonce():
+    data = [wire.frame(wire.body({"a": 1}), b"0123456789abcdef")]
+    assert wire.receive(lambda count: _take(data, count)) == ({"a": 1}, b"0123456789abcdef")
+
+
 def test_a_length_beyond_the_limit_is_refused_before_anything_is_read():
     with pytest.raises(wire.WireError):
-        read_all(wire.PREFIX.pack(wire.MAGIC, 10, 2**60))
+        read_all(wire.PREFIX.pack(wire.MAGIC, wire.NO_NONCE, 10, 2**60))
     with pytest.raises(wire.WireError):
-        read_all(wire.PREFIX.pack(wire.MAGIC, 2**32 - 1, 0))
+        read_all(wire.PREFIX.pack(wire.MAGIC, wire.NO_NONCE, 2**32 - 1, 0))
     with pytest.raises(wire.WireError):
-        read_all(b"HTTP/1.1 200 OK\r\n\r\n passed")
+        read_all(b"HTTP/1.1 200 OK\r\nX-Score: passed with all points\r\n\r\n")
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b'{"list": []}', b'{"dict": [["a", {"array": ["9", []]}]]}',
-                                  b'{"dict": [[1, 2]]}', b'{"dict": [1]}', b'{"tuple": 3}', b'{"eval": "1"}', b'{"a": 1, "b": 2}',
-                                  b'{"dict": [["a", {"generator": {"dict": [["bit_generator", "os"]]}}]]}',
-                                  b'{"dict": [["a", ' + b"1" * 5000 + b"]]}"])  # fmt: skip
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b"[]", b'{"$tuple": []}', b'{"a": {"$array": ["9", []]}}',
+                                  b'{"a": {"$array": 1}}', b'{"a": {"$tuple": 3}}', b'{"$eval": "1"}', b'{"a": {"$": 1}}',
+                                  b'{"a": {"$tensor": [1]}}', b'{"a": {"$generator": {"bit_generator": "os"}}}',
+                                  b'{"a": ' + b"1" * 5000 + b"}"])  # fmt: skip
 def test_json_that_is_no_message_is_refused(text):
     with pytest.raises(wire.WireError):
-        wire.unpack(text, b"")
+        wire.unpack(wire.Body(text, b""))
 
 
 def test_arrays_with_a_false_order_or_type_are_refused():
-    text = json.dumps({"dict": [["a", {"array": ["0", [0, 0]]}]]}).encode()
+    text = json.dumps({"a": {"$array": ["0", [0, 0]]}}).encode()
     from safetensors.numpy import save
 
     with pytest.raises(wire.WireError):
-        wire.unpack(text, save({"0": np.zeros((2, 2))}))
+        wire.unpack(wire.Body(text, save({"0": np.zeros((2, 2))})))
     with pytest.raises(wire.WireError):
-        wire.unpack(text, save({"0": np.zeros((2, 2), np.complex64)}))
+        wire.unpack(wire.Body(text, save({"0": np.zeros((2, 2), np.complex64)})))
 
 
 def test_flipped_bytes_are_refused_or_read_as_plain_data():
-    data = wire.pack({"observation": good(), "list": [1, (2.5, "x")]})
+    data = packed({"observation": good(), "list": [1, (2.5, "x")]})
     chance = random.Random(0)
     for _ in range(500):
         changed = bytearray(data)

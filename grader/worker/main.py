@@ -38,33 +38,31 @@ def serve(channel: socket.socket) -> None:
     asked, around = "", None
     while True:
         try:
-            request = wire.receive(channel.recv)
+            request, nonce = wire.receive(channel.recv)
         except (EOFError, ConnectionError):
             return
         if request["do"] == "begin":
             _settle(request["folder"])
             limits.apply(request["memory_bytes"])
-            standin.install()
             notebook = Notebook()
             answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"]) if request["walls"] else "process"}
         elif request["do"] == "cell":
-            answer = _run_cell(notebook, request)
+            answer = run_cell(notebook, request)
         elif around is not None and request["name"] != asked and around.changed():
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
-            if request["name"] != asked:
-                asked, around = request["name"], Surroundings()
+            asked, around = request["name"], around or Surroundings()
             for case in request["cases"]:
-                answer = _observe(notebook, request["name"], case)
-                _reply(channel, me, {"nonce": request["nonce"], **answer})
+                answer = answer_of(notebook, request["name"], case)
+                _reply(channel, me, answer, nonce)
             continue
-        _reply(channel, me, {"nonce": request["nonce"], **answer})
+        _reply(channel, me, answer, nonce)
 
 
-def _reply(channel: socket.socket, me: int, reply: dict[str, Any]) -> None:
+def _reply(channel: socket.socket, me: int, reply: dict[str, Any], nonce: bytes) -> None:
     if os.getpid() != me:  # a fork that the learner's code made has come back from it
         os._exit(0)
-    channel.sendall(_pack(reply))
+    channel.sendall(wire.frame(body_of(reply), nonce))
 
 
 def _settle(folder: str) -> None:
@@ -75,12 +73,12 @@ def _settle(folder: str) -> None:
     tempfile.tempdir = None
 
 
-def _run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
+def run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
     failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
     return {"failure": None if failure is None else wire.failure_to_message(failure), "bound": list(bound)}
 
 
-def _observe(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, Any]:
+def answer_of(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, Any]:
     experiment = Experiment(*(case[key] for key in ("probe", "args", "kwargs", "options", "names")))
     try:
         seen = observe(notebook.namespace[name], experiment)
@@ -89,12 +87,13 @@ def _observe(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, A
     return {"observation": wire.observation_to_message(seen)}
 
 
-def _pack(reply: dict[str, Any]) -> bytes:
+def body_of(reply: dict[str, Any]) -> wire.Body:
+    """A reply, ready to be framed; one that is larger than a message may be says so in its place."""
     try:
-        return wire.pack(reply)
-    except wire.WireError as error:  # what came back is larger than a message may be
+        return wire.body(reply)
+    except wire.WireError as error:
         seen = Observation(failure=Failure("invalid", message=str(error)))
-        return wire.pack({"nonce": reply["nonce"], "observation": wire.observation_to_message(seen)})
+        return wire.body({"observation": wire.observation_to_message(seen)})
 
 
 def silence() -> None:
@@ -122,6 +121,7 @@ def main(arguments: list[str]) -> None:
         channel = socket.socket(fileno=int(descriptor))
     silence()
     limits.die_with_parent(int(parent))
+    standin.install()
     if libraries == "torch":
         import torch
 

@@ -6,6 +6,7 @@ it. The next exercise then gets a fresh process. Code that hides its changes har
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from typing import Any
@@ -19,7 +20,8 @@ class Surroundings:
     """A picture of them, taken when it is made."""
 
     def __init__(self) -> None:
-        self._names = {place: {key: id(value) for key, value in vars(owner).items()} for place, owner in _owners()}
+        # Values in the order of binding: what is bound anew stays in its place, and new names come last.
+        self._values = {place: tuple(vars(owner).values()) for place, owner in _owners()}
         self._settings = _settings()
 
     def changed(self) -> bool:
@@ -27,10 +29,9 @@ class Surroundings:
         if _settings() != self._settings:
             return True
         for place, owner in _owners():
-            now = vars(owner)
-            for key, before in self._names.get(place, {}).items():
-                if id(now.get(key)) != before:
-                    return True
+            before, now = self._values.get(place, ()), vars(owner)
+            if len(now) < len(before) or not all(map(operator.is_, before, now.values())):
+                return True
         return False
 
 

@@ -130,14 +130,14 @@ def _describe_array(value: np.ndarray) -> Part:
 
 
 def _describe_tensor(value: Any) -> Part:
+    """Asks the tensor as little as it can: while a run is watched, each attribute costs as much as an operator."""
     import torch
 
-    dtype = str(value.dtype).removeprefix("torch.")
+    kind = value.dtype
+    dtype = str(kind).removeprefix("torch.")
     if value.device.type == "meta":
         return Part("other", text=f"tensor of {dtype} on the meta device with shape {tuple(value.shape)}")
-    if value.layout != torch.strided or value.is_complex() or value.numel() > MAX_ELEMENTS:
+    if value.layout != torch.strided or kind.is_complex or value.numel() > MAX_ELEMENTS:
         return Part("other", text=f"tensor of {dtype} with shape {tuple(value.shape)}")
-    plain = value.detach().cpu()
-    if plain.dtype == torch.bfloat16:
-        plain = plain.float()
-    return Part("tensor", np.array(plain.resolve_conj().resolve_neg().numpy(), order="C"), dtype)
+    plain = value.detach().float() if kind == torch.bfloat16 else value
+    return Part("tensor", np.array(plain.numpy(force=True), order="C"), dtype)

@@ -13,6 +13,7 @@ import platform
 import struct
 import sys
 import sysconfig
+from functools import cache
 
 READ_FILE, READ_DIR, WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _ACCESS_OF_VERSION = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}  # rights that a kernel's version knows
@@ -96,7 +97,8 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
         os.close(descriptor)
 
 
-def readable() -> list[str]:
+@cache
+def readable() -> tuple[str, ...]:
     """Folders and files that a worker may read: Python, its libraries, this folder; nothing of the course."""
     here = os.path.dirname(os.path.abspath(__file__))
     package = os.path.dirname(here)
@@ -113,7 +115,7 @@ def readable() -> list[str]:
     }
     roots = {os.path.realpath(root) for root in (own, sys.base_prefix, *libraries, *added, *_SYSTEM)}
     found = [path for root in sorted(roots) for path in _without(root, secret, os.path.realpath(package))]
-    return [*found, here]
+    return (*found, here)
 
 
 def _without(root: str, secret: str, package: str) -> list[str]:

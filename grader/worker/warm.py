@@ -20,7 +20,15 @@ import signal
 import socket
 import sys
 
-from . import limits, main as worker, probes, watch  # imported here, so that every fork has it
+from . import (
+    limits,
+    main as worker,  # imported here, so that every fork has it
+    probes,
+    rehearsal,
+    standin,
+    walls,
+    watch,
+)
 
 
 def main(arguments: list[str]) -> None:
@@ -34,6 +42,9 @@ def main(arguments: list[str]) -> None:
         torch.set_num_threads(1)
         watch.prepare()
         probes.load_all()
+    standin.install()
+    walls.readable()
+    rehearsal.rehearse(arguments[1] == "torch")
     gc.freeze()  # a collection in a worker then leaves these pages shared
     wake, wakes = socket.socketpair()
     for end in (wake, wakes):

@@ -64,20 +64,24 @@ def watching(groups: tuple[str, ...]) -> Iterator[list[str]]:
 
 @contextmanager
 def _profiled(names: frozenset[str], seen: list[str]) -> Iterator[None]:
-    def hook(frame: Any, event: str, arg: Any) -> None:
-        if event == "call":
-            name = frame.f_code.co_name
-            if name == "einsum" and name in names and str(frame.f_globals.get("__name__")).startswith("numpy."):
-                seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
-            elif name in names and _library(frame.f_globals.get("__name__")):
-                seen.append(name)
-            elif "torch" in names and "torch" not in seen and _library(frame.f_globals.get("__name__")):
-                seen.append("torch")
-        elif event == "c_call":
+    all_of_torch = "torch" in names
+
+    def hook(frame: Any, event: str, arg: Any) -> None:  # runs four times for each call of the learner's: see to it that it is short
+        if event == "c_call":
             name = getattr(arg, "__name__", None)
             if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
                 seen.append(name)
-            elif "torch" in names and "torch" not in seen and _of_torch(arg):
+            elif all_of_torch and "torch" not in seen and _of_torch(arg):
+                seen.append("torch")
+        elif event == "call":
+            name = frame.f_code.co_name
+            if name in names:
+                module = frame.f_globals.get("__name__")
+                if name == "einsum" and str(module).startswith("numpy."):
+                    seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
+                elif _library(module):
+                    seen.append(name)
+            elif all_of_torch and "torch" not in seen and _library(frame.f_globals.get("__name__")):
                 seen.append("torch")
 
     before, before_threads = sys.getprofile(), threading.getprofile()

@@ -2,7 +2,8 @@
 
 A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
 NumPy arrays and scalars, `Tensor` and `numpy.random.Generator`; every type comes back as exactly
-itself. Bytes on the wire: magic (4), length of the JSON (4), length of the arrays (8), then both.
+itself. In the JSON, what JSON lacks is an object of one key, which begins with '$' and names the type.
+Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the arrays (8), then both.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import load, save
 
 from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, Failure, Observation, Part, Tensor
 
-PREFIX = struct.Struct(">4sIQ")
-MAGIC = b"atn1"
+PREFIX = struct.Struct(">4s16sIQ")
+MAGIC = b"atn2"
+NO_NONCE = bytes(16)
 MAX_JSON_BYTES = 8_000_000
 MAX_ARRAY_BYTES = 128_000_000
 MAX_ARRAYS = 10_000
@@ -33,39 +36,50 @@ class WireError(ValueError):
     """A message that is malformed, too large, or of a type that does not travel."""
 
 
-def pack(message: dict[str, Any]) -> bytes:
-    """The bytes of a message. Raises WireError for what cannot travel."""
+class Body(NamedTuple):
+    """A message ready to be framed: its JSON and its arrays."""
+
+    text: bytes
+    blob: bytes
+
+
+def body(message: dict[str, Any]) -> Body:
+    """A message's bytes but for the frame. Raises WireError for what cannot travel."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        text = json.dumps(_encode(message, arrays, 0)).encode("ascii")
-        blob = save(arrays) if arrays else b""
+        made = Body(json.dumps(_encode(message, arrays, 0)).encode("ascii"), save(arrays) if arrays else b"")
     except WireError:
         raise
     except Exception as error:
         raise WireError(f"this message cannot be sent: {type(error).__name__}: {error}") from error
-    if len(text) > MAX_JSON_BYTES or len(blob) > MAX_ARRAY_BYTES:
-        raise WireError(f"a message of {len(text) + len(blob)} bytes is too large")
-    return PREFIX.pack(MAGIC, len(text), len(blob)) + text + blob
+    if len(made.text) > MAX_JSON_BYTES or len(made.blob) > MAX_ARRAY_BYTES:
+        raise WireError(f"a message of {len(made.text) + len(made.blob)} bytes is too large")
+    return made
 
 
-def receive(read: Callable[[int], bytes]) -> dict[str, Any]:
-    """Reads one message; read(n) returns at most n bytes, and b"" at the end of the stream.
+def frame(made: Body, nonce: bytes = NO_NONCE) -> bytes:
+    """What is sent. nonce: 16 bytes of the sender's, by which a reply names its question."""
+    return b"".join((PREFIX.pack(MAGIC, nonce, len(made.text), len(made.blob)), made.text, made.blob))
+
+
+def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
+    """Reads one message and its nonce; read(n) returns at most n bytes, and b"" at the end of the stream.
 
     Raises: EOFError where the stream ends, WireError for anything that is not a message.
     """
-    magic, text_bytes, blob_bytes = PREFIX.unpack(_exactly(read, PREFIX.size))
+    magic, nonce, text_bytes, blob_bytes = PREFIX.unpack(_exactly(read, PREFIX.size))
     if magic != MAGIC or text_bytes > MAX_JSON_BYTES or blob_bytes > MAX_ARRAY_BYTES:
         raise WireError("these bytes are not a message")
-    return unpack(_exactly(read, text_bytes), _exactly(read, blob_bytes))
+    return unpack(Body(_exactly(read, text_bytes), _exactly(read, blob_bytes))), nonce
 
 
-def unpack(text: bytes, blob: bytes) -> dict[str, Any]:
-    """The message of a JSON text and its arrays. Raises WireError for anything malformed."""
+def unpack(made: Body) -> dict[str, Any]:
+    """The message of a body. Raises WireError for anything malformed."""
     try:
-        arrays = load(blob) if blob else {}
+        arrays = load(made.blob) if made.blob else {}
         if len(arrays) > MAX_ARRAYS or any(array.size > 4 * MAX_ELEMENTS for array in arrays.values()):
             raise WireError("too many numbers")
-        message = _decode(json.loads(text), arrays, 0)
+        message = json.loads(made.text, object_hook=lambda node: _decode(node, arrays))
     except WireError:
         raise
     except (Exception, RecursionError) as error:  # the parsers raise many types; none may pass
@@ -87,70 +101,73 @@ def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
-    """JSON for a value: plain ones as themselves, all others as an object of one key, their type."""
+    """JSON for a value: what JSON has as itself, all else as an object of one key, '$' and its type."""
     if depth > MAX_NESTING:
         raise WireError(f"nested more than {MAX_NESTING} deep")
-    if value is None or type(value) in (bool, int, float, str):
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
         return value
-    if type(value) in (tuple, list):
-        return {type(value).__name__: [_encode(item, arrays, depth + 1) for item in value]}
+    if kind is list:
+        return [_encode(item, arrays, depth + 1) for item in value]
+    if kind is tuple:
+        return {"$tuple": [_encode(item, arrays, depth + 1) for item in value]}
     if isinstance(value, dict):
-        if not all(type(key) is str for key in value):
-            raise WireError("the keys of a dict are strings")
-        return {"dict": [[key, _encode(item, arrays, depth + 1)] for key, item in value.items()]}
+        if not all(type(key) is str and key[:1] != "$" for key in value):
+            raise WireError("the keys of a dict are strings that do not begin with '$'")
+        return {key: _encode(item, arrays, depth + 1) for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return {"array": _store(value, arrays)}
+        return {"$array": _store(value, arrays)}
     if isinstance(value, np.generic):
-        return {"scalar": _store(np.asarray(value), arrays)}
+        return {"$scalar": _store(np.asarray(value), arrays)}
     if isinstance(value, Tensor):
-        return {"tensor": [_store(value.array, arrays), value.dtype, value.requires_grad]}
+        return {"$tensor": [_store(value.array, arrays), value.dtype, value.requires_grad]}
     if isinstance(value, np.random.Generator):
-        return {"generator": _encode(value.bit_generator.state, arrays, depth + 1)}
-    raise WireError(f"a {type(value).__name__} cannot be sent")
+        return {"$generator": _encode(value.bit_generator.state, arrays, depth + 1)}
+    raise WireError(f"a {kind.__name__} cannot be sent")
 
 
 def _store(array: np.ndarray, arrays: dict[str, np.ndarray]) -> list[Any]:
     """Keeps an array for the blob; returns its key and the order of its axes in memory."""
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise WireError(f"an array of {array.dtype} cannot be sent")
+    key = str(len(arrays))
+    if type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.isnative:
+        arrays[key] = array
+        return [key, list(range(array.ndim))]
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    key = str(len(arrays))
     arrays[key] = np.array(native.transpose(order), order="C", subok=False)
     return [key, order]
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
-    if depth > MAX_NESTING:
-        raise WireError(f"nested more than {MAX_NESTING} deep")
-    if node is None or type(node) in (bool, int, float, str):
+def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """What an object of the JSON stands for; those inside it have been decoded."""
+    if len(node) != 1:
         return node
-    if type(node) is not dict or len(node) != 1:
-        raise WireError("a value is plain, or an object of one key")
     ((kind, content),) = node.items()
-    if kind in ("tuple", "list") and type(content) is list:
-        items = [_decode(item, arrays, depth + 1) for item in content]
-        return tuple(items) if kind == "tuple" else items
-    if kind == "dict" and type(content) is list:
-        return {_text(key, 10_000): _decode(item, arrays, depth + 1) for key, item in content}
-    if kind == "array":
+    if kind[:1] != "$":
+        return node
+    if kind == "$tuple" and type(content) is list:
+        return tuple(content)
+    if kind == "$array":
         return _fetch(content, arrays)
-    if kind == "scalar":
+    if kind == "$scalar":
         return _fetch(content, arrays)[()]
-    if kind == "tensor":
+    if kind == "$tensor":
         stored, dtype, requires_grad = content
         return Tensor(_fetch(stored, arrays), dtype, requires_grad is True)
-    if kind == "generator":
-        return _generator(_decode(content, arrays, depth + 1))
+    if kind == "$generator":
+        return _generator(content)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
 def _fetch(stored: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
     key, order = stored
     array = arrays[key]
-    if array.dtype.kind not in "biuf" or sorted(order) != list(range(array.ndim)):
+    axes = list(range(array.ndim))
+    if array.dtype.kind not in "biuf" or sorted(order) != axes:
         raise WireError(f"an array of {array.dtype} with axes {order}")
-    return array.transpose(np.argsort(order)) if order else array
+    return array if order == axes else array.transpose(np.argsort(order))
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
@@ -229,7 +246,12 @@ def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
     if array.size > MAX_ELEMENTS or (kind in ("number", "bool") and array.ndim):
         return False
     carried = "float32" if kind == "tensor" and dtype == "bfloat16" else dtype
-    return array.dtype.name == carried and (kind != "bool" or dtype == "bool")
+    return _name_of(array.dtype) == carried and (kind != "bool" or dtype == "bool")
+
+
+@cache
+def _name_of(dtype: np.dtype) -> str:
+    return dtype.name  # NumPy puts it together anew at each asking
 
 
 def _call(value: Any) -> str:
@@ -247,4 +269,5 @@ def _list(value: Any, longest: int) -> list[Any]:
 def _text(value: Any, longest: int) -> str:
     if type(value) is not str or len(value) > longest:
         raise WireError(f"a text of at most {longest} characters was expected")
-    return value.encode("utf-8", "replace").decode()  # half a surrogate pair would break every report
+    # Half a surrogate pair would break every report.
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
