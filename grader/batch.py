@@ -10,12 +10,14 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,11 +25,13 @@ from grader import course
 from grader.grading import NUMPY_LESSONS, grade_submission, ours
 from grader.journal import Result, from_line, to_line
 from grader.model import LessonReport, Report, SubmissionReport
-from grader.processes import new_folder, remove_folder
 from grader.roster import Entry, Parcel, pack, unpack
 from grader.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
+from grader.scratch import new_folder, remove_folder
 from grader.submission import nothing_handed_in
+from grader.warm_parent import Nursery, StartedParent
 
+LONGEST_TEMPORARY = 70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -39,6 +43,11 @@ class Settings:
     seed: int = course.SEED
     timeout_s: float = TIMEOUT_S
     require: str = "process"
+
+    @property
+    def torch(self) -> bool:
+        """Whether some lesson is known to need it."""
+        return any(lesson[:2] not in NUMPY_LESSONS for lesson in self.lessons or ())
 
 
 class Pool(Protocol):
@@ -60,8 +69,7 @@ class Lane:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.folder = new_folder()
-        torch = any(lesson[:2] not in NUMPY_LESSONS for lesson in settings.lessons or ())
-        self.sandbox = Sandbox(settings.timeout_s, torch=torch, require=settings.require)
+        self.sandbox = Sandbox(settings.timeout_s, torch=settings.torch, require=settings.require, nursery=_nursery)
         try:
             self.isolation = self.sandbox.verify()
         except BaseException:
@@ -75,6 +83,7 @@ class Lane:
 
 _lanes: dict[int, Lane] = {}  # by thread
 _guard = threading.Lock()
+_nursery: Nursery | None = None  # of all grading processes of this machine
 
 
 def _lane(settings: Settings) -> Lane:
@@ -151,21 +160,30 @@ def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
 
 
 class Local:
-    """Grading processes on this machine, begun as fresh ones, which end with this one however it ends."""
+    """Grading processes on this machine, begun as fresh ones, which end with this one however it ends.
 
-    def __init__(self, jobs: int) -> None:
+    torch: whether to import it before they part ways, so that they share its memory (Linux).
+    """
+
+    def __init__(self, jobs: int, torch: bool = True) -> None:
         self.width = 2 * jobs  # one in hand and one at hand, for each
         self._jobs = jobs
+        self._torch = torch
+        self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
         for name, number in ONE_THREAD.items():
             os.environ.setdefault(name, number)  # before a grading process imports NumPy
+        self._warm = StartedParent(self._folder, torch) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context("forkserver" if self._shares else "spawn")
+        if self._shares:
+            context.set_forkserver_preload([__name__, "grader.judge", *(["torch"] if self._torch else [])])
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
-        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder))
+        nursery = self._warm.nursery if self._warm is not None and self._warm.alive else None
+        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, nursery))
 
     def submit(self, function: Any, *arguments: Any) -> Future:
         """Raises: BrokenExecutor after a process has ended, until renew()."""
@@ -184,10 +202,16 @@ class Local:
     def close(self) -> None:
         """Ends every process and removes every file of theirs."""
         self._end()
+        if self._warm is not None:
+            self._warm.close()
+        if self._shares:
+            forkserver._forkserver._stop()  # it would stay as long as this process
         remove_folder(self._folder)
 
 
-def _begin_process(ends: Any, folder: str) -> None:
+def _begin_process(ends: Any, folder: str, nursery: Nursery | None) -> None:
+    global _nursery
+    _nursery = nursery
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tempfile.tempdir = folder

@@ -7,12 +7,10 @@ import json
 import os
 import secrets
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,46 +137,6 @@ class Worker:
         raise NotImplementedError
 
 
-class ForkedWorker(Worker):
-    """Forked by a warm parent, which ends it and reports its end."""
-
-    def __init__(self, warm: WarmParent, channel: socket.socket, pid: int, memory_bytes: int) -> None:
-        super().__init__(channel, memory_bytes)
-        self._warm = warm
-        self._pid = pid
-        self._status: int | None = None
-        self._ended = False
-        self._awaited.register(warm.control, selectors.EVENT_READ)  # it tells when the worker has ended
-
-    def _has_ended(self, event: bool) -> bool:
-        if event and not self._ended:
-            self._note(self._warm.receive(1.0))
-        return self._ended
-
-    def _note(self, message: str) -> None:
-        self._ended = True
-        self._awaited.unregister(self._warm.control)
-        if message.startswith("ended "):
-            self._status = int(message.split()[1])
-        else:  # the warm parent itself is gone: the learner's code must have ended it
-            self._warm.close()
-
-    def _processes(self) -> list[psutil.Process]:
-        try:
-            return self._warm.process.children(recursive=True)
-        except psutil.Error:
-            return []
-
-    def close(self) -> None:
-        self._channel.close()
-        if not self._ended:
-            self._warm.send(b"end")
-            self._note(self._warm.receive(10.0))
-
-    def ending(self) -> str:
-        return _ending(self._status)
-
-
 class SpawnedWorker(Worker):
     """A fresh interpreter of its own: slower, and safe on every system."""
 
@@ -200,86 +158,20 @@ class SpawnedWorker(Worker):
     def close(self) -> None:
         self._channel.close()
         if self._process.returncode is None or self._mark:
-            _end(self._processes(), self._process.pid)
+            end_tree(self._processes(), self._process.pid)
             self._process.wait()
-            _end_marked(self._mark)
+            end_marked(self._mark)
             self._mark = ""
 
     def ending(self) -> str:
-        return _ending(self._process.returncode)
-
-
-class WarmParent:
-    """The process that imports the libraries once and forks workers; see worker/warm.py."""
-
-    def __init__(self, folder: str, torch: bool) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control = ours
-        self.torch = torch
-        self._meta = False
-        self._folder = folder
-        arguments = ["warm", str(theirs.fileno()), "torch" if torch else "plain"]
-        self._popen = _start(arguments, folder, theirs)
-        self.process = psutil.Process(self._popen.pid)
-        theirs.close()
-
-    @property
-    def alive(self) -> bool:
-        return self._popen.poll() is None and self.control.fileno() >= 0
-
-    def fork(self, memory_bytes: int) -> ForkedWorker:
-        """A new worker. Raises SandboxError where the warm parent does not answer."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                socket.send_fds(self.control, [b"fork"], [theirs.fileno()])
-            except OSError as error:
-                raise SandboxError(f"no worker could be started: {error}") from error
-        answer = self.receive(START_S)
-        if not answer.startswith("forked "):
-            self.close()
-            raise SandboxError(f"no worker could be started: {_tail(self._folder)}")
-        return ForkedWorker(self, ours, int(answer.split()[1]), memory_bytes)
-
-    def prepare_meta(self) -> None:
-        """Has it import, once, what torch needs for its meta device, for the workers to come."""
-        if self.torch and not self._meta:
-            self._meta = True
-            self.send(b"prepare meta")
-
-    def send(self, message: bytes) -> None:
-        with contextlib.suppress(OSError):
-            self.control.send(message)
-
-    def receive(self, timeout_s: float) -> str:
-        """The next message, '' where none comes in time or the warm parent is gone."""
-        try:
-            self.control.settimeout(timeout_s)
-            return self.control.recv(64).decode("ascii", "replace")
-        except OSError:
-            return ""
-
-    def close(self) -> None:
-        """Ends it, its worker and all that those started."""
-        running = self.control.fileno() >= 0
-        self.control.close()  # it then ends its worker and itself
-        if not running:
-            return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(5.0)
-            if self._popen.returncode == 0:
-                return
-        with contextlib.suppress(psutil.Error):
-            _end([self.process, *self.process.children(recursive=True)], self._popen.pid)
-        self._popen.wait()
-        _end_marked(self._folder)
+        return ending_of(self._process.returncode)
 
 
 def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
     """A worker in a fresh interpreter."""
     ours, theirs = socket.socketpair()
     handed = "share" if sys.platform == "win32" else str(theirs.fileno())
-    process = _start(["worker", handed, str(os.getpid()), "torch" if torch else "plain"], folder, theirs)
+    process = start_interpreter(["worker", handed, str(os.getpid()), "torch" if torch else "plain"], folder, theirs)
     if handed == "share":
         shared = theirs.share(process.pid)  # type: ignore[attr-defined]
         assert process.stdin is not None
@@ -289,43 +181,7 @@ def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
     return SpawnedWorker(process, ours, memory_bytes, folder)
 
 
-def new_folder() -> str:
-    """A temporary folder: home, working directory and scratch space of the workers of one notebook."""
-    return tempfile.mkdtemp(prefix="attention-")
-
-
-def remove_folder(folder: str) -> None:
-    """Removes it; what the learner's code made unwritable is made writable first."""
-
-    def again(function: Any, path: str, _: Any) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
-            os.chmod(path, 0o700)
-            function(path)
-
-    try:
-        shutil.rmtree(folder, onerror=again)
-    except RecursionError:
-        _flatten(folder)
-        shutil.rmtree(folder, onerror=again)
-
-
-def _flatten(folder: str) -> None:
-    """Moves every folder below this one directly into it: nested a thousand deep, a removal would not reach the last."""
-    waiting, count = [folder], 0
-    while waiting:
-        place = waiting.pop()
-        with contextlib.suppress(OSError):
-            os.chmod(place, 0o700)
-            for inner in [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]:
-                count += 1
-                moved = os.path.join(folder, f"flat-{secrets.token_hex(4)}-{count}")
-                os.chmod(inner, 0o700)  # a folder that may not be written cannot be moved
-                os.rename(inner, moved)
-                waiting.append(moved)
-
-
-def _start(arguments: list[str], folder: str, channel: socket.socket) -> subprocess.Popen[bytes]:
+def start_interpreter(arguments: list[str], folder: str, channel: socket.socket) -> subprocess.Popen[bytes]:
     windows = sys.platform == "win32"
     with open(os.path.join(folder, "errors.txt"), "wb") as errors:
         return subprocess.Popen(
@@ -345,7 +201,7 @@ def _environment(folder: str) -> dict[str, str]:
     return {name: os.environ[name] for name in kept if name in os.environ} | threads | places | rest
 
 
-def _ending(status: int | None) -> str:
+def ending_of(status: int | None) -> str:
     if status is None:
         return ""
     if status >= 0:
@@ -369,7 +225,7 @@ def _resident(process: psutil.Process) -> int:
         return 0
 
 
-def _end(processes: list[psutil.Process], group: int) -> None:
+def end_tree(processes: list[psutil.Process], group: int) -> None:
     """Kills a process group and the given processes, which may have left it."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
@@ -379,7 +235,7 @@ def _end(processes: list[psutil.Process], group: int) -> None:
             process.kill()
 
 
-def _end_marked(folder: str) -> None:
+def end_marked(folder: str) -> None:
     """Kills what a worker left behind outside its tree: such processes carry its folder as TMPDIR."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -387,7 +243,7 @@ def _end_marked(folder: str) -> None:
                 process.kill()
 
 
-def _tail(folder: str) -> str:
+def last_words(folder: str) -> str:
     """The last line that a failed start left."""
     with contextlib.suppress(OSError):
         lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()

@@ -15,7 +15,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from grader.model import Case
-from grader.processes import SandboxError, WarmParent, Worker, WorkerLost, new_folder, remove_folder, spawn
+from grader.processes import SandboxError, Worker, WorkerLost, spawn
+from grader.scratch import new_folder, remove_folder
+from grader.warm_parent import Nursery, StartedParent, WarmParent
 from grader.worker import wire
 from grader.worker.values import Failure, Observation
 
@@ -70,6 +72,7 @@ class Sandbox:
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     require:      the least isolation with which anything is run, one of LEVELS.
+    nursery:      a warm process to share with other sandboxes; without one, a warm parent of its own is started.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Sandbox:
         fork: bool | None = None,
         walls: bool = True,
         require: str = "process",
+        nursery: Nursery | None = None,
     ) -> None:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
@@ -87,12 +91,13 @@ class Sandbox:
         self._walls = walls
         self._require = require
         self._torch = torch
+        self._nursery = nursery
         self._fork = sys.platform == "linux" if fork is None else fork
         self._warm: WarmParent | None = None
         self._session: Session | None = None
         self._folder = new_folder()
         if self._fork:
-            self._warm = WarmParent(self._folder, torch)  # imports while the caller goes on
+            self._warm = self._warm_parent()
 
     def __enter__(self) -> Sandbox:
         return self
@@ -109,6 +114,16 @@ class Sandbox:
         self._warm = self._session = None
         remove_folder(self._folder)
 
+    def _warm_parent(self) -> WarmParent:
+        if self._nursery is not None and self._nursery.torch >= self._torch:
+            try:
+                parted = self._nursery.part()
+                self._torch = parted.torch
+                return parted
+            except OSError:  # the nursery has ended
+                self._nursery = None
+        return StartedParent(self._folder, self._torch)
+
     def need_torch(self) -> None:
         """From now on workers have torch imported."""
         if not self._torch:
@@ -118,7 +133,7 @@ class Sandbox:
             if self._warm is not None:
                 self._warm.close()
             if self._fork:
-                self._warm = WarmParent(self._folder, True)
+                self._warm = self._warm_parent()
 
     def candidates(self, plan: Plan, sources: Sources | None = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run when the first of them is asked.
@@ -145,7 +160,7 @@ class Sandbox:
         try:
             if self._fork:
                 if self._warm is None or not self._warm.alive:
-                    self._warm = WarmParent(self._folder, self._torch)
+                    self._warm = self._warm_parent()
                 worker: Worker = self._warm.fork(self.memory_bytes)
             else:
                 worker = spawn(folder, self._torch, self.memory_bytes)

@@ -62,9 +62,9 @@ def test_a_score_is_the_one_that_grader_grade_gives(whole, tmp_path, capsys):
     assert alone == mine
 
 
-def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path):
+def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path, scratch):
     folder, undisturbed, *_ = whole
-    out, scratch, lucky = tmp_path / "out", tmp_path / "scratch", random.Random(4)
+    out, lucky = tmp_path / "out", random.Random(4)
     kept = 0
     for _ in range(5):
         process = subprocess.Popen(small_class.command(folder, out, "--resume", "--jobs", "2"), cwd=small_class.ROOT,
@@ -91,9 +91,9 @@ def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path):
     assert left_behind(scratch) == []
 
 
-def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
     folder = hand_in(tmp_path / "class", ada=RIGHT, **{f"z{i}": ENDLESS for i in range(6)})
-    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    out = tmp_path / "out"
     process = subprocess.Popen(small_class.command(folder, out, "--jobs", "1"), cwd=small_class.ROOT, text=True,
                                env=small_class.environment(scratch), stderr=subprocess.PIPE, stdout=subprocess.PIPE,
                                preexec_fn=heed_interrupts)

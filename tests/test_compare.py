@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader.compare import Problem, compare, flatten, largest_difference
+from grader.compare import Problem, close, compare, flatten, largest_difference
 from grader.model import Case, Observation
 from grader.worker.values import describe
 from tests.toy import EXERCISE
@@ -81,3 +81,23 @@ def test_a_required_dtype_is_required():
 def test_largest_difference_counts_a_lost_number_as_infinite():
     assert largest_difference(WANT, WANT + 0.5)[0] == 0.5
     assert largest_difference(WANT, np.where(WANT == 4, np.nan, WANT)) == (np.inf, 3)
+
+
+def test_close_is_what_allclose_says():
+    rng = np.random.default_rng(3)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, -1e308, 1e-320])
+    said = set()
+    for _ in range(3000):
+        want = rng.normal(size=(2, 3)) * 10.0 ** rng.integers(-5, 6)
+        got = want * (1 + rng.normal(size=(2, 3)) * 10.0 ** rng.integers(-9, -3))
+        for array in (want, got):
+            if rng.random() < 0.3:
+                array.flat[rng.integers(6)] = rng.choice(special)
+        if rng.random() < 0.2:
+            want = got.copy()
+        with np.errstate(all="ignore"):
+            expected = bool(np.allclose(got, want, rtol=1e-4, atol=1e-6, equal_nan=True))
+        assert close(want, got, 1e-4, 1e-6) is expected, (want, got)
+        said.add((expected, bool(np.isfinite(want).all())))
+    assert len(said) == 4
+    assert not close(WANT, WANT[:1], 1e-4, 1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from grader.model import Case
 from grader.overlay import Plan, RunCell
 from grader.processes import SandboxError
 from grader.sandbox import MAX_RESTARTS, Sandbox
+from grader.warm_parent import StartedParent
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
 ROOT = Path(__file__).resolve().parent.parent
@@ -309,6 +311,88 @@ def test_a_warm_parent_that_was_killed_is_replaced():
         candidates = open_one.candidates(plan(text, "def g(x): return x"))
         assert candidates["f"].observe(CASE).failure.kind == "died"
         assert candidates["g"].observe(CASE).failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+@pytest.mark.parametrize("libraries", ["plain", "torch"])
+def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
+    code = (
+        "import os, sys\n"
+        "from grader.worker import rehearsal\n"
+        "if sys.argv[1] == 'torch': import torch; torch.set_num_threads(1)\n"
+        "print(rehearsal.rehearse(sys.argv[1] == 'torch'), 'torch' in sys.modules, len(os.listdir('/proc/self/task')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, libraries], capture_output=True, text=True, cwd=ROOT, timeout=120,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # fmt: skip
+    assert done.stdout.split() == ["[]", str(libraries == "torch"), "1"], done.stdout + done.stderr
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """Two sandboxes whose warm parents were forked from one, and that one."""
+    if sys.platform != "linux":
+        pytest.skip("a warm parent needs Linux")
+    nursery = StartedParent(str(tmp_path), torch=False)
+    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, nursery=nursery.nursery) for _ in range(2)]
+    yield nursery, *made
+    for one in made:
+        one.close()
+    nursery.close()
+    assert gone(nursery.process.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
+    (tmp_path / "its").mkdir()
+    warm = StartedParent(str(tmp_path / "its"), torch=False)
+    (tmp_path / "its" / "left.txt").write_text("by a lane")
+    warm.control.close()
+    assert gone(warm.process.pid) and os.listdir(tmp_path) == []
+    warm.close()
+
+
+def test_warm_parents_of_one_nursery_work_side_by_side(shared):
+    nursery, *sandboxes = shared
+    candidates = [one.candidates(plan(DOUBLE))["f"] for one in sandboxes]
+    for _ in range(2):
+        assert [one.observe(CASE).parts["result"].array.tolist() for one in candidates] == [[0, 2, 4]] * 2
+    parted = nursery.process.children()
+    assert len(parted) == 2 and all(len(one.children()) == 1 for one in parted)
+    sandboxes[0].close()
+    assert gone(parted[0].pid) or gone(parted[1].pid)
+    assert len(nursery.process.children()) == 1
+    assert candidates[1].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+
+
+def test_a_warm_parent_of_a_nursery_that_was_killed_is_replaced_and_leaves_nothing(shared):
+    nursery, one, other = shared
+    kept = other.candidates(plan(DOUBLE))["f"]
+    assert kept.observe(CASE).failure is None
+    text = (
+        "import os, time\n"
+        "def f(x):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        while True: time.sleep(1)\n"
+        "    os.kill(os.getppid(), 9); time.sleep(5)"
+    )
+    candidates = one.candidates(plan(text, "def g(x): return x"))
+    assert candidates["f"].observe(CASE).failure.kind == "died"
+    assert candidates["g"].observe(CASE).failure is None
+    assert kept.observe(CASE).failure is None
+    end = time.monotonic() + 5
+    while len(nursery.process.children(recursive=True)) > 4 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(nursery.process.children()) == 2 and len(nursery.process.children(recursive=True)) == 4
+
+
+def test_without_its_nursery_a_sandbox_starts_a_warm_parent_of_its_own(shared):
+    nursery, one, other = shared
+    assert one.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None
+    nursery.process.kill()
+    assert gone(nursery.process.pid)
+    for sandbox in (one, other):
+        assert sandbox.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None
 
 
 def test_a_flood_of_prints_is_no_timeout(quick):

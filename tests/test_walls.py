@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,13 +10,14 @@ import pytest
 from grader import course
 from grader.cli import main
 from grader.grading import grade
+from grader.model import Case
 from grader.sandbox import Sandbox
 from grader.worker import walls
 from tests import toy_course as toy
 from tests.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
-CASE = SimpleNamespace(probe="call", args=(np.arange(3),), kwargs={}, options={}, names=("x",))
+CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))
 ATTEMPTS = {
     "read a solution": f"open({str(course.source_path('01_three_tokens'))!r}).read()",
     "read the specification": f"open({str(course.root() / 'grader' / 'judge.py')!r}).read()",

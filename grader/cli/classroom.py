@@ -51,7 +51,7 @@ def _class(options: argparse.Namespace) -> int:
         _say(sentence)
     settings = _settings(options)
     try:
-        with closing(_pool(options)) as pool:
+        with closing(_pool(options, settings)) as pool:
             return _graded(options, found, settings, pool)
     except (batch.TooOpen, SandboxError) as error:
         return complain(
@@ -73,7 +73,7 @@ def _settings(options: argparse.Namespace) -> Any:
     return Settings(options.lessons, options.seed, require=options.require_isolation, **chosen)
 
 
-def _pool(options: argparse.Namespace) -> Any:
+def _pool(options: argparse.Namespace, settings: Any) -> Any:
     if options.scheduler:
         from grader.cluster import Cluster
 
@@ -81,7 +81,7 @@ def _pool(options: argparse.Namespace) -> Any:
     from grader.batch import Local
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Local(options.jobs or cores)
+    return Local(options.jobs or cores, settings.torch or settings.lessons is None)
 
 
 def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) -> int:
@@ -114,6 +114,7 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) 
                 result = batch.read(line)
                 results[result.key] = result
                 progress.tell(result.report)
+        pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
         folder.write_all(report, options.out, max_points=options.max_points)
         journal.finish()

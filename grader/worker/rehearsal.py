@@ -6,6 +6,8 @@ late. Forks inherit what was done here. Nothing of a lesson's answers stands in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import wire
@@ -46,7 +48,8 @@ class Module(nn.Module):
 """
 
 
-def rehearse(torch: bool) -> None:
+def rehearse(torch: bool) -> list[str]:
+    """Goes through everything, torch's part only if asked to. Returns what failed: nothing should."""
     x = np.array([[1.0, 2.0], [3.0, 5.0]])
     asked = [("rows", _case("call", (x, x), watch=("softmax", "attention", "einsum")))]
     notebook = Notebook()
@@ -56,13 +59,16 @@ def rehearse(torch: bool) -> None:
         asked += [("tensors", _case("call", (tensor, tensor), watch=watch)),
                   ("Module", _case("module", (tensor,), init=(2,), linear=("w_q",), no_bias=("w_q",), watch=watch,
                                    state={"w_q.weight": x}, gradients=True, twice=True, state_dict=True))]  # fmt: skip
+    failed = []
     for _ in range(TIMES):
         around = Surroundings()
         run_cell(notebook, {"label": "rehearsal", "text": CELLS + TORCH_CELLS * torch, "wanted": ("rows",)})
         for name, case in asked:
-            wire.unpack(body_of(answer_of(notebook, name, case)))
-        around.changed()
+            seen = wire.unpack(body_of(answer_of(notebook, name, case)))["observation"]
+            failed += [f"{name}: {seen['failure']}"] if seen["failure"] else []
+        failed += ["the surroundings"] if around.changed() else []
+    return failed
 
 
-def _case(probe, args, **options):
+def _case(probe: str, args: tuple, **options: Any) -> dict[str, Any]:
     return {"probe": probe, "args": args, "kwargs": {}, "options": options, "names": ("x", "y")[: len(args)]}

@@ -7,7 +7,9 @@ Messages on its control socket, one datagram each:
   'fork' with a descriptor   → 'forked PID'; then, once, 'ended STATUS' when that worker is gone
   'end'                      ends the worker, if one is there
   'prepare meta'             (once) makes torch's meta device ready for the workers to come
-  (end of stream)            ends the worker and this process
+  'part' with a descriptor   forks a further warm parent, which says 'parted PID' there and then serves there; a process
+                             of which others have parted forks no workers itself
+  (end of stream)            ends the worker, or all that have parted, and this process
 When a worker ends, all that it started ends with it.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import gc
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -32,11 +35,12 @@ from . import (
 
 
 def main(arguments: list[str]) -> None:
-    """Serves until the control socket ends: `start.py warm FD torch|plain`."""
-    control = socket.socket(fileno=int(arguments[0]))
+    """Serves until the control socket ends, then removes the folder: `start.py warm FD torch|plain FOLDER`."""
+    descriptor, libraries, folder = arguments
+    control = socket.socket(fileno=int(descriptor))
     limits.adopt_orphans()
     limits.hide_memory(True)
-    if arguments[1] == "torch":
+    if libraries == "torch":
         import torch
 
         torch.set_num_threads(1)
@@ -44,8 +48,17 @@ def main(arguments: list[str]) -> None:
         probes.load_all()
     standin.install()
     walls.readable()
-    rehearsal.rehearse(arguments[1] == "torch")
+    rehearsal.rehearse(libraries == "torch")
     gc.freeze()  # a collection in a worker then leaves these pages shared
+    try:
+        _live(control)
+    finally:  # whoever held the other end may have been killed, and this process is the last of all
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)  # taking torch down in order takes a third of a second
+
+
+def _live(control: socket.socket) -> None:
+    """Serves to the end of the stream, and ends."""
     wake, wakes = socket.socketpair()
     for end in (wake, wakes):
         end.setblocking(False)
@@ -55,11 +68,11 @@ def main(arguments: list[str]) -> None:
         _serve(control, wake)
     finally:
         limits.end_all_children()
-        os._exit(0)  # taking torch down in order takes a third of a second
 
 
 def _serve(control: socket.socket, wake: socket.socket) -> None:
     worker_pid = 0
+    parted: set[int] = set()
     while True:
         ready, _, _ = select.select([control, wake], [], [])
         if control in ready:
@@ -68,6 +81,8 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
                 return
             if message == b"prepare meta":
                 _prepare_meta()
+            elif message == b"part":
+                parted.add(_part(descriptors[0]))
             elif message == b"fork":
                 worker_pid = _fork(descriptors[0])
                 control.send(b"forked %d" % worker_pid)
@@ -75,6 +90,9 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
                 os.kill(worker_pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
         if wake in ready:
             wake.recv(4096)
+            if parted:
+                _reap_parted(parted)
+                continue
             status = _reap(worker_pid)
             if worker_pid and status is not None:
                 worker_pid = 0
@@ -105,6 +123,47 @@ def _reap(worker_pid: int) -> int | None:
     return status
 
 
+def _reap_parted(parted: set[int]) -> None:
+    """Reaps what has ended, and kills what a warm parent that was itself killed has left to this process."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == 0:
+            break
+        parted.discard(pid)
+    for pid in limits.children():
+        if pid not in parted:
+            os.kill(pid, signal.SIGKILL)  # a child of this process, so the number is still its own
+
+
+def _part(descriptor: int) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        os.close(descriptor)
+        return pid
+    try:
+        os.setsid()
+        limits.die_with_parent(parent)
+        limits.adopt_orphans()
+        _keep_only(descriptor)
+        control = socket.socket(fileno=descriptor)
+        control.send(b"parted %d" % os.getpid())
+        _live(control)
+    finally:
+        os._exit(0)
+    return 0
+
+
+def _keep_only(descriptor: int) -> None:
+    """Closes what a fork has inherited besides this and the standard streams."""
+    signal.set_wakeup_fd(-1)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, 4096)
+
+
 def _fork(descriptor: int) -> int:
     parent = os.getpid()
     pid = os.fork()
@@ -115,10 +174,8 @@ def _fork(descriptor: int) -> int:
         os.setsid()
         limits.die_with_parent(parent)
         limits.hide_memory(False)
-        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.closerange(3, descriptor)
-        os.closerange(descriptor + 1, 4096)
+        _keep_only(descriptor)
         worker.silence()
         worker.serve(socket.socket(fileno=descriptor))
     except BaseException:  # only the code around the learner's can raise here: there is nobody to tell
