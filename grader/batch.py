@@ -7,6 +7,7 @@ what ends that too is 'could_not_grade'. cluster.py does the same on other machi
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -212,6 +213,7 @@ class Local:
 def _begin_process(ends: Any, folder: str, nursery: Nursery | None) -> None:
     global _nursery
     _nursery = nursery
+    gc.freeze()  # a collection here then leaves what was imported before shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tempfile.tempdir = folder
