@@ -267,12 +267,13 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=course.root())
         whole_s = (time.monotonic() - started) / count
         # after warm-up: what each further submission takes, as a long batch shows it
-        for number in range(count, 5 * count):
+        many = 20 * count  # so that the start-up's own unsteadiness weighs little
+        for number in range(count, many):
             shutil.copytree(top / "class" / "learner0", top / "class" / f"learner{number}")
         started = time.monotonic()
         subprocess.run([*command[:-4], "--out", str(top / "more"), "--lessons", "01"], check=True, cwd=course.root(),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-        more_s = (time.monotonic() - started - whole_s * count) / (4 * count)
+        more_s = (time.monotonic() - started - whole_s * count) / (many - count)
     print(f"nbgrader {asked.stdout.strip()}: {theirs_s:.2f} s a submission; grader class: {whole_s:.2f} s with start-up, "
           f"{more_s:.3f} s for each further one.")  # fmt: skip
     ratio = theirs_s / max(more_s, 1e-6)

@@ -88,9 +88,12 @@ def _unchanged(before: Any, after: Any) -> bool:
     if is_tensor(before):
         import torch
 
-        same = after.detach().shape == before.shape and after.dtype == before.dtype
-        return same and torch.equal(torch.nan_to_num(after.detach()), torch.nan_to_num(before))
+        after = after.detach()
+        same = after.shape == before.shape and after.dtype == before.dtype
+        return same and (torch.equal(after, before) or torch.equal(torch.nan_to_num(after), torch.nan_to_num(before)))
     after = np.asarray(after)
+    if before.dtype == after.dtype and before.shape == after.shape and before.tobytes() == after.tobytes():
+        return True  # the common case, for a tenth of what follows
     return before.shape == after.shape and np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -117,11 +118,18 @@ def _describe(value: Any, depth: int) -> Part:
     return Part("other", text=type(value).__name__[:MAX_TEXT])
 
 
+@cache
+def name_of(dtype: np.dtype) -> str:
+    """NumPy puts the name together anew at each asking."""
+    return dtype.name
+
+
 def _describe_array(value: np.ndarray) -> Part:
-    dtype = value.dtype.name
-    if value.dtype.kind not in "biufc" or value.size > MAX_ELEMENTS:
-        return Part("other", text=f"array of {dtype} with shape {value.shape}")
-    if value.dtype.kind == "c":
+    kind = value.dtype.kind
+    if kind not in "biufc" or value.size > MAX_ELEMENTS:
+        return Part("other", text=f"array of {value.dtype.name} with shape {value.shape}")
+    dtype = name_of(value.dtype)
+    if kind == "c":
         return Part("other", text=f"array of complex numbers with shape {value.shape}")
     plain = np.array(np.ndarray.__array__(value), subok=False, order="C")
     if plain.dtype.itemsize > 8:  # long double: no other machine need know it

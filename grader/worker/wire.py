@@ -12,13 +12,12 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import load, save
 
-from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, Failure, Observation, Part, Tensor
+from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, Failure, Observation, Part, Tensor, name_of
 
 PREFIX = struct.Struct(">4s16sIQ")
 MAGIC = b"atn2"
@@ -27,6 +26,7 @@ MAX_JSON_BYTES = 8_000_000
 MAX_ARRAY_BYTES = 128_000_000
 MAX_ARRAYS = 10_000
 MAX_NESTING = 24
+_PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
 _CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
 PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
 FAILURE_KINDS = ("exception", "not_started", "contract", "timeout", "memory", "died", "invalid")
@@ -102,19 +102,19 @@ def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     """JSON for a value: what JSON has as itself, all else as an object of one key, '$' and its type."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
     if depth > MAX_NESTING:
         raise WireError(f"nested more than {MAX_NESTING} deep")
-    kind = type(value)
-    if value is None or kind in (bool, int, float, str):
-        return value
-    if kind is list:
-        return [_encode(item, arrays, depth + 1) for item in value]
-    if kind is tuple:
-        return {"$tuple": [_encode(item, arrays, depth + 1) for item in value]}
+    if kind is list or kind is tuple:
+        items = [item if type(item) in _PLAIN else _encode(item, arrays, depth + 1) for item in value]
+        return items if kind is list else {"$tuple": items}
     if isinstance(value, dict):
-        if not all(type(key) is str and key[:1] != "$" for key in value):
-            raise WireError("the keys of a dict are strings that do not begin with '$'")
-        return {key: _encode(item, arrays, depth + 1) for key, item in value.items()}
+        for key in value:
+            if type(key) is not str or key[:1] == "$":
+                raise WireError("the keys of a dict are strings that do not begin with '$'")
+        return {key: item if type(item) in _PLAIN else _encode(item, arrays, depth + 1) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return {"$array": _store(value, arrays)}
     if isinstance(value, np.generic):
@@ -246,12 +246,7 @@ def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
     if array.size > MAX_ELEMENTS or (kind in ("number", "bool") and array.ndim):
         return False
     carried = "float32" if kind == "tensor" and dtype == "bfloat16" else dtype
-    return _name_of(array.dtype) == carried and (kind != "bool" or dtype == "bool")
-
-
-@cache
-def _name_of(dtype: np.dtype) -> str:
-    return dtype.name  # NumPy puts it together anew at each asking
+    return name_of(array.dtype) == carried and (kind != "bool" or dtype == "bool")
 
 
 def _call(value: Any) -> str:
