@@ -206,6 +206,8 @@ def ending_of(status: int | None) -> str:
         return ""
     if status >= 0:
         return f" (exit status {status})"
+    if -status == getattr(signal, "SIGXCPU", 0):
+        return ": its threads together used up the processor time that a notebook gets"
     try:
         return f" (signal {signal.Signals(-status).name})"
     except ValueError:

@@ -7,6 +7,7 @@ rest of the notebook goes on in a fresh worker.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ LEVELS = ("process", "full")  # of isolation, weakest first
 ON_META = ("CausalSelfAttention",)  # exercises that are tried on torch's meta device, see worker/warm.py
 AT_ONCE = 16  # cases of one message
 CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
+CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
 
@@ -164,7 +166,10 @@ class Sandbox:
                 worker: Worker = self._warm.fork(self.memory_bytes)
             else:
                 worker = spawn(folder, self._torch, self.memory_bytes)
-            begin = {"do": "begin", "memory_bytes": self.memory_bytes, "folder": folder, "walls": self._walls}
+            begin = {
+                "do": "begin", "memory_bytes": self.memory_bytes, "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
+                "folder": folder, "walls": self._walls,
+            }  # fmt: skip
             self.isolation = str(worker.request(begin, 120.0)["isolation"])
         except WorkerLost as error:
             remove_folder(folder)

@@ -157,6 +157,8 @@ def test_the_wheel_carries_the_course(wheel):
         for path in (course.source_path(lesson), course.notebook_path(lesson), solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
         assert f"grader/lessons/lesson_{lesson[:2]}.py" in names
+    for path in (ROOT / "grader" / "release" / "files").iterdir():
+        assert f"grader/release/files/{path.name}" in names
     assert not [name for name in names if name.startswith(("tests/", "notebooks/")) or "checkpoint" in name]
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 

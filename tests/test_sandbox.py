@@ -400,6 +400,18 @@ def test_a_flood_of_prints_is_no_timeout(quick):
     assert seen(quick, "f", text + "\nprint('z' * 50_000_000)").tolist() == [0, 1, 2]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_threads_that_go_on_use_up_the_processor_time(quick, monkeypatch):
+    monkeypatch.setattr("grader.sandbox.CPU_TIMES", 0.6)
+    spin = "def spin():\n    while True: pass\nimport threading\nthreading.Thread(target=spin, daemon=True).start()\n"
+    candidates = quick.candidates(plan(spin + DOUBLE, "def g(x): return x"))
+    assert candidates["f"].problem is None
+    time.sleep(4)  # nothing is asked, and still it computes
+    failure = candidates["f"].observe(CASE).failure
+    assert failure.kind == "died" and "processor time" in failure.message
+    assert candidates["g"].observe(CASE).failure is None
+
+
 def test_a_file_may_not_grow_without_end(quick):
     text = "def f(x):\n    with open('big', 'wb') as file:\n        while True: file.write(bytes(10**7))"
     assert seen(quick, "f", text).type == "OSError"

@@ -130,7 +130,7 @@ def _failed(result: Any) -> bool:
 def _summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
     from grader.reports import text
-    from grader.reports.room import Room
+    from grader.reports.room import Room, told
 
     room = Room(report)
     count = len(report.submissions)
@@ -140,7 +140,7 @@ def _summary(report: Any, out: Path) -> str:
         lines += ["", "The most frequent mistakes:"]
     for met in room.mistakes[:5]:
         where = ", ".join(met.exercises)
-        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(met.sentence)}".rstrip(": "))
+        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
     if len({tuple(lesson.name for lesson in one.lessons) for one in report.submissions}) > 1:
         lines += ["", "Not everyone handed in the same lessons; with --lessons what is absent counts as missing."]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

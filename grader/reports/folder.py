@@ -20,7 +20,8 @@ RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 
 def write_all(report: Report, folder: Path, *, max_points: float | None = None) -> list[Path]:
     """Writes report.html, grades.csv, canvas.csv, moodle.csv, report.json, junit.xml, summary.md, and for each learner
-    feedback/NAME.html and gradescope/NAME.json. Files of these names are replaced, each in one step.
+    feedback/NAME.html and gradescope/NAME.json. Files of these names are replaced, each in one step; such files of
+    learners that the report doesn't have are removed (`grader class` has kept a copy of a finished run before).
 
     max_points: what full marks give in canvas.csv, moodle.csv and gradescope/; None: the course's own points.
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
@@ -36,6 +37,9 @@ def write_all(report: Report, folder: Path, *, max_points: float | None = None) 
                 "make room or name another folder, and write the reports again."
             ) from None
         written.append(folder / name)
+    for kind in ("feedback/*.html", "gradescope/*.json"):
+        for stale in set(folder.glob(kind)) - set(written):  # of a learner who is no longer in the class
+            stale.unlink(missing_ok=True)
     return written
 
 

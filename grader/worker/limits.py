@@ -25,14 +25,19 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
 
-def apply(memory_bytes: int) -> None:
-    """Limits this process and all that it starts; memory_bytes is the room beyond what it has now."""
+def apply(memory_bytes: int, cpu_s: int) -> None:
+    """Limits this process and all that it starts; memory_bytes and cpu_s are beyond what it has used by now.
+
+    cpu_s: of all threads of a process together. The clock on the wall sees no thread that goes on between two requests.
+    """
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     if resource is None:
         return
     _limit("RLIMIT_CORE", 0)
     _limit("RLIMIT_FSIZE", MAX_FILE_BYTES)
     _limit("RLIMIT_NOFILE", MAX_OPEN_FILES)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _limit("RLIMIT_CPU", int(used.ru_utime + used.ru_stime) + cpu_s, 1)  # first SIGXCPU, which says what it is
     if sys.platform == "linux":  # elsewhere limits on the address space fail or do nothing
         _limit("RLIMIT_AS", _virtual_bytes() + memory_bytes)
         _limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
@@ -109,14 +114,15 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def _limit(name: str, value: int) -> None:
+def _limit(name: str, value: int, grace: int = 0) -> None:
+    """Sets the soft limit to the value and the hard one by `grace` above it, or to what holds already if that is less."""
     which = getattr(resource, name, None)
     if which is None:
         return
     hard = resource.getrlimit(which)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    soft, hard = (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard) for wanted in (value, value + grace))
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(which, (value, value))
+        resource.setrlimit(which, (soft, hard))
 
 
 def _virtual_bytes() -> int:

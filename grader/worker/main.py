@@ -43,7 +43,7 @@ def serve(channel: socket.socket) -> None:
             return
         if request["do"] == "begin":
             _settle(request["folder"])
-            limits.apply(request["memory_bytes"])
+            limits.apply(request["memory_bytes"], request["cpu_s"])
             notebook = Notebook()
             answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"]) if request["walls"] else "process"}
         elif request["do"] == "cell":

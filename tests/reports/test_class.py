@@ -8,14 +8,18 @@ import json as jsonlib
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from grader import course
+from grader.cli.classroom import _summary
 from grader.errors import InputError
-from grader.model import LessonReport, Report, SubmissionReport
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import canvas, csv, folder, frequent, gradescope, junit, markdown, matrix, moodle, page, scores
 from grader.reports.room import Room, unique
+from grader.reports.text import one_line
 from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
 from tests.reports.test_reports import Elements
 
@@ -169,6 +173,25 @@ def test_write_all_writes_every_format(tmp_path):
     assert all(path.is_file() for path in written)
     grace = (tmp_path / "out/feedback/grace-example.org.html").read_text(encoding="utf-8")
     assert "ada" not in Elements(grace).said and "grace@example.org 10 of 14 points" in Elements(grace).said
+
+
+def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
+    folder.write_all(CLASS, tmp_path)
+    (tmp_path / "feedback" / "notes.txt").write_text("my own")
+    fewer = replace(CLASS, submissions=CLASS.submissions[1:])
+    written = folder.write_all(fewer, tmp_path)
+    kept = {path for kind in ("feedback", "gradescope") for path in (tmp_path / kind).iterdir()}
+    assert kept == {path for path in written if path.parent != tmp_path} | {tmp_path / "feedback" / "notes.txt"}
+
+
+def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
+    ids = [mistake.id for mistake in course.exercise("softmax_rows").mistakes][:2]
+    judged = Verdict("softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",))
+    lesson = LessonReport("01_three_tokens", (judged,), {"softmax_rows": 2})
+    report = replace(CLASS, submissions=(SubmissionReport("ada", "ada", (lesson,)),))
+    said = _summary(report, Path("out"))
+    for id in ids:
+        assert f"1 × {id} (softmax_rows): {one_line(course.mistake_text(id).sentence)}" in said
 
 
 def test_the_same_report_gives_the_same_files(tmp_path):
