@@ -22,12 +22,12 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "fingerprint", "definitions", "magics", "reading", "kernel", "data"),
+    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "kernel", "data"),
     ("lessons", "catalogue", "stubs"),
     ("course",),
     ("compare", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("figures",),
-    ("judge", "submission", "build", "overview", "processes"),
+    ("judge", "submission", "build", "overview", "processes", "warm_parent"),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
     ("roster",),
