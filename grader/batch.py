@@ -174,7 +174,7 @@ class Local:
         self._folder = new_folder()
         for name, number in ONE_THREAD.items():
             os.environ.setdefault(name, number)  # before a grading process imports NumPy
-        self._warm = StartedParent(self._folder, torch) if sys.platform == "linux" else None
+        self._warm = StartedParent(torch, self._folder) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:

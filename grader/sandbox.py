@@ -97,7 +97,6 @@ class Sandbox:
         self._fork = sys.platform == "linux" if fork is None else fork
         self._warm: WarmParent | None = None
         self._session: Session | None = None
-        self._folder = new_folder()
         if self._fork:
             self._warm = self._warm_parent()
 
@@ -114,7 +113,6 @@ class Sandbox:
         if self._warm is not None:
             self._warm.close()
         self._warm = self._session = None
-        remove_folder(self._folder)
 
     def _warm_parent(self) -> WarmParent:
         if self._nursery is not None and self._nursery.torch >= self._torch:
@@ -124,7 +122,7 @@ class Sandbox:
                 return parted
             except OSError:  # the nursery has ended
                 self._nursery = None
-        return StartedParent(self._folder, self._torch)
+        return StartedParent(self._torch)
 
     def need_torch(self) -> None:
         """From now on workers have torch imported."""

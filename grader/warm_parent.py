@@ -23,6 +23,7 @@ from grader.processes import (
     last_words,
     start_interpreter,
 )
+from grader.scratch import new_folder, remove_folder
 
 
 class ForkedWorker(Worker):
@@ -97,8 +98,9 @@ class WarmParent:
                 raise SandboxError(f"no worker could be started: {error}") from error
         answer = self.receive(START_S)
         if not answer.startswith("forked "):
+            said = last_words(self._folder)  # gone with the folder
             self.close()
-            raise SandboxError(f"no worker could be started: {last_words(self._folder)}")
+            raise SandboxError(f"no worker could be started: {said}")
         return ForkedWorker(self, ours, int(answer.split()[1]), memory_bytes)
 
     def prepare_meta(self) -> None:
@@ -121,9 +123,13 @@ class WarmParent:
 
 
 class StartedParent(WarmParent):
-    """A fresh interpreter, which imports while the caller goes on. It removes the folder when it ends."""
+    """A fresh interpreter, which imports while the caller goes on.
 
-    def __init__(self, folder: str, torch: bool) -> None:
+    folder: its home, by default a new one; removed when it ends, whatever becomes of this process.
+    """
+
+    def __init__(self, torch: bool, folder: str | None = None) -> None:
+        folder = folder or new_folder()
         super().__init__(torch, folder)
         arguments = ["warm", str(self._theirs.fileno()), "torch" if torch else "plain", folder]
         with self._theirs:
@@ -150,12 +156,12 @@ class StartedParent(WarmParent):
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(5.0)
-            if self._popen.returncode == 0:
-                return
-        with contextlib.suppress(psutil.Error):
-            end_tree([self.process, *self.process.children(recursive=True)], self._popen.pid)
-        self._popen.wait()
-        end_marked(self._folder)
+        if self._popen.returncode != 0:
+            with contextlib.suppress(psutil.Error):
+                end_tree([self.process, *self.process.children(recursive=True)], self._popen.pid)
+            self._popen.wait()
+            end_marked(self._folder)
+        remove_folder(self._folder)
 
 
 @dataclass(frozen=True)

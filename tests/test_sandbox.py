@@ -332,7 +332,7 @@ def shared(tmp_path):
     """Two sandboxes whose warm parents were forked from one, and that one."""
     if sys.platform != "linux":
         pytest.skip("a warm parent needs Linux")
-    nursery = StartedParent(str(tmp_path), torch=False)
+    nursery = StartedParent(False, str(tmp_path))
     made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, nursery=nursery.nursery) for _ in range(2)]
     yield nursery, *made
     for one in made:
@@ -344,7 +344,7 @@ def shared(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
 def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
     (tmp_path / "its").mkdir()
-    warm = StartedParent(str(tmp_path / "its"), torch=False)
+    warm = StartedParent(False, str(tmp_path / "its"))
     (tmp_path / "its" / "left.txt").write_text("by a lane")
     warm.control.close()
     assert gone(warm.process.pid) and os.listdir(tmp_path) == []
@@ -384,6 +384,28 @@ def test_a_warm_parent_of_a_nursery_that_was_killed_is_replaced_and_leaves_nothi
     while len(nursery.process.children(recursive=True)) > 4 and time.monotonic() < end:
         time.sleep(0.05)
     assert len(nursery.process.children()) == 2 and len(nursery.process.children(recursive=True)) == 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+def test_a_warm_parent_that_cannot_start_says_why(tmp_path, monkeypatch):
+    (tmp_path / "start.py").write_text("raise ImportError('no NumPy here')")
+    monkeypatch.setattr("grader.processes.START", tmp_path / "start.py")
+    with Sandbox(timeout_s=1.0, fork=True) as made, pytest.raises(SandboxError, match="no NumPy here"):
+        made.verify()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    asks = "def f(x):\n    import sys\n    return x + ('torch' in sys.modules)"
+    with Sandbox(timeout_s=5.0) as made:
+        for torch in (False, True):
+            if torch:
+                made.need_torch()
+            assert seen(made, "f", asks).tolist() == [torch, torch + 1, torch + 2]
+        made._warm.close()
+        assert seen(made, "f", asks).tolist() == [1, 2, 3]
+    assert os.listdir(tmp_path) == []
 
 
 def test_without_its_nursery_a_sandbox_starts_a_warm_parent_of_its_own(shared):

@@ -22,6 +22,7 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import Callable
 
 from . import (
     limits,
@@ -82,9 +83,9 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
             if message == b"prepare meta":
                 _prepare_meta()
             elif message == b"part":
-                parted.add(_part(descriptors[0]))
+                parted.add(_fork(descriptors[0], _part))
             elif message == b"fork":
-                worker_pid = _fork(descriptors[0])
+                worker_pid = _fork(descriptors[0], _work)
                 control.send(b"forked %d" % worker_pid)
             elif message == b"end" and worker_pid:
                 os.kill(worker_pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
@@ -138,7 +139,8 @@ def _reap_parted(parted: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)  # a child of this process, so the number is still its own
 
 
-def _part(descriptor: int) -> int:
+def _fork(descriptor: int, live: Callable[[socket.socket], None]) -> int:
+    """A child that does `live` with this socket alone, and ends with this process. Returns its number."""
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -147,42 +149,28 @@ def _part(descriptor: int) -> int:
     try:
         os.setsid()
         limits.die_with_parent(parent)
-        limits.adopt_orphans()
-        _keep_only(descriptor)
-        control = socket.socket(fileno=descriptor)
-        control.send(b"parted %d" % os.getpid())
-        _live(control)
-    finally:
-        os._exit(0)
-    return 0
-
-
-def _keep_only(descriptor: int) -> None:
-    """Closes what a fork has inherited besides this and the standard streams."""
-    signal.set_wakeup_fd(-1)
-    os.closerange(3, descriptor)
-    os.closerange(descriptor + 1, 4096)
-
-
-def _fork(descriptor: int) -> int:
-    parent = os.getpid()
-    pid = os.fork()
-    if pid:
-        os.close(descriptor)
-        return pid
-    try:
-        os.setsid()
-        limits.die_with_parent(parent)
-        limits.hide_memory(False)
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _keep_only(descriptor)
-        worker.silence()
-        worker.serve(socket.socket(fileno=descriptor))
+        os.closerange(3, descriptor)
+        os.closerange(descriptor + 1, 4096)
+        live(socket.socket(fileno=descriptor))
     except BaseException:  # only the code around the learner's can raise here: there is nobody to tell
         os._exit(70)
     finally:
         os._exit(0)
     return 0
+
+
+def _work(channel: socket.socket) -> None:
+    limits.hide_memory(False)
+    worker.silence()
+    worker.serve(channel)
+
+
+def _part(control: socket.socket) -> None:
+    limits.adopt_orphans()
+    control.send(b"parted %d" % os.getpid())
+    _live(control)
 
 
 if __name__ == "__main__":
