@@ -90,8 +90,8 @@ class _Absent:
     problem: Failure
     sources: None = None
 
-    def observe(self, case: object) -> Observation:
-        return Observation(failure=self.problem)
+    def observe_all(self, cases: Sequence[object]) -> list[Observation]:
+        return [Observation(failure=self.problem)]
 
 
 def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: int) -> LessonReport:

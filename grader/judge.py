@@ -6,22 +6,19 @@ finite, properties, values, extremes, inputs left alone.
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
-from grader import allowed, course
+from grader import allowed, course, telling
 from grader.compare import Problem, compare, flatten, largest_difference, numbers
-from grader.diagnose import Diagnosis
-from grader.model import Case, Exercise, Observation, Part, Table, Tensor, Verdict
-from grader.worker.observe import observe, same_random_state
+from grader.drawn import drawn
+from grader.model import Case, Exercise, Observation, Part, Table, Verdict
+from grader.worker.observe import same_random_state
 from grader.worker.values import Failure
-from grader.worker.watch import GROUPS
 
 STATUS = {
     "missing": "missing", "not_started": "not_started", "exception": "error", "contract": "failed",
@@ -40,38 +37,9 @@ class Candidate(Protocol):
     problem: Failure | None
     sources: allowed.Sources | None
 
-    def observe(self, case: Case) -> Observation: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """The cases of an exercise for one seed, and what the reference shows on them."""
-
-    cases: tuple[Case, ...]
-    expected: tuple[Observation, ...]
-    wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
-    diagnosis: Diagnosis
-
-
-@cache
-def drawn(exercise: Exercise, seed: int) -> Drawn:
-    """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
-    reference = course.reference(exercise.name)
-    names = _parameter_names(exercise, reference)
-    watch = tuple(group for group in exercise.forbids if group in GROUPS)
-    if "einsum_products" in exercise.requires:
-        watch += ("einsum",)
-    cases = tuple(
-        replace(case, names=case.names or names, options={**case.options, "watch": watch} if watch else case.options)
-        for case in exercise.cases(np.random.default_rng(seed))
-    )
-    unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
-    expected = tuple(observe(reference, case) for case in unwatched)
-    for case, seen in zip(cases, expected, strict=True):
-        if (seen.failure is None) != (case.raises is None):
-            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {seen.failure}")
-    wanted = tuple(flatten(exercise, seen) for seen in expected)
-    return Drawn(cases, expected, wanted, Diagnosis(exercise, unwatched, expected))
+    def observe_all(self, cases: Sequence[Case]) -> Iterable[Observation]:
+        """What each case shows, in order; it may end early where one was the end of all."""
+        ...
 
 
 def judge(exercise: Exercise, candidate: Candidate, seed: int = course.SEED) -> Verdict:
@@ -117,9 +85,7 @@ class _Judging:
         return self._passed()
 
     def _observe_all(self) -> None:
-        together = getattr(self.candidate, "observe_all", None)  # a worker is asked once for all
-        observations = together(self.drawn.cases) if together else map(self.candidate.observe, self.drawn.cases)
-        for i, observation in enumerate(observations):
+        for i, observation in enumerate(self.candidate.observe_all(self.drawn.cases)):
             self.got[i] = observation
             failure = observation.failure
             if failure and (failure.kind in ENDING or (i == 0 and failure.kind == "not_started")):
@@ -178,22 +144,22 @@ class _Judging:
             return self._raises(i)
         if failure is None:
             return None
-        headline, details = _said_failure(self.exercise, failure)
-        experiment = self._experiment(case)
-        wanted = self._wanted(i)
-        return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wanted), self._inputs(case))
+        headline, details = telling.failure(self.exercise, failure)
+        experiment = telling.experiment(self.exercise, case)
+        wanted = telling.wanted(self.drawn.wanted[i])
+        return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wanted), telling.inputs(case))
 
     def _raises(self, i: int) -> Verdict | None:
         case, failure = self.drawn.cases[i], self.got[i].failure
         if failure and failure.type == case.raises:
             return None
         if failure and failure.kind in ENDING:
-            headline, details = _said_failure(self.exercise, failure)
-            return self._fail(STATUS[failure.kind], "runs", headline, self._experiment(case), details)
+            headline, details = telling.failure(self.exercise, failure)
+            return self._fail(STATUS[failure.kind], "runs", headline, telling.experiment(self.exercise, case), details)
         did = f"{failure.type} was raised: {failure.message}" if failure else "a value came back"
         headline = f"{self.exercise.name} was to raise {case.raises}; {did}."
         details = (f"Its line: {failure.line}",) if failure and failure.line else ()
-        return self._fail("failed", "properties", headline, self._experiment(case), details, self._inputs(case))
+        return self._fail("failed", "properties", headline, telling.experiment(self.exercise, case), details, telling.inputs(case))
 
     def _problems(self, at: Sequence[int]) -> list[tuple[int, Problem]]:
         """The first problem of each case, in the order of the cases."""
@@ -224,7 +190,7 @@ class _Judging:
                     i = group[-1]
                     headline = f"This was to hold: {held.title}. {sentence[:1].upper()}{sentence[1:]}"
                     return self._fail(
-                        "failed", "properties", headline, self._experiment(self.drawn.cases[i]), (), self._tables(i)
+                        "failed", "properties", headline, telling.experiment(self.exercise, self.drawn.cases[i]), (), self._tables(i)
                     )
             self.verified.append(held.title)
         return None
@@ -237,6 +203,9 @@ class _Judging:
             if part.array is not None
         }
 
+    def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
+        return telling.tables(self.drawn.cases[i], self.drawn.wanted[i], self.parts.get(i, {}), name)
+
     def _differs(self, i: int, problem: Problem) -> Verdict:
         case = self.drawn.cases[i]
         tables = self._tables(i, problem.part)
@@ -244,7 +213,7 @@ class _Judging:
             # The expected numbers, or how far off these are, would be the answer.
             got = tuple(table for table in tables if table.role == "got")
             return self._fail("failed", "values", f"{self.exercise.name}: these are not the numbers.", "", (), got)
-        return self._fail("failed", problem.stage, problem.sentence, self._experiment(case), (), tables)
+        return self._fail("failed", problem.stage, problem.sentence, telling.experiment(self.exercise, case), (), tables)
 
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.got.items():
@@ -252,7 +221,7 @@ class _Judging:
                 names = " and ".join(observation.modified)
                 headline = f"{self.exercise.name} changes its input {names} in place; inputs are to be left as they are."
                 details = ("Work on a copy, or write x = x - y in place of x -= y.",)
-                return self._fail("failed", "inputs", headline, self._experiment(self.drawn.cases[i]), details)
+                return self._fail("failed", "inputs", headline, telling.experiment(self.exercise, self.drawn.cases[i]), details)
         if self.exercise.kind != "answer":
             self.verified.append("the inputs are left as they are")
         return None
@@ -315,57 +284,12 @@ class _Judging:
         if status == "missing":
             headline = failure.message or f"No cell defines {name}."
             return Verdict(name, status, headline, "attempted", look="`grader reset` restores a lesson and keeps a backup.")
-        headline, details = _said_failure(self.exercise, failure)
+        headline, details = telling.failure(self.exercise, failure)
         return Verdict(name, status, headline, "runs", details=details, look=look)
-
-    def _experiment(self, case: Case) -> str:
-        if self.exercise.kind == "answer":
-            return ""
-        shapes = ", ".join(_said_input(name, value) for name, value in _named(case))
-        call = f"{self.exercise.name}({shapes})" if shapes else f"{self.exercise.name}()"
-        return f"{case.title[:1].upper()}{case.title[1:]}: {call}"
-
-    def _wanted(self, i: int) -> tuple[str, ...]:
-        want = flatten(self.exercise, self.drawn.expected[i])
-        said = ", ".join(f"{name} {part.shape}" for name, part in want.items() if part.shape is not None)
-        return (f"Wanted: {said}.",) if said else ()
-
-    def _inputs(self, case: Case) -> tuple[Table, ...]:
-        if not case.show:
-            return ()
-        arrays = ((name, getattr(value, "array", value)) for name, value in _named(case))
-        return tuple(Table(name, array, "input") for name, array in arrays if isinstance(array, np.ndarray))
-
-    def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
-        case = self.drawn.cases[i]
-        want = flatten(self.exercise, self.drawn.expected[i])
-        have = self.parts.get(i, {})
-        if name not in want:
-            name = next((key for key in want if key in have and _unequal(want[key], have[key])), next(iter(want)))
-        expected, got = want[name], numbers(have[name]) if name in have else None
-        tables = [*self._inputs(case)]
-        if expected.array is not None:
-            tables.append(Table(name, expected.array, "expected", expected.dtype))
-        if got is not None and got.array is not None:
-            tables.append(Table(name, got.array, "got", got.dtype))
-            if expected.array is not None and got.shape == expected.shape and got.array.dtype.kind != "b":
-                with np.errstate(invalid="ignore"):
-                    difference = got.array.astype(np.float64) - expected.array.astype(np.float64)
-                tables.append(Table(name, difference, "difference"))
-        return tuple(tables)
-
 
 def _stage_of(case: Case) -> str:
     """Cases that must raise are judged with the extremes: first the ordinary way has to be right."""
     return "extremes" if case.raises else case.stage
-
-
-def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:
-    """The names of what a case passes positionally: the function's parameters, or the forward's."""
-    if exercise.kind == "answer":
-        return ()
-    target = reference.forward if exercise.kind == "class" else reference
-    return tuple(name for name in inspect.signature(target).parameters if name != "self")
 
 
 def _quoted(exercise: Exercise) -> str:
@@ -373,47 +297,3 @@ def _quoted(exercise: Exercise) -> str:
     return f'"{exercise.name}"'
 
 
-def _named(case: Case) -> list[tuple[str, Any]]:
-    names = [*case.names, *(f"argument {i + 1}" for i in range(len(case.names), len(case.args)))]
-    return [*zip(names, case.args, strict=False), *case.kwargs.items()]
-
-
-def _said_input(name: str, value: Any) -> str:
-    array = value.array if isinstance(value, Tensor) else value
-    if isinstance(array, np.ndarray):
-        dtype = value.dtype if isinstance(value, Tensor) and value.dtype else array.dtype.name
-        return f"{name} {array.shape} {dtype}"
-    return f"{name}={value!r}" if isinstance(value, (int, float, str, bool, type(None))) else name
-
-
-def _said_failure(exercise: Exercise, failure: Failure) -> tuple[str, tuple[str, ...]]:
-    """(headline, details) of a failure, in the learner's terms: their line, the shapes at hand there."""
-    name = exercise.name
-    if failure.kind == "timeout":
-        headline = failure.message or f"{name} did not finish in the time an exercise has."
-        return headline, ("Look for a loop that never ends, or for work that grows with every call.",)
-    if failure.kind == "memory":
-        return failure.message or f"{name} asked for more memory than an exercise has.", (
-            "Look for an array that is far larger than the inputs, or a list that keeps growing.",
-        )
-    if failure.kind == "died":
-        return failure.message or f"The process ended while {name} ran.", ()
-    if failure.kind == "invalid":
-        return f"{name} gave no valid answer: {failure.message or 'what came back cannot be read'}", ()
-    if failure.kind == "contract":
-        return failure.message, ()
-    details = []
-    if failure.line:
-        at = f" (line {failure.line_number} of its cell)" if failure.line_number else ""
-        details.append(f"Your line{at}: {failure.line}")
-    if failure.shapes:
-        details.append("At hand there: " + ", ".join(f"{name} {said}" for name, said in failure.shapes) + ".")
-    message = f": {failure.message}" if failure.message else ""
-    return f"{name} raised {failure.type}{message}", tuple(details)
-
-
-def _unequal(want: Part, have: Part) -> bool:
-    have = numbers(have)
-    if want.array is None or have.array is None or want.shape != have.shape:
-        return True
-    return not np.allclose(want.array, have.array, rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType, MethodType
@@ -29,8 +29,8 @@ class Live:
     problem: Failure | None = None
     sources: Sources | None = None
 
-    def observe(self, case: Case) -> Observation:
-        return observe(self.obj, case)
+    def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
+        return (observe(self.obj, case) for case in cases)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Candidate:
 
     def observe(self, case: Case) -> Observation:
         """What the case shows; never raises for anything that the learner's code does."""
-        return self.session.observe(self.name, case)
+        return self.observe_all((case,))[-1]
 
     def observe_all(self, cases: Sequence[Case]) -> list[Observation]:
         """What each case shows; shorter than `cases` where one of them was the end, which the last one tells."""
@@ -243,10 +243,6 @@ class Session:
             if owner in self._failures:
                 return self._failures[owner]
         return None if at is not None else Failure("missing", message=self._plan.missing(name))
-
-    def observe(self, name: str, case: Case) -> Observation:
-        """What one case shows of an exercise, within what is left of its seconds."""
-        return self.observe_all(name, (case,))[-1]
 
     def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -21,8 +22,8 @@ class Live:
     def __init__(self, name: str, obj: Any, sources: Sources | None = None, problem: Failure | None = None) -> None:
         self.name, self.obj, self.sources, self.problem = name, obj, sources, problem
 
-    def observe(self, case: Case) -> Observation:
-        return observe(self.obj, case)
+    def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
+        return (observe(self.obj, case) for case in cases)
 
 
 def from_cells(exercise_name: str, *texts: str) -> Live:

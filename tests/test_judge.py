@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from grader.allowed import Sources
-from grader.judge import drawn, judge
+from grader.drawn import drawn
+from grader.judge import judge
 from grader.model import Observation
 from grader.worker.values import Failure
 from tests import toy
@@ -135,9 +136,10 @@ def test_after_a_timeout_nothing_more_is_asked():
     asked = []
 
     class Stuck(Live):
-        def observe(self, case):
-            asked.append(case.key)
-            return Observation(failure=Failure("timeout"))
+        def observe_all(self, cases):
+            for case in cases:
+                asked.append(case.key)
+                yield Observation(failure=Failure("timeout"))
 
     assert judge(toy.EXERCISE, Stuck("softmax_rows", None)).status == "timeout"
     assert asked == ["small"]

@@ -98,7 +98,7 @@ def test_outside_ipython_the_file_counts():
 
 def test_a_live_object_is_a_candidate():
     live = Live("attend", None)
-    assert (live.problem, live.sources) == (None, None) and callable(live.observe)
+    assert (live.problem, live.sources) == (None, None) and list(live.observe_all(())) == []
 
 
 def test_in_a_shell_results_display_themselves_and_nothing_is_printed(shell, capsys):

@@ -27,6 +27,7 @@ LAYERS = (
     ("course",),
     ("compare", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("figures",),
+    ("drawn", "telling"),
     ("judge", "submission", "build", "overview", "processes", "warm_parent"),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),

@@ -1,0 +1,57 @@
+"""The cases of an exercise for one seed, what the reference shows on them, and what each known mistake shows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from grader import course
+from grader.compare import flatten
+from grader.diagnose import Diagnosis
+from grader.model import Case, Exercise, Observation, Part
+from grader.worker.observe import observe
+from grader.worker.watch import GROUPS
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The cases of an exercise for one seed, and what the reference shows on them."""
+
+    cases: tuple[Case, ...]
+    expected: tuple[Observation, ...]
+    wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
+    diagnosis: Diagnosis
+
+
+@cache
+def drawn(exercise: Exercise, seed: int) -> Drawn:
+    """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
+    reference = course.reference(exercise.name)
+    names = _parameter_names(exercise, reference)
+    watch = tuple(group for group in exercise.forbids if group in GROUPS)
+    if "einsum_products" in exercise.requires:
+        watch += ("einsum",)
+    cases = tuple(
+        replace(case, names=case.names or names, options={**case.options, "watch": watch} if watch else case.options)
+        for case in exercise.cases(np.random.default_rng(seed))
+    )
+    unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
+    expected = tuple(observe(reference, case) for case in unwatched)
+    for case, seen in zip(cases, expected, strict=True):
+        if (seen.failure is None) != (case.raises is None):
+            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {seen.failure}")
+    wanted = tuple(flatten(exercise, seen) for seen in expected)
+    return Drawn(cases, expected, wanted, Diagnosis(exercise, unwatched, expected))
+
+
+def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:
+    """The names of what a case passes positionally: the function's parameters, or the forward's."""
+    if exercise.kind == "answer":
+        return ()
+    target = reference.forward if exercise.kind == "class" else reference
+    return tuple(name for name in inspect.signature(target).parameters if name != "self")
