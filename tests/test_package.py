@@ -29,6 +29,7 @@ LAYERS = (
     ("figures",),
     ("drawn", "telling"),
     ("judge", "submission", "build", "overview", "processes", "warm_parent"),
+    ("session",),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
     ("roster",),

@@ -16,7 +16,8 @@ from grader.definitions import defined_names
 from grader.model import Case
 from grader.overlay import Plan, RunCell
 from grader.processes import SandboxError
-from grader.sandbox import MAX_RESTARTS, Sandbox
+from grader.sandbox import Sandbox
+from grader.session import MAX_RESTARTS
 from grader.warm_parent import StartedParent
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
@@ -264,7 +265,7 @@ def test_a_thousand_harmless_cells(quick):
 
 
 def test_cells_together_have_a_limit(quick, monkeypatch):
-    monkeypatch.setattr("grader.sandbox.CELLS_TIMES", 0.5)
+    monkeypatch.setattr("grader.session.CELLS_TIMES", 0.5)
     candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 5, "def g(x): return x"))
     assert candidates["g"].problem.message == "Cell 6, which was to define g, was not run, because the cells before it took too long."
 

@@ -1,0 +1,199 @@
+"""One notebook in its workers: its cells run once, and each exercise answers cases until it falls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from grader.model import Case
+from grader.processes import SandboxError, Worker, WorkerLost
+from grader.scratch import remove_folder
+from grader.worker import wire
+from grader.worker.values import Failure, Observation
+
+if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
+    from grader.submission import Plan
+
+CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
+AT_ONCE = 16  # cases of one message
+MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
+
+
+@lru_cache(maxsize=256)
+def _asking(name: str, cases: tuple[Case, ...]) -> wire.Body:
+    """The request to try these cases. Every learner of a batch is asked the same."""
+    return wire.body({"do": "observe", "name": name, "cases": [_experiment(case) for case in cases]})
+
+
+def _experiment(case: Case) -> dict[str, Any]:
+    """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
+    return {
+        "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs), "options": dict(case.options),
+        "names": tuple(case.names),
+    }  # fmt: skip
+
+
+class NotRun(WorkerLost):
+    """A cell that was left out because of what others had done."""
+
+    def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
+        return Failure(self.kind, message=f"{subject} was not run, because {self.detail}.")
+
+
+class Session:
+    """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
+
+    def __init__(self, sandbox: Sandbox, plan: Plan) -> None:
+        self._sandbox = sandbox
+        self._plan = plan
+        self._worker: Worker | None = None
+        self._folder = ""
+        self._restarts = 0
+        self._cells_s = 0.0
+        self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
+        self._failures: dict[int, Failure] = {}  # cells that raised
+        self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
+        self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
+        self._used_s: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Ends the worker and removes its folder."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        if self._folder:
+            remove_folder(self._folder)
+            self._folder = ""
+
+    def problem(self, name: str) -> Failure | None:
+        """Why there is no object of this name: what its cell raised, or that no cell defines it."""
+        if name in self._fallen:
+            return None  # it was there; observe() tells what became of it
+        self._ready()
+        owner = self._plan.owners.get(name)
+        at = self._bound.get(name)
+        if owner is not None and at != owner:
+            if owner in self._skipped:
+                label = self._plan.cells[owner].label
+                subject = f"{label.capitalize()}, which was to define {name},"
+                return self._said(self._skipped[owner], subject)
+            if owner in self._failures:
+                return self._failures[owner]
+        return None if at is not None else Failure("missing", message=self._plan.missing(name))
+
+    def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
+        """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""
+        seen: list[Observation] = []
+        for first in range(0, len(cases), AT_ONCE):
+            seen += self._observe_some(name, cases[first : first + AT_ONCE])
+            if name in self._fallen:
+                break
+        return seen
+
+    def _observe_some(self, name: str, cases: Sequence[Case]) -> list[Observation]:
+        if name in self._fallen:
+            return [Observation(failure=self._fallen[name])]
+        self._ready()
+        problem = self.problem(name)
+        if problem is not None:  # after a restart the cell did not run as it had before
+            return [Observation(failure=problem)] * len(cases)
+        seen: list[Observation] = []
+        started = time.monotonic()
+        try:
+            if self._answers(name, cases, seen):
+                return seen
+            self.close()  # the exercise before left the libraries changed: this one starts afresh
+            self._ready()
+            if self.problem(name) is not None:
+                return [Observation(failure=self.problem(name))] * len(cases)
+            started = time.monotonic()  # what the fresh start took is not this exercise's
+            if not self._answers(name, cases, seen):
+                raise WorkerLost("invalid", "a fresh process says that it is stale")
+        except WorkerLost as lost:
+            self.close()
+            self._fallen[name] = self._said(lost, name)
+            seen.append(Observation(failure=self._fallen[name]))
+        finally:
+            self._used_s[name] = self._used_s.get(name, 0.0) + time.monotonic() - started
+        return seen
+
+    def _answers(self, name: str, cases: Sequence[Case], seen: list[Observation]) -> bool:
+        """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
+        assert self._worker is not None
+        left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
+        for reply in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            if reply.get("stale") is True and not seen:
+                return False
+            seen.append(self._valid(lambda reply=reply: wire.observation_from_message(reply["observation"])))
+        return True
+
+    def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        assert self._worker is not None
+        try:
+            return self._worker.request(request, max(timeout_s, 0.001))
+        except WorkerLost:
+            self.close()
+            raise
+
+    def _valid(self, read: Any) -> Any:
+        """What `read` makes of a reply; a worker whose reply is malformed is lost."""
+        try:
+            return read()
+        except (wire.WireError, KeyError, TypeError, ValueError) as error:
+            self.close()
+            raise WorkerLost("invalid", str(error)) from None
+
+    def _said(self, lost: WorkerLost, subject: str) -> Failure:
+        return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
+
+    def _ready(self) -> None:
+        """Makes sure that a worker is there that has run the cells."""
+        while self._worker is None:
+            self._failures, self._bound = {}, {}
+            self._worker, self._folder = self._sandbox.start()
+            for position in range(len(self._plan.cells)):
+                if position in self._skipped:
+                    continue
+                try:
+                    self._run(position)
+                except WorkerLost as lost:
+                    self._skip(position, lost)
+                    break
+
+    def _run(self, position: int) -> None:
+        cell = self._plan.cells[position]
+        left_s = self._sandbox.timeout_s * CELLS_TIMES - self._cells_s
+        if left_s <= 0:
+            self._skipped[position] = NotRun("timeout", "the cells before it took too long")
+            return
+        request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
+        started = time.monotonic()
+        try:
+            reply = self._request(request, min(left_s, self._sandbox.timeout_s))
+        finally:
+            self._cells_s += time.monotonic() - started
+        failure, bound = self._valid(lambda: self._cell_result(reply))
+        if failure is not None:
+            self._failures[position] = failure
+            if not cell.own and not any(earlier.own for earlier in self._plan.cells[:position]):
+                self.close()  # nothing of the learner's has run yet
+                raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
+        if cell.own:
+            self._bound.update(dict.fromkeys(bound, position))
+
+    def _cell_result(self, reply: dict[str, Any]) -> tuple[Failure | None, list[str]]:
+        failure = None if reply["failure"] is None else wire.failure_from_message(reply["failure"])
+        return failure, [name for name in reply["bound"] if name in self._plan.exercises]
+
+    def _skip(self, position: int, lost: WorkerLost) -> None:
+        """Leaves a cell out from now on; after too many, all that follow it; then all."""
+        self._skipped[position] = lost
+        self._restarts += 1
+        if self._restarts > MAX_RESTARTS:
+            first = position if self._restarts <= 2 * MAX_RESTARTS else 0
+            reason = f"{self._restarts} other cells ended the process"
+            for later in range(first, len(self._plan.cells)):
+                self._skipped.setdefault(later, NotRun(lost.kind, reason))
