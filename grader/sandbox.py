@@ -125,10 +125,13 @@ class Sandbox:
             self._torch = True
             if self._session is not None:
                 self._session.close()
-            if self._warm is not None:
-                self._warm.close()
             if self._fork:
-                self._warm = self._warm_parent()
+                self._replace_warm_parent()
+
+    def _replace_warm_parent(self) -> None:
+        if self._warm is not None:
+            self._warm.close()
+        self._warm = self._warm_parent()
 
     def candidates(self, plan: Plan, sources: Sources | None = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run when the first of them is asked.
@@ -155,8 +158,8 @@ class Sandbox:
         try:
             if self._fork:
                 if self._warm is None or not self._warm.alive:
-                    self._warm = self._warm_parent()
-                worker: Worker = self._warm.fork(self.memory_bytes)
+                    self._replace_warm_parent()
+                worker: Worker = self._warm.fork(self.memory_bytes)  # type: ignore[union-attr]
             else:
                 worker = spawn(folder, self._torch, self.memory_bytes)
             begin = {

@@ -406,6 +406,9 @@ def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
             assert seen(made, "f", asks).tolist() == [torch, torch + 1, torch + 2]
         made._warm.close()
         assert seen(made, "f", asks).tolist() == [1, 2, 3]
+        made._session.close()
+        made._warm.process.kill()  # while it waits for nothing
+        assert gone(made._warm.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
     assert os.listdir(tmp_path) == []
 
 
