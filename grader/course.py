@@ -7,6 +7,7 @@ import json
 import linecache
 import re
 import sys
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from grader.model import Exercise, Lesson, MistakeText
+
+# Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
+# sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
+ALONE = threading.RLock()
 
 SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
 
@@ -86,7 +91,8 @@ def lesson_of(exercise_name: str) -> str:
 
 def lesson(name: str) -> Lesson:
     """The specification of a lesson, imported on demand."""
-    return importlib.import_module(f"grader.lessons.lesson_{name[:2]}").lesson
+    with ALONE:
+        return importlib.import_module(f"grader.lessons.lesson_{name[:2]}").lesson
 
 
 def exercise(exercise_name: str) -> Exercise:

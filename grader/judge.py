@@ -48,8 +48,7 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = course.SEED) -> 
     seed: of the inputs. The same seed gives every candidate the same inputs.
     """
     started = time.perf_counter()
-    with same_random_state():
-        verdict = _Judging(exercise, candidate, seed).verdict()
+    verdict = _Judging(exercise, candidate, seed).verdict()
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
@@ -72,8 +71,14 @@ class _Judging:
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
             return self._forbidden(offence)
-        self.drawn = drawn(self.exercise, self.seed)
+        with course.ALONE, same_random_state():
+            self.drawn = drawn(self.exercise, self.seed)
         self._observe_all()
+        with course.ALONE, same_random_state():
+            return self._judged()
+
+    def _judged(self) -> Verdict:
+        """The stages that look at what was observed."""
         stages = (
             self._not_started, self._forbidden_while_running, lambda: self._stage("values"),
             lambda: self._stage("extremes"), self._inputs_left_alone,

@@ -14,7 +14,7 @@ from typing import Any
 from grader.allowed import Sources
 from grader.definitions import globals_read
 from grader.model import Case, Observation
-from grader.worker.observe import observe
+from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure
 
 _WRAPS_A_CELL = ("run_cell_magic",)  # what IPython turns `%%time` and its like into
@@ -30,7 +30,8 @@ class Live:
     sources: Sources | None = None
 
     def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
-        return (observe(self.obj, case) for case in cases)
+        with same_random_state():
+            yield from (observe(self.obj, case) for case in cases)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from grader import course
 from grader.allowed import Sources
 from grader.model import Case, Observation
-from grader.worker.observe import failure_from, observe
+from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure
 
 _numbers = count(1)
@@ -23,7 +23,8 @@ class Live:
         self.name, self.obj, self.sources, self.problem = name, obj, sources, problem
 
     def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
-        return (observe(self.obj, case) for case in cases)
+        with same_random_state():
+            yield from (observe(self.obj, case) for case in cases)
 
 
 def from_cells(exercise_name: str, *texts: str) -> Live:

@@ -288,3 +288,21 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
             process.kill()
     assert not [pid for pid in tree if psutil.pid_exists(pid)]
     assert list(scratch.iterdir()) == []
+
+
+def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
+    for learner, lesson in (("ada", "01_three_tokens"), ("bob", "06_masks"), ("cyd", "02_softmax")):
+        (tmp_path / learner).mkdir()
+        shutil.copy(course.notebook_path(lesson), tmp_path / learner)
+    # In a process of its own: what is at stake is the import of torch while another thread grades.
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from grader.watch.lanes import Lanes, Task\n"
+        "lanes, files = Lanes((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
+        "for number, file in enumerate(files): lanes.add(Task((False, 0, number), file.parent, file), 3)\n"
+        "for file in files: print(*{v.status for v in lanes.results.get(timeout=100).lesson.verdicts})\n"
+        "lanes.close()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=240)
+    assert done.stdout.split() == ["not_started"] * 3, done.stdout + done.stderr

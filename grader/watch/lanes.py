@@ -128,6 +128,8 @@ class _Lane(threading.Thread):
             self._sandbox = _StoppableSandbox(self._of.timeout_s)
             self._sandbox.stopping = self._of.stopping
         report = grade_submission(task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox)
+        if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
+            self.close()  # the next task begins with all things fresh
         return Result(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
 
     def close(self) -> None:
