@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from grader.model import LessonReport
 from grader.reading import Unreadable, read_notebook
 from grader.sandbox import Sandbox, SandboxError
 from grader.submission import read_submission
+from grader.warm_parent import Nursery, StartedParent
 from grader.watch.files import Stamp, stamp_of
 
 
@@ -48,11 +50,16 @@ class Lanes:
         self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
         self.results: queue.Queue[Result] = queue.Queue()
         self.stopping = threading.Event()
+        self.nursery: Nursery | None = None  # where several lanes share what they import
+        self._warm: StartedParent | None = None
         self._lanes: list[_Lane] = []
         self._others = {process.pid for process in psutil.Process().children(recursive=True)}
 
     def add(self, task: Task, lanes: int) -> None:
         """Queues a task, for at least that many lanes."""
+        if lanes > 1 and self._warm is None and sys.platform == "linux":
+            self._warm = StartedParent(torch=True)
+            self.nursery = self._warm.nursery
         self.tasks.put(task)
         while len(self._lanes) < lanes:
             self._lanes.append(_Lane(self))
@@ -72,6 +79,8 @@ class Lanes:
                 lane.join(0.1)
         for lane in self._lanes:
             lane.close()
+        if self._warm is not None:
+            self._warm.close()
         self._lanes = []
 
     def _end_workers(self) -> None:
@@ -125,7 +134,7 @@ class _Lane(threading.Thread):
         if others or (self._of.lessons and lesson not in self._of.lessons):
             return Result(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
         if self._sandbox is None:
-            self._sandbox = _StoppableSandbox(self._of.timeout_s)
+            self._sandbox = _StoppableSandbox(self._of.timeout_s, nursery=self._of.nursery)
             self._sandbox.stopping = self._of.stopping
         report = grade_submission(task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox)
         if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
