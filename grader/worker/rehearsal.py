@@ -1,7 +1,7 @@
 """What a warm parent does once, so that no worker has to: every way of trying an exercise is gone through on small inputs.
 
 The first call of everything is dear: NumPy and torch look up their kernels, Python specialises its code and imports what is
-late. Forks inherit what was done here. Nothing of a lesson's answers stands in it.
+late. Forks inherit what was done here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from .values import Tensor
 
 TIMES = 12  # Python specialises what has run eight times
 
+# The operations that solutions are made of, put together to nothing: a learner's code could read this.
 CELLS = """
 import numpy as np
 
 def rows(x, y):
-    z = np.exp(x - x.max(axis=-1, keepdims=True))
-    return z / z.sum(axis=-1, keepdims=True) @ np.swapaxes(y, -1, -2), [np.einsum('ij,kj->ik', x, y), (x ** 2).mean()]
+    z = np.exp(-x * x) + x.max(axis=0, keepdims=True)
+    return np.swapaxes(z, -1, -2) @ y / (1 + z.sum(axis=-1, keepdims=True)), [np.einsum('ij,jk->ki', x, y), (x ** 2).mean()]
 """
 TORCH_CELLS = """
 import math
@@ -32,9 +33,9 @@ from torch import nn
 import torch.nn.functional as F
 
 def tensors(x, y):
-    z = torch.exp(x - x.amax(dim=-1, keepdim=True))
-    masked = (x @ y.transpose(-2, -1) / math.sqrt(2)).masked_fill(torch.ones(2, 2).triu(1).bool(), -math.inf)
-    return z / z.sum(dim=-1, keepdim=True), torch.where(masked > 0, masked, 0.0).sum(-1)
+    z = torch.exp(-x * x) + x.amax(dim=0, keepdim=True)
+    filled = (x.transpose(-2, -1) @ y + math.pi).masked_fill(torch.ones(2, 2).bool(), 0.5)
+    return z / (1 + z.sum(dim=-1, keepdim=True)), torch.where(filled > 0, filled + x, 0.0).sum(-1)
 
 class Module(nn.Module):
     def __init__(self, width):
