@@ -7,7 +7,6 @@ import os
 import secrets
 import shutil
 import tempfile
-from typing import Any
 
 
 def new_folder() -> str:
@@ -16,33 +15,28 @@ def new_folder() -> str:
 
 
 def remove_folder(folder: str) -> None:
-    """Removes it if it is there; what the learner's code made unwritable is made writable first, and nothing outside."""
-
-    def again(function: Any, path: str, _: Any) -> None:
-        with contextlib.suppress(OSError):
-            if path != folder:
-                os.chmod(os.path.dirname(path), 0o700)
-            if not os.path.islink(path):  # chmod would follow it out of the folder
-                os.chmod(path, 0o700)
-            function(path)
-
-    try:
-        shutil.rmtree(folder, onerror=again)
-    except RecursionError:
-        _flatten(folder)
-        shutil.rmtree(folder, onerror=again)
+    """Removes it if it is there, with what a learner's code closed or nested in it; follows no link and changes nothing outside."""
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder)
+        return
+    if os.path.isdir(folder) and not os.path.islink(folder):
+        _open_and_flatten(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _flatten(folder: str) -> None:
-    """Moves every folder below this one directly into it: nested a thousand deep, a removal would not reach the last."""
+def _open_and_flatten(folder: str) -> None:
+    """Opens every folder below this one and moves it directly into it: nested a thousand deep, a removal would not reach the last."""
     waiting, count = [folder], 0
     while waiting:
         place = waiting.pop()
+        inside: list[str] = []
         with contextlib.suppress(OSError):
             os.chmod(place, 0o700)
-            for inner in [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]:
-                count += 1
-                moved = os.path.join(folder, f"flat-{secrets.token_hex(4)}-{count}")
+            inside = [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]
+        for inner in inside:
+            count += 1
+            moved = os.path.join(folder, f"flat-{secrets.token_hex(4)}-{count}")
+            with contextlib.suppress(OSError):
                 os.chmod(inner, 0o700)  # a folder that may not be written cannot be moved
                 os.rename(inner, moved)
                 waiting.append(moved)

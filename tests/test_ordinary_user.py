@@ -20,7 +20,7 @@ import pytest
 from tests.conftest import ROOT
 
 NOBODY = 65534
-AS_USER = ("tests/hostile", "tests/test_walls.py")
+AS_USER = ("tests/hostile", "tests/test_walls.py", "tests/test_scratch.py")
 LEFT_OUT = shutil.ignore_patterns("test", "idlelib", "tkinter", "ensurepip", "__pycache__", "config-*", "site-packages")
 
 pytestmark = [pytest.mark.xdist_group("user"), pytest.mark.timeout(600)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from grader.model import Case
 from grader.overlay import Plan, RunCell
 from grader.processes import SandboxError
 from grader.sandbox import Sandbox
-from grader.scratch import remove_folder
 from grader.session import MAX_RESTARTS
 from grader.warm_parent import StartedParent
 
@@ -443,23 +441,6 @@ def test_threads_that_go_on_use_up_the_processor_time(quick, monkeypatch):
 def test_a_file_may_not_grow_without_end(quick):
     text = "def f(x):\n    with open('big', 'wb') as file:\n        while True: file.write(bytes(10**7))"
     assert seen(quick, "f", text).type == "OSError"
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_removing_a_folder_leaves_its_neighbours_alone(tmp_path, there):
-    tmp_path.chmod(0o755)
-    mine, inner = tmp_path / "mine", tmp_path / "its" / "closed"
-    mine.write_text("kept")
-    mine.chmod(0o640)
-    if there:
-        inner.mkdir(parents=True)
-        (inner / "file").write_text("x")
-        (inner / "link").symlink_to(mine)
-        for folder in (inner, inner.parent):
-            folder.chmod(0)
-    remove_folder(str(tmp_path / "its"))
-    assert list(tmp_path.iterdir()) == [mine] and mine.read_text() == "kept"
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path, mine)] == [0o755, 0o640]
 
 
 def test_closing_leaves_no_process_and_no_folder(tmp_path, monkeypatch):
