@@ -104,7 +104,7 @@ def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: i
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
-    return LessonReport(lesson, verdicts, points, plan.notes)
+    return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
 def _candidates(plan: Plan, sandbox: Sandbox) -> Mapping[str, Any]:

@@ -145,6 +145,11 @@ class Sandbox:
         self._session = Session(self, plan)
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the notebook whose candidates were asked for last did that its report should say."""
+        return self._session.notes if self._session is not None else ()
+
     def verify(self) -> str:
         """The isolation that holds, before any stranger's code runs. Raises SandboxError, TooOpen."""
         worker, folder = self.start()

@@ -11,6 +11,7 @@ from grader.model import Case
 from grader.processes import SandboxError, Worker, WorkerLost
 from grader.scratch import remove_folder
 from grader.worker import wire
+from grader.worker.output import MUCH_BYTES
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
 AT_ONCE = 16  # cases of one message
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
+
+PRINTED_MUCH = (
+    f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
+    "an exercise has: print less in what the exercises call."
+)
 
 
 @lru_cache(maxsize=256)
@@ -58,6 +64,7 @@ class Session:
         self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
         self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
         self._used_s: dict[str, float] = {}
+        self._printed_much = False
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
@@ -125,6 +132,7 @@ class Session:
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
         for reply in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            self._note_output(reply)
             if reply.get("stale") is True and not seen:
                 return False
             seen.append(self._valid(lambda reply=reply: wire.observation_from_message(reply["observation"])))
@@ -137,6 +145,14 @@ class Session:
         except WorkerLost:
             self.close()
             raise
+
+    def _note_output(self, reply: dict[str, Any]) -> None:
+        self._printed_much = self._printed_much or reply.get("printed_much") is True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the notebook did that its learner should know."""
+        return (PRINTED_MUCH,) if self._printed_much else ()
 
     def _valid(self, read: Any) -> Any:
         """What `read` makes of a reply; a worker whose reply is malformed is lost."""
@@ -175,6 +191,7 @@ class Session:
             reply = self._request(request, min(left_s, self._sandbox.timeout_s))
         finally:
             self._cells_s += time.monotonic() - started
+        self._note_output(reply)
         failure, bound = self._valid(lambda: self._cell_result(reply))
         if failure is not None:
             self._failures[position] = failure

@@ -95,6 +95,24 @@ def test_notes_reach_the_report(graded):
     assert lesson.verdicts[0].mistakes == ("TY4",)
 
 
+LOUD = "def double(x):\n    print('x' * 10**6)\n    return 2 * x"
+
+
+@pytest.mark.parametrize(
+    ("texts", "noted"),
+    [
+        ({"double": LOUD}, True),  # every case prints a megabyte
+        ({"the_answer": "print('x' * 2 * 10**6)\nthe_answer = [4, 2]"}, True),
+        ({"double": "import sys\ndef double(x):\n    sys.stderr.buffer.write(bytes(2 * 10**6)); sys.stdout.close()\n    return 2 * x"}, True),
+        ({"double": "def double(x):\n    print(x, flush=True)\n    return 2 * x"}, False),
+    ],
+)
+def test_much_output_costs_nothing_and_is_noted(graded, texts, noted):
+    report = graded(toy.solved(**texts))
+    assert report.score == 6 and [note[:28] for note in report.lessons[0].notes] == ["It printed more than 1 MB wh"] * noted
+    assert graded(toy.pristine()).lessons[0].notes == () and graded(b"{").lessons[0].notes == ()
+
+
 def test_lessons_asked_for_and_absent_count(graded):
     report = graded(toy.solved(), lessons=["01", "02"])
     assert (report.score, report.max_score) == (6, 10) and statuses(report)["nobody"] == "missing"

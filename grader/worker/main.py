@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from . import limits, standin, wire
+from . import limits, output, standin, wire
 from .cells import Notebook
 from .observe import failure_from, observe
 from .surroundings import Surroundings
@@ -62,6 +62,8 @@ def serve(channel: socket.socket) -> None:
 def _reply(channel: socket.socket, me: int, reply: dict[str, Any], nonce: bytes) -> None:
     if os.getpid() != me:  # a fork that the learner's code made has come back from it
         os._exit(0)
+    if output.written_bytes > output.MUCH_BYTES:
+        reply["printed_much"] = True
     channel.sendall(wire.frame(body_of(reply), nonce))
 
 
@@ -97,18 +99,14 @@ def body_of(reply: dict[str, Any]) -> wire.Body:
 
 
 def silence() -> None:
-    """Points the standard streams, both Python's and the descriptors, at nothing.
-
-    A pipe that nobody empties would stop the learner's code in the middle of a print.
-    """
+    """Points the standard streams, both Python's and the descriptors, at nothing."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     if null > 2:
         os.close(null)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # for as long as the process lives
-    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)
+    sys.stdout, sys.stderr = output.nowhere(1), output.nowhere(2)
 
 
 def main(arguments: list[str]) -> None:

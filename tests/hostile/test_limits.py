@@ -30,6 +30,7 @@ ATTACKS = {
     "open files": ("held = []\ndef double(x):\n    while True: held.append(open('f', 'w'))", "error"),
     "deep folders": ("import os\ndef double(x):\n    for _ in range(300): os.mkdir('d'); os.chdir('d')\n    return x", "failed"),
     "output by print": ("def double(x):\n    for _ in range(100): print('x' * 10**6)\n    return 2 * x", "passed"),
+    "output by streams that are closed": ("import sys\ndef double(x):\n    sys.stdout.buffer.write(b'x' * 10**7); sys.stderr.close(); sys.stdout.close()\n    return 2 * x", "passed"),
     "output by descriptors": ("import os\ndef double(x):\n    for n in (1, 2): os.write(n, b'x' * 10**7)\n    return 2 * x", "passed"),
     "output by warnings": ("import warnings\ndef double(x):\n    for i in range(10**4): warnings.warn(str(i) * 100)\n    return 2 * x", "passed"),
     "output by an exception": ("def double(x): raise ValueError('x' * 10**7)", "error"),
