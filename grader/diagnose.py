@@ -15,7 +15,7 @@ import numpy as np
 
 from grader.compare import Problem, close, compare, flatten, numbers, tolerances
 from grader.model import Case, Exercise, Observation, Part
-from grader.worker.observe import observe
+from grader.worker.observe import observe, same_random_state
 
 PROOF = 3  # cases that a mistake must reproduce before it is named
 
@@ -39,6 +39,10 @@ class Diagnosis:
 
         got: what was observed of the candidate, by the case's position; cases may be missing.
         """
+        with same_random_state():
+            return self._mistakes(got)
+
+    def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
         everywhere = [i for i in got]
         found = self._singles(got, everywhere)
         if found or self.exercise.kind == "answer":

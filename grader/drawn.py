@@ -14,7 +14,7 @@ from grader import course
 from grader.compare import flatten
 from grader.diagnose import Diagnosis
 from grader.model import Case, Exercise, Observation, Part
-from grader.worker.observe import observe
+from grader.worker.observe import observe, same_random_state
 from grader.worker.watch import GROUPS
 
 
@@ -31,6 +31,11 @@ class Drawn:
 @cache
 def drawn(exercise: Exercise, seed: int) -> Drawn:
     """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
+    with same_random_state():
+        return _drawn(exercise, seed)
+
+
+def _drawn(exercise: Exercise, seed: int) -> Drawn:
     reference = course.reference(exercise.name)
     names = _parameter_names(exercise, reference)
     watch = tuple(group for group in exercise.forbids if group in GROUPS)

@@ -17,7 +17,6 @@ from grader import allowed, course, telling
 from grader.compare import Problem, compare, flatten, largest_difference, numbers
 from grader.drawn import drawn
 from grader.model import Case, Exercise, Observation, Part, Table, Verdict
-from grader.worker.observe import same_random_state
 from grader.worker.values import Failure
 
 STATUS = {
@@ -71,10 +70,10 @@ class _Judging:
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
             return self._forbidden(offence)
-        with course.ALONE, same_random_state():
+        with course.ALONE:
             self.drawn = drawn(self.exercise, self.seed)
         self._observe_all()
-        with course.ALONE, same_random_state():
+        with course.ALONE:
             return self._judged()
 
     def _judged(self) -> Verdict:
@@ -245,19 +244,23 @@ class _Judging:
             self.verified.append("extremes hold: " + ", ".join(titles))
 
     def _passed(self) -> Verdict:
-        largest = 0.0
-        for i, have in self.parts.items():
-            for name, part in self.drawn.wanted[i].items():
-                got = numbers(have[name]) if name in have else None
-                if got is not None and part.array is not None and got.array is not None and got.shape == part.shape:
-                    if part.array.dtype.kind != "b" and part.array.size:
-                        largest = max(largest, largest_difference(part.array, got.array)[0])
         following = course.next_exercise(self.exercise.name)
         look = f"Next: {following}." if following else "That was the last exercise of the course."
         return Verdict(
             self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
-            max_difference=None if self.exercise.compare else largest, look=look,
+            max_difference=None if self.exercise.compare else self._largest_difference(), look=look,
         )  # fmt: skip
+
+    def _largest_difference(self) -> float:
+        """Of all numbers of all cases from the reference's."""
+        wanted, came = [np.zeros(1)], [np.zeros(1)]
+        for i, have in self.parts.items():
+            for name, part in self.drawn.wanted[i].items():
+                got = numbers(have[name]) if name in have else part
+                if part.array is not None and got.array is not None and got.shape == part.shape and part.array.dtype.kind != "b":
+                    wanted.append(part.array.ravel())
+                    came.append(got.array.ravel())
+        return largest_difference(np.concatenate(wanted), np.concatenate(came))[0]  # each array by itself would take ten times as long
 
     def _fail(
         self, status: str, stage: str, headline: str, experiment: str = "", details: Sequence[str] = (),
@@ -291,6 +294,7 @@ class _Judging:
             return Verdict(name, status, headline, "attempted", look="`grader reset` restores a lesson and keeps a backup.")
         headline, details = telling.failure(self.exercise, failure)
         return Verdict(name, status, headline, "runs", details=details, look=look)
+
 
 def _stage_of(case: Case) -> str:
     """Cases that must raise are judged with the extremes: first the ordinary way has to be right."""
