@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.errors import InputError
+from grader.finding import PASSED_OVER, find, in_place_of_notebooks
 from grader.reading import MAX_BYTES, printable
-from grader.submission import SubmissionError, files_of
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-IGNORED = ("__pycache__", "__macosx")
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,11 @@ def entries(folder: Path) -> tuple[list[Entry], list[str]]:
     if not found:
         raise InputError(f"{said} holds no learner: one subfolder or one .ipynb file each is expected.")
     found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return found, [name for name in passed if name.casefold() not in IGNORED]
+    return found, [name for name in passed if name.lower() not in PASSED_OVER]
 
 
 def _entry(path: Path, key: str, inside: Path) -> Entry | None:
-    if key.startswith(".") or key.casefold() in IGNORED:
+    if key.startswith(".") or key.lower() in PASSED_OVER:
         return None
     notebook = path.suffix.lower() == ".ipynb"
     name = printable(path.stem if notebook else key)
@@ -109,9 +108,9 @@ def pack(entry: Entry) -> Parcel:
     if entry.note:
         return Parcel(entry.key, entry.name, str(entry.path), False, (), (entry.note,))
     try:
-        paths, notes = files_of(entry.path)
-    except SubmissionError:  # no notebook: missing, and said so where it is graded
-        paths, notes = [], []
+        paths, notes = _notebooks(entry.path)
+    except OSError as error:
+        paths, notes = [], [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
     left = MOST_BYTES
     for path in paths:
         try:
@@ -127,6 +126,14 @@ def pack(entry: Entry) -> Parcel:
         files.append(file)
     alone = entry.path.is_file()
     return Parcel(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
+
+
+def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
+    if not path.is_dir():
+        return [path], []
+    found = find(path)
+    instead = "" if found.files else in_place_of_notebooks(path)
+    return found.files, [*found.notes, *([instead] if instead else [])]
 
 
 def _packed(path: Path, top: Path, left: int) -> Packed | None:

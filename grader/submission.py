@@ -13,12 +13,11 @@ from pathlib import Path
 
 from grader import course
 from grader.definitions import defined_names
+from grader.finding import find, in_place_of_notebooks
 from grader.overlay import Plan, empty_plan, lay_over
 from grader.reading import Notebook, Unreadable, printable, read_notebook
 
-MAX_FILES = 200  # notebooks of one folder that are read
-
-__all__ = ["Plan", "Submission", "SubmissionError", "files_of", "nothing_handed_in", "read_submission"]
+__all__ = ["Plan", "Submission", "SubmissionError", "nothing_handed_in", "read_submission"]
 
 
 class SubmissionError(ValueError):
@@ -101,7 +100,7 @@ def read_submission(path: str | Path, name: str | None = None, lessons: Sequence
     """
     path = Path(path)
     asked = _known(lessons)
-    files, notes = files_of(path)
+    files, notes = _files_of(path)
     read = [_read(file, asked) for file in files]
     found = _Found(read, *_choose(read))
     if asked is None:
@@ -133,7 +132,7 @@ def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(name for name in course.lessons() if name in found)
 
 
-def files_of(path: Path) -> tuple[list[Path], list[str]]:
+def _files_of(path: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: SubmissionError as read_submission() does."""
     said = printable(str(path))
     try:
@@ -143,38 +142,13 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
             return [path], []
         if not path.is_dir():
             raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is no file and no folder.")
-        files, notes = _inside(path, path)
-        folders = [entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
-        if not files and len(folders) == 1:  # an archive's own top folder
-            files, notes = _inside(folders[0], path)
+        found = find(path)
     except OSError as error:
         raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
-    if not files:
-        raise SubmissionError(
-            f"{said} holds no notebook: files that end in .ipynb are expected, there or in notebooks/."
-        )
-    return files, notes
-
-
-def _inside(folder: Path, top: Path) -> tuple[list[Path], list[str]]:
-    """The notebooks of a folder and of its notebooks/; links that lead out of `top` are refused."""
-    files, notes, inside = [], [], top.resolve()
-    for place in (folder, folder / "notebooks"):
-        for file in sorted(place.iterdir()) if place.is_dir() else ():
-            if file.suffix.lower() != ".ipynb" or file.name.startswith("."):
-                continue
-            if not _leads_into(file, inside):
-                notes.append(f"{printable(file.name)} is a link that leads out of the folder; it was not read.")
-            elif len(files) < MAX_FILES and not file.is_dir():
-                files.append(file)
-    return files, notes
-
-
-def _leads_into(file: Path, folder: Path) -> bool:
-    try:
-        return file.resolve().is_relative_to(folder)
-    except (OSError, RuntimeError):  # a link that leads to itself
-        return False
+    if not found.files:
+        expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
+        raise SubmissionError(" ".join((f"{said} holds no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip())
+    return found.files, found.notes
 
 
 def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-MAX_NOTEBOOKS = 200  # of one learner
-NOT_LEARNERS = ("notebooks", "backups", "solutions", "__pycache__")
+from grader.finding import PASSED_OVER, find
+
+NOT_LEARNERS = ("notebooks", *PASSED_OVER)
 
 Stamp = tuple[int, int, int]
 
 
 def notebooks(folder: Path) -> dict[Path, Stamp]:
-    """The notebooks of one learner's folder and of its notebooks/, with what changes when they are saved.
+    """The notebooks of one learner's folder, with what changes when they are saved.
 
     Raises: OSError where the folder itself cannot be read.
     """
-    found = dict(_inside(folder))
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        found.update(_inside(folder / "notebooks"))
-    if not found:
-        inner = [path for path in _folders(folder) if path.name != "notebooks"]
-        if len(inner) == 1:  # an archive's own top folder
-            found.update(_inside(inner[0]))
-    return dict(itertools.islice(sorted(found.items()), MAX_NOTEBOOKS))
-
-
-def _inside(folder: Path) -> Iterator[tuple[Path, Stamp]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.lower().endswith(".ipynb") and not entry.name.startswith("."):
-                with contextlib.suppress(OSError):  # gone since
-                    if entry.is_file():
-                        yield Path(entry.path), _stamp(entry.stat())
+    found = {file: stamp_of(file) for file in find(folder).files if file.is_file()}
+    return {file: stamp for file, stamp in sorted(found.items()) if stamp is not None}
 
 
 def _stamp(status: os.stat_result) -> Stamp:
