@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +54,7 @@ def said(part: Part) -> str:
     if part.kind == "sequence":
         return f"a {part.text or 'tuple'} of {len(part.items)}"
     if part.kind == "other":
-        return f"an object of type {part.text}" if " " not in part.text else f"a {part.text}"
+        return f"an object of type {part.text}" if " " not in part.text else f"{'an' if part.text[:1] in 'aeiou' else 'a'} {part.text}"
     words = _KINDS[part.kind]
     return f"{words} of shape {part.shape}" if part.kind in ("ndarray", "tensor") else words
 
@@ -61,18 +62,39 @@ def said(part: Part) -> str:
 def compare(exercise: Exercise, case: Case, expected: dict[str, Part], got: dict[str, Part]) -> list[Problem]:
     """Every difference between a candidate's parts and the reference's, in the order of judging."""
     problems = []
+    scale = gradient_scale(expected)
     for name, want in expected.items():
         if name not in got:
-            problems.append(Problem("type", name, f"The {name} is missing."))
+            problems.append(Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} missing."))
             continue
-        problem = _compare_part(exercise, case, name, want, got[name])
+        problem = _compare_part(exercise, case, name, want, got[name], scale)
         if problem:
             problems.append(problem)
     order = ("type", "shape", "dtype", "finite", "values")
     return sorted(problems, key=lambda problem: order.index(problem.stage))
 
 
-def _compare_part(exercise: Exercise, case: Case, name: str, want: Part, got: Part) -> Problem | None:
+def gradient_scale(expected: Mapping[str, Part]) -> float:
+    """By how much the absolute tolerance of gradients grows: their rounding is that of the largest one, not of each entry.
+
+    The bias of a key layer has a gradient of exactly 0: what comes is the rounding of sums over the others.
+    """
+    largest = [np.abs(part.array).max() for name, part in expected.items()
+               if name.startswith("gradient") and part.array is not None and part.array.size]  # fmt: skip
+    return max(1.0, 2.0 * float(max(largest))) if largest else 1.0
+
+
+def _the(name: str) -> str:
+    return name[:1].upper() + name[1:] if name.startswith(("the ", "a ", "another ", "what ")) else f"The {name}"
+
+
+def _verb(name: str, one: str, many: str) -> str:
+    """The form of a verb that goes with a part's name: 'the weights differ', 'the gradient of weights differs'."""
+    noun = name.rpartition(": ")[2].partition(" ")[0]
+    return many if noun in ("weights", "ids", "shapes", "calls", "numbers") else one
+
+
+def _compare_part(exercise: Exercise, case: Case, name: str, want: Part, got: Part, scale: float) -> Problem | None:
     if exercise.container in ("answer", "number"):
         want, got = numbers(want), numbers(got)
     if want.array is None or want.kind == "bool":
@@ -81,25 +103,26 @@ def _compare_part(exercise: Exercise, case: Case, name: str, want: Part, got: Pa
     if problem:
         return problem
     if got.shape != want.shape:
-        return Problem("shape", name, f"The {name} has shape {got.shape}; {want.shape} was asked for.")
+        return Problem("shape", name, f"{_the(name)} {_verb(name, 'has', 'have')} shape {got.shape}; {want.shape} was asked for.")
     allowed = case.dtype or exercise.dtype
-    if not name.startswith("gradient"):  # autograd gives a gradient its input's type
+    # Autograd gives a gradient its input's type, and numbers typed in as an answer may have any.
+    if not name.startswith("gradient") and exercise.container != "answer":
         problem = _dtype(name, want, got, allowed)
         if problem:
             return problem
-    return _numbers(exercise, case, name, want.array, got.array)
+    return _numbers(name, want.array, got.array, *_tolerances(exercise, case, name, scale))
 
 
 def _compare_plain(name: str, want: Part, got: Part) -> Problem | None:
     if want.kind == "sequence":
         same = got.kind == "sequence" and len(got.items) == len(want.items)
-        return None if same else Problem("type", name, f"The {name} is {said(got)}; {said(want)} was asked for.")
+        return None if same else Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {said(want)} was asked for.")
     if got.kind != want.kind:
-        return Problem("type", name, f"The {name} is {said(got)}; {said(want)} was asked for.")
+        return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {said(want)} was asked for.")
     if want.kind == "bool" and bool(got.array) != bool(want.array):
         return Problem("values", name, f"'{name}' is {bool(got.array)}; {bool(want.array)} was asked for.")
     if want.kind in ("text", "other") and got.text != want.text:
-        return Problem("values", name, f"The {name} is {got.text!r}; {want.text!r} was asked for.")
+        return Problem("values", name, f"{_the(name)} {_verb(name, 'is', 'are')} {got.text!r}; {want.text!r} was asked for.")
     return None
 
 
@@ -124,38 +147,50 @@ def _container(exercise: Exercise, name: str, want: Part, got: Part) -> Problem 
     if name.startswith("gradient"):
         if got.kind == "none":
             source = name.removeprefix("gradient of ")
-            return Problem("type", name, f"No gradient reaches {source}: the graph is cut on the way from it to the result.")
+            sentence = f"No gradient reaches {source}: the result does not depend on it, or the graph is cut on the way to it."
+            return Problem("type", name, sentence)
         kinds, words = ("tensor", "ndarray"), "a tensor"
     if got.kind in kinds and got.array is not None:
         return None
-    return Problem("type", name, f"The {name} is {said(got)}; {words} was asked for.")
+    return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {words} was asked for.")
 
 
 def _dtype(name: str, want: Part, got: Part, allowed: tuple[str, ...]) -> Problem | None:
+    wanted = _wrong_dtype(want, got, allowed)
+    return Problem("dtype", name, f"{_the(name)} {_verb(name, 'is', 'are')} {got.dtype}{wanted}") if wanted else None
+
+
+def _wrong_dtype(want: Part, got: Part, allowed: tuple[str, ...]) -> str:
+    """How a sentence on a dtype that is not right ends; '' for one that is."""
     if allowed:
-        if got.dtype in allowed or (got.kind == "number" and got.array.dtype.kind == "f" and "float64" in allowed):
-            return None
-        return Problem("dtype", name, f"The {name} is {got.dtype}; {' or '.join(allowed)} was asked for.")
+        right = got.dtype in allowed or (got.kind == "number" and got.array.dtype.kind == "f" and "float64" in allowed)
+        return "" if right else f"; {' or '.join(allowed)} was asked for."
     if want.array.dtype.kind == "b":
-        return None if got.dtype == "bool" else Problem("dtype", name, f"The {name} is {got.dtype}; bool was asked for.")
+        return "" if got.dtype == "bool" else "; bool was asked for."
     if got.dtype == "bool":
-        return Problem("dtype", name, f"The {name} is bool; numbers were asked for.")
-    if got.dtype in ("float16", "bfloat16"):
-        return Problem("dtype", name, f"The {name} is {got.dtype}, which is too coarse here; float32 or float64 was asked for.")
-    return None
+        return "; numbers were asked for."
+    coarse = got.dtype in ("float16", "bfloat16")
+    return ", which is too coarse here; float32 or float64 was asked for." if coarse else ""
 
 
-def _numbers(exercise: Exercise, case: Case, name: str, want: np.ndarray, got: np.ndarray) -> Problem | None:
+def _tolerances(exercise: Exercise, case: Case, name: str, scale: float) -> tuple[float, float]:
+    rtol, atol = tolerances(exercise, case)
+    return rtol, atol * scale if name.startswith("gradient") else atol
+
+
+def _numbers(name: str, want: np.ndarray, got: np.ndarray, rtol: float, atol: float) -> Problem | None:
     want64, got64 = _float64(want), _float64(got)
     if not np.isfinite(got64).all() and np.isfinite(want64).all():
         bad = int((~np.isfinite(got64)).sum())
         kinds = " and ".join(word for word, seen in (("NaN", np.isnan(got64)), ("infinite", np.isinf(got64))) if seen.any())
-        return Problem("finite", name, f"The {name} has {bad} of {got64.size} entries that are {kinds}.")
-    if close(want64, got64, *tolerances(exercise, case)):
+        return Problem("finite", name, f"{_the(name)} {_verb(name, 'has', 'have')} {bad} of {got64.size} entries that are {kinds}.")
+    if close(want64, got64, rtol, atol):
         return None
     largest = largest_difference(want64, got64)
     where = "" if want64.ndim == 0 else f" at {tuple(int(i) for i in np.unravel_index(largest[1], want64.shape))}"
-    return Problem("values", name, f"The {name} differs from what was expected by up to {largest[0]:.4g}{where}.")
+    whole = f"; {got.dtype.name} keeps whole numbers only" if got.dtype.kind in "iu" and (want64 != np.round(want64)).any() else ""
+    differs = f"{_the(name)} {_verb(name, 'differs', 'differ')} from what was expected by up to {largest[0]:.4g}{where}{whole}."
+    return Problem("values", name, differs)
 
 
 def tolerances(exercise: Exercise, case: Case) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.compare import Problem, close, compare, flatten, numbers, tolerances
+from grader.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.model import Case, Exercise, Observation, Part
 from grader.worker.observe import observe, same_random_state
 
@@ -93,8 +93,8 @@ class Diagnosis:
 
     def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
         raises = self.cases[i].raises
-        if raises and {seen.failure.type for seen in (mistake, got) if seen.failure} == {raises}:
-            return bool(mistake.failure and got.failure)  # both raise as asked, in whatever words
+        if raises and all(seen.failure and seen.failure.is_a(raises) for seen in (mistake, got)):
+            return True  # both raise as asked, in whatever words
         if mistake.failure or got.failure:
             return _same_failure(mistake, got)
         if set(mistake.modified) != set(got.modified):
@@ -103,7 +103,11 @@ class Diagnosis:
         if mistake.parts.keys() != got.parts.keys():
             return False
         picky = bool(self.cases[i].dtype or self.exercise.dtype)
-        return all(_same_part(part, got.parts[name], rtol, atol, picky) for name, part in mistake.parts.items())
+        scale = gradient_scale(mistake.parts)
+        return all(
+            _same_part(part, got.parts[name], rtol, atol * scale if name.startswith("gradient") else atol, picky)
+            for name, part in mistake.parts.items()
+        )
 
 
 def _variants(exercise: Exercise) -> list[tuple[str, Any]]:
@@ -124,7 +128,7 @@ def _variants(exercise: Exercise) -> list[tuple[str, Any]]:
 def differs(exercise: Exercise, case: Case, expected: Observation, got: Observation) -> bool:
     """True where an observation is not what the case asks for."""
     if case.raises is not None:
-        return got.failure is None or got.failure.type != case.raises
+        return got.failure is None or not got.failure.is_a(case.raises)
     if got.failure or got.modified:
         return True
     if exercise.compare is not None:

@@ -41,17 +41,30 @@ def _drawn(exercise: Exercise, seed: int) -> Drawn:
     watch = tuple(group for group in exercise.forbids if group in GROUPS)
     if "einsum_products" in exercise.requires:
         watch += ("einsum",)
-    cases = tuple(
-        replace(case, names=case.names or names, options={**case.options, "watch": watch} if watch else case.options)
-        for case in exercise.cases(np.random.default_rng(seed))
-    )
+    plain = list(exercise.cases(np.random.default_rng(seed)))
+    by_name = _last_by_position(plain, names)
+    cases = []
+    for i, case in enumerate(plain):
+        more = {"watch": watch} if watch else {}
+        if i == by_name:
+            more["by_name"] = names[: len(case.args)]
+        cases.append(replace(case, names=case.names or names, options={**case.options, **more}))
     unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
     expected = tuple(observe(reference, case) for case in unwatched)
     for case, seen in zip(cases, expected, strict=True):
         if (seen.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {seen.failure}")
     wanted = tuple(flatten(exercise, seen) for seen in expected)
-    return Drawn(cases, expected, wanted, Diagnosis(exercise, unwatched, expected))
+    return Drawn(tuple(cases), expected, wanted, Diagnosis(exercise, unwatched, expected))
+
+
+def _last_by_position(cases: list[Case], names: tuple[str, ...]) -> int | None:
+    """The case whose inputs are passed by name instead: the contract fixes the parameters' names. It is one of many, so not the first."""
+    fit = [
+        i for i, case in enumerate(cases)
+        if case.probe in ("call", "module") and case.stage == "values" and case.raises is None and 0 < len(case.args) <= len(names)
+    ]  # fmt: skip
+    return fit[-1] if len(fit) > 1 else None
 
 
 def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ STATUS = {
     "missing": "missing", "not_started": "not_started", "exception": "error", "contract": "failed",
     "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
 }  # fmt: skip
-ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate answers no more
+ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate answers no more, unless it was an exception in it
 
 
 class Candidate(Protocol):
@@ -92,7 +92,7 @@ class _Judging:
         for i, observation in enumerate(self.candidate.observe_all(self.drawn.cases)):
             self.got[i] = observation
             failure = observation.failure
-            if failure and (failure.kind in ENDING or (i == 0 and failure.kind == "not_started")):
+            if failure and (_ended(failure) or (i == 0 and failure.kind == "not_started")):
                 return
 
     def _not_started(self) -> Verdict | None:
@@ -150,14 +150,14 @@ class _Judging:
             return None
         headline, details = telling.failure(self.exercise, failure)
         experiment = telling.experiment(self.exercise, case)
-        wanted = telling.wanted(self.drawn.wanted[i])
+        wanted = (*telling.by_name(case, failure), *telling.wanted(self.drawn.wanted[i]))
         return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wanted), telling.inputs(case))
 
     def _raises(self, i: int) -> Verdict | None:
         case, failure = self.drawn.cases[i], self.got[i].failure
-        if failure and failure.type == case.raises:
+        if failure and failure.is_a(case.raises):
             return None
-        if failure and failure.kind in ENDING:
+        if failure and _ended(failure):
             headline, details = telling.failure(self.exercise, failure)
             return self._fail(STATUS[failure.kind], "runs", headline, telling.experiment(self.exercise, case), details)
         did = f"{failure.type} was raised: {failure.message}" if failure else "a value came back"
@@ -213,10 +213,11 @@ class _Judging:
     def _differs(self, i: int, problem: Problem) -> Verdict:
         case = self.drawn.cases[i]
         tables = self._tables(i, problem.part)
-        if self.exercise.kind == "answer" and problem.stage == "values":
+        if self.exercise.kind == "answer":
             # The expected numbers, or how far off these are, would be the answer.
             got = tuple(table for table in tables if table.role == "got")
-            return self._fail("failed", "values", f"{self.exercise.name}: these are not the numbers.", "", (), got)
+            headline = f"{self.exercise.name}: these are not the numbers." if problem.stage == "values" else problem.sentence
+            return self._fail("failed", problem.stage, headline, "", (), got)
         return self._fail("failed", problem.stage, problem.sentence, telling.experiment(self.exercise, case), (), tables)
 
     def _inputs_left_alone(self) -> Verdict | None:
@@ -288,12 +289,18 @@ class _Judging:
         name, status = self.exercise.name, STATUS[failure.kind]
         look = f"hint({_quoted(self.exercise)}) asks a question to begin with."
         if status == "not_started":
-            return Verdict(name, status, f"{name} is not started: the stub still stands.", "attempted", look=look)
+            still = "it is still None" if self.exercise.kind == "answer" else "it still raises NotImplementedError"
+            return Verdict(name, status, f"{name} is not started: {still}.", "attempted", look=look)
         if status == "missing":
             headline = failure.message or f"No cell defines {name}."
             return Verdict(name, status, headline, "attempted", look="`grader reset` restores a lesson and keeps a backup.")
         headline, details = telling.failure(self.exercise, failure)
         return Verdict(name, status, headline, "runs", details=details, look=look)
+
+
+def _ended(failure: Failure) -> bool:
+    """Whether the process was lost; a MemoryError that the learner's code raised is an exception like others."""
+    return failure.kind in ENDING and not failure.type
 
 
 def _stage_of(case: Case) -> str:

@@ -27,6 +27,13 @@ def wanted(parts: Mapping[str, Part]) -> tuple[str, ...]:
     return (f"Wanted: {said}.",) if said else ()
 
 
+def by_name(case: Case, failed: Failure) -> tuple[str, ...]:
+    """A line with the parameters' names, where inputs were passed by them and the learner's are called otherwise."""
+    if "by_name" not in case.options or failed.type != "TypeError":
+        return ()
+    return (f"Here the inputs are passed by name; the parameters are to be called {', '.join(case.options['by_name'])}, in this order.",)
+
+
 def inputs(case: Case) -> tuple[Table, ...]:
     """The arrays that went in, where they are small enough to be shown."""
     if not case.show:

@@ -19,6 +19,8 @@ from grader.processes import SandboxError
 from grader.sandbox import Sandbox
 from grader.session import MAX_RESTARTS
 from grader.warm_parent import StartedParent
+from grader.worker import wire
+from grader.worker.values import Observation, describe
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
 ROOT = Path(__file__).resolve().parent.parent
@@ -270,6 +272,53 @@ def test_cells_together_have_a_limit(quick, monkeypatch):
     assert candidates["g"].problem.message == "Cell 6, which was to define g, was not run, because the cells before it took too long."
 
 
+def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch):
+    monkeypatch.setattr("grader.session.CELLS_TIMES", 0.5)
+    end = "import os; os._exit(0)"
+    cells = [DOUBLE, *["import time; time.sleep(0.3)"] * 3, "def g(x): return h", end]
+    candidates = quick.candidates(plan(*cells))
+    for _ in range(2):
+        assert candidates["f"].problem is None and candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+        assert candidates["g"].problem.message == "Cell 5, which was to define g, was not run, because the cells before it took too long."
+        quick._session.close()
+    candidates = quick.candidates(plan("def g(x): return 3", *["import time; time.sleep(0.3)"] * 3, end, given=("x = 1",)))
+    assert candidates["g"].observe(CASE).failure is None
+
+
+def test_cells_run_again_for_a_limited_time(quick, monkeypatch):
+    monkeypatch.setattr("grader.session.REPEATS_TIMES", 0.3)
+    cells = [f"def {name}(x):\n    import os; os._exit(0)" for name in "fg"]
+    slow = "import time; time.sleep(0.5)"
+    candidates = quick.candidates(plan(slow, *cells))
+    assert candidates["f"].observe(CASE).failure.kind == candidates["g"].observe(CASE).failure.kind == "died"
+    assert quick._session._repeats_s >= 0.5
+    candidates["g"].session._fallen.clear()
+    assert "the cells before it took too long" in candidates["g"].problem.message
+
+
+def test_a_cell_may_await_as_in_a_kernel(sandbox):
+    texts = (
+        "import asyncio\nasync def later(y):\n    await asyncio.sleep(0.01)\n    return y\ntask = asyncio.create_task(later(2))",
+        "import asyncio\nasync def later(y):\n    await asyncio.sleep(0.01)\n    return y\n"
+        "await later(0)\ntask = asyncio.create_task(later(2))",
+        "factor = await task\nones = [one async for one in (await later(i) for i in (1, 1, 1))]\n"
+        "def f(x):\n    return factor * x + ones",
+    )
+    candidates = sandbox.candidates(plan(*texts, "y = x\nawait later(3)\ndef g(x): return x"))
+    assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [1, 3, 5]
+    assert (candidates["g"].problem.type, candidates["g"].problem.line) == ("NameError", "y = x")
+
+
+def test_an_endless_await_is_a_timeout(quick):
+    assert seen(quick, "g", DOUBLE, "import asyncio\nawait asyncio.sleep(60)\ndef g(x): return x").kind == "timeout"
+
+
+def test_future_imports_hold_for_the_cells_below(quick):
+    later = "def f(x: Missing) -> Missing:\n    return x"
+    assert seen(quick, "f", "from __future__ import annotations", "y = 1", later).tolist() == [0, 1, 2]
+    assert seen(quick, "f", later).type == "NameError"
+
+
 # --- attacks on the channel -----------------------------------------------------------------------
 
 
@@ -281,14 +330,10 @@ def test_garbage_on_every_descriptor_costs_only_its_own_cell(sandbox):
 
 
 def test_a_reply_before_the_question_is_no_answer(quick):
+    good = wire.observation_to_message(Observation({"result": describe(np.ones(3))}))
     text = (
-        "import sys\n"
-        "wire = sys.modules['inside.wire']\n"
-        "values = sys.modules['inside.values']\n"
-        "import numpy as np, os\n"
+        f"import os\nforged = {wire.frame(wire.body({'observation': good}))!r}\n"
         "def g(x):\n"
-        "    good = wire.observation_to_message(values.Observation({'result': values.describe(np.ones(3))}))\n"
-        "    forged = wire.frame(wire.body({'observation': good}))\n"
         "    for n in range(3, 50):\n"
         "        try: os.write(n, forged)\n"
         "        except OSError: pass\n"
@@ -441,6 +486,38 @@ def test_threads_that_go_on_use_up_the_processor_time(quick, monkeypatch):
 def test_a_file_may_not_grow_without_end(quick):
     text = "def f(x):\n    with open('big', 'wb') as file:\n        while True: file.write(bytes(10**7))"
     assert seen(quick, "f", text).type == "OSError"
+
+
+@pytest.mark.parametrize("way", ["import inside.observe", "import sys; sys.modules['inside']", "from inside import wire", "import grader.worker"])
+def test_the_worker_s_own_modules_are_not_to_be_had(quick, way):
+    assert seen(quick, "f", f"def f(x):\n    {way}").type in ("ModuleNotFoundError", "KeyError")
+
+
+FLOODS = {
+    "large files": ("for i in range(6):\n        with open(f'big{i}', 'wb') as file: file.write(bytes(60 << 20))", "more than 256 MiB"),
+    "files without a name": ("held.extend(tempfile.TemporaryFile() for _ in range(6))\n    for one in held: one.write(bytes(60 << 20))",
+                             "more than 256 MiB"),
+    "many files": ("for i in range(21_000): os.close(os.open(str(i), os.O_CREAT))", "more than 20000 files"),
+    "deep folders": ("for _ in range(5000): os.mkdir('d'); os.chdir('d')", "cannot be looked into (File name too long)"),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell of files without a name")
+@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize("where", ["exercise", "cell"])
+def test_a_folder_may_not_be_filled_and_only_who_fills_it_falls(quick, monkeypatch, flood, where):
+    monkeypatch.setattr(quick, "timeout_s", 20.0)  # a busy machine writes slowly
+    text, says = FLOODS[flood]
+    text = f"import os, tempfile\nheld = []\ndef g(x):\n    {text}\n    return x" + "\ng(1)" * (where == "cell")
+    candidates = quick.candidates(plan("def h(x): return x", text, DOUBLE))
+    failure = candidates["g"].problem or candidates["g"].observe(CASE).failure
+    assert failure.kind == "died" and "filled the notebook's folder" in failure.message and says in failure.message
+    assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+
+
+def test_a_few_files_are_no_flood(quick):
+    text = "def f(x):\n    for i in range(100): open(f'{i}', 'wb').write(bytes(10**5))\n    return x"
+    assert seen(quick, "f", text).tolist() == [0, 1, 2]
 
 
 def test_closing_leaves_no_process_and_no_folder(tmp_path, monkeypatch):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 import linecache
 import random
 import re
 import sys
-import sysconfig
 import traceback
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -21,10 +20,7 @@ import numpy as np
 from .output import nowhere
 from .probes import ContractError, Run, find
 from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_tensor
-from .watch import watching
-
-_HERE = str(Path(__file__).resolve().parent.parent)
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_HERE})
+from .watch import LIBRARY_FILES, watching
 
 
 def observe(candidate: Any, case: Any) -> Observation:
@@ -149,13 +145,14 @@ def _failure_from(error: BaseException) -> Failure:
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message or "can't allocate memory" in message:
         kind = "memory"
     frame, number, is_last = _own_frame(error.__traceback__)
-    if type(error) is NotImplementedError and is_last:
-        return Failure("not_started", "NotImplementedError", message)
     line = linecache.getline(frame.f_code.co_filename, number).strip() if frame else ""
+    if type(error) is NotImplementedError and is_last and (not line or "NotImplementedError" in line):  # torch raises it, too
+        return Failure("not_started", "NotImplementedError", message)
     if isinstance(error, SyntaxError) and error.text:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
-    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes)
+    bases = tuple(base.__name__ for base in type(error).__mro__ if vars(builtins).get(base.__name__) is base)
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32])
 
 
 def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
@@ -163,7 +160,7 @@ def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool
     own, number, is_last = None, 0, False
     for frame, line in traceback.walk_tb(trace):
         is_last = False
-        if not frame.f_code.co_filename.startswith(_LIBRARIES) and not frame.f_code.co_filename.startswith("<frozen"):
+        if not frame.f_code.co_filename.startswith(LIBRARY_FILES) and not frame.f_code.co_filename.startswith("<frozen"):
             own, number, is_last = frame, line, True
     return own, number, is_last
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-MAX_ELEMENTS = 4_000_000  # of one array that comes back; the course's largest has about 10,000
+MAX_ELEMENTS = 200_000  # of one array that comes back; the course's largest has about 30,000
+_TOO_LARGE = f", more than the {MAX_ELEMENTS:,} numbers that are read"
 MAX_ITEMS = 64  # of one tuple or list that comes back
 MAX_DEPTH = 4
 MAX_TEXT = 2_000  # characters of one text that comes back
@@ -58,6 +59,7 @@ class Failure:
     attribute that the contract names is missing or misshapen; message says it in words),
     'timeout', 'memory', 'died' (the process ended), 'invalid' (what came back cannot be read).
     line, line_number: the learner's own line, where one is known; shapes: the variables at hand there.
+    bases: the built-in exceptions that the exception is one of, itself included.
     """
 
     kind: str
@@ -66,6 +68,11 @@ class Failure:
     line: str = ""
     line_number: int = 0
     shapes: tuple[tuple[str, str], ...] = ()
+    bases: tuple[str, ...] = ()
+
+    def is_a(self, exception: str) -> bool:
+        """Whether `except` with that built-in exception would catch it."""
+        return exception in (self.type, *self.bases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +133,12 @@ def name_of(dtype: np.dtype) -> str:
 
 def _describe_array(value: np.ndarray) -> Part:
     kind = value.dtype.kind
-    if kind not in "biufc" or value.size > MAX_ELEMENTS:
-        return Part("other", text=f"array of {value.dtype.name} with shape {value.shape}")
+    if kind not in "biuf":
+        numbers = "complex numbers" if kind == "c" else value.dtype.name
+        return Part("other", text=f"NumPy array of {numbers} with shape {value.shape}"[:MAX_TEXT])
     dtype = name_of(value.dtype)
-    if kind == "c":
-        return Part("other", text=f"array of complex numbers with shape {value.shape}")
+    if value.size > MAX_ELEMENTS:
+        return Part("other", text=f"NumPy array of {dtype} with shape {value.shape}{_TOO_LARGE}")
     plain = np.array(np.ndarray.__array__(value), subok=False, order="C")
     if plain.dtype.itemsize > 8:  # long double: no other machine need know it
         plain, dtype = plain.astype(np.float64), "float64"
@@ -146,6 +154,7 @@ def _describe_tensor(value: Any) -> Part:
     if value.device.type == "meta":
         return Part("other", text=f"tensor of {dtype} on the meta device with shape {tuple(value.shape)}")
     if value.layout != torch.strided or kind.is_complex or value.numel() > MAX_ELEMENTS:
-        return Part("other", text=f"tensor of {dtype} with shape {tuple(value.shape)}")
+        large = _TOO_LARGE if value.numel() > MAX_ELEMENTS else ""
+        return Part("other", text=f"tensor of {dtype} with shape {tuple(value.shape)}{large}")
     plain = value.detach().float() if kind == torch.bfloat16 else value
     return Part("tensor", np.array(plain.numpy(force=True), order="C"), dtype)

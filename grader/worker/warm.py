@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
 
         torch.set_num_threads(1)
         watch.prepare()
-        probes.load_all()
+    probes.load_all(libraries == "torch")
     standin.install()
     walls.readable()
     rehearsal.rehearse(libraries == "torch")

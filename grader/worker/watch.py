@@ -1,18 +1,21 @@
 """Which ready-made operations ran while a learner's object was exercised.
 
-The names are public: a worker may know what is forbidden. Three observers, because each alone can be
-walked around: a profile hook (Python and C functions, in every thread started meanwhile), torch's function
-mode, and torch's dispatch mode (operators reached through `torch.ops` or a captured reference).
+The names are public: a worker may know what is forbidden. Three observers in every thread, because each alone
+can be walked around: a profile hook (Python and C functions), torch's function mode, and torch's dispatch mode
+(operators reached through `torch.ops` or a captured reference). Code that switches one off is noted as well.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,65 +36,119 @@ SOFTMAX = frozenset({
 GROUPS = {
     "attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
 }  # fmt: skip
+# Where code lies that is nobody's answer: Python, what is installed, the grader.
+LIBRARY_FILES = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {str(Path(__file__).resolve().parent.parent)}
+)
 # A learner's own function may be called softmax: only these packages count.
 LIBRARIES = ("torch", "scipy", "jax", "tensorflow", "keras", "sklearn", "flax", "mlx", "cupy", "xformers")
+
+
+# Noted where the watched code switches the watching off.
+UNWATCHED = "unwatched"
+_BLINDING = frozenset({"setprofile", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily"})
+
+# Taken before any learner's code runs: it may put something else in their place.
+_setprofile, _getprofile, _local = sys.setprofile, sys.getprofile, threading.local()
 
 
 def _library(module: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] in LIBRARIES
 
 
+class _Watch:
+    """What is looked for at the moment, and what was seen of it; without names nothing is."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+        self.seen: list[str] = []
+
+
+_now = _Watch()  # one for all threads
+
+
 @contextmanager
 def watching(groups: tuple[str, ...]) -> Iterator[list[str]]:
     """Records the watched operations that run inside the block, in order.
 
-    groups: keys of GROUPS; with none, nothing is watched. Yields the list that fills: names, and for
-    each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand.
+    groups: keys of GROUPS; with none, nothing is watched. Yields the list that fills: names, for
+    each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand, and
+    UNWATCHED where the code inside switches the watching off.
     """
     names = frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
     seen: list[str] = []
     if not names:
         yield seen
         return
-    with ExitStack() as stack:
-        torch = sys.modules.get("torch")
-        if torch is not None and hasattr(torch, "overrides"):
-            for mode in _torch_modes(names, seen):
+    before = _now.names, _now.seen
+    _now.names, _now.seen = names, seen
+    try:
+        with ExitStack() as stack:
+            for mode in _torch_modes():
                 stack.enter_context(mode)
-        stack.enter_context(_profiled(names, seen))  # last: entering torch's modes is itself a call into torch
-        yield seen
+            stack.enter_context(_profiled(seen))  # last: entering torch's modes is itself a call into torch
+            yield seen
+    finally:
+        _now.names, _now.seen = before
 
 
 @contextmanager
-def _profiled(names: frozenset[str], seen: list[str]) -> Iterator[None]:
-    all_of_torch = "torch" in names
-
-    def hook(frame: Any, event: str, arg: Any) -> None:  # runs four times for each call of the learner's: see to it that it is short
-        if event == "c_call":
-            name = getattr(arg, "__name__", None)
-            if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
-                seen.append(name)
-            elif all_of_torch and "torch" not in seen and _of_torch(arg):
-                seen.append("torch")
-        elif event == "call":
-            name = frame.f_code.co_name
-            if name in names:
-                module = frame.f_globals.get("__name__")
-                if name == "einsum" and str(module).startswith("numpy."):
-                    seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
-                elif _library(module):
-                    seen.append(name)
-            elif all_of_torch and "torch" not in seen and _library(frame.f_globals.get("__name__")):
-                seen.append("torch")
-
-    before, before_threads = sys.getprofile(), threading.getprofile()
-    sys.setprofile(hook)
-    threading.setprofile(hook)
+def _profiled(seen: list[str]) -> Iterator[None]:
+    before, before_threads = _getprofile(), threading.getprofile()
+    _setprofile(_look)
+    threading.setprofile(_look_in_thread)
     try:
         yield
     finally:
-        sys.setprofile(before)
+        if _getprofile() is not _look:
+            seen.append(UNWATCHED)
+        _setprofile(before)
         threading.setprofile(before_threads)
+
+
+def follow_threads() -> None:
+    """From now on every thread is watched from its start: one that a cell has started may work for an exercise later."""
+    threading.setprofile(_look_in_thread)
+
+
+def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
+    """The profile hook of a thread; torch's modes hold for one thread each, so at its first call it gets its own."""
+    if not getattr(_local, "modes", None) and "torch" in sys.modules:
+        _local.modes = [mode.__enter__() for mode in _torch_modes()]
+    if _now.names:
+        _look(frame, event, arg)
+
+
+def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each call of the learner's: see to it that it is short
+    names = _now.names
+    if event == "c_call":
+        name = getattr(arg, "__name__", None)
+        if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
+            _now.seen.append(name)
+        elif "torch" in names and "torch" not in _now.seen and _of_torch(arg):
+            _now.seen.append("torch")
+        elif name in _BLINDING:
+            _note_blinding(frame)
+    elif event == "call":
+        name = frame.f_code.co_name
+        if name in names:
+            module = frame.f_globals.get("__name__")
+            if name == "einsum" and str(module).startswith("numpy."):
+                _now.seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
+            elif _library(module):
+                _now.seen.append(name)
+        elif "torch" in names and "torch" not in _now.seen and _library(frame.f_globals.get("__name__")):
+            _now.seen.append("torch")
+        elif name in _BLINDING and frame.f_back is not None:
+            _note_blinding(frame.f_back)
+
+
+def _note_blinding(caller: Any) -> None:
+    """The grader itself, a thread that begins, and torch's own code may; a learner's may not."""
+    while caller is not None and caller.f_code.co_filename == contextlib.__file__:
+        caller = caller.f_back  # it enters the context manager for somebody
+    if caller is not None and not caller.f_code.co_filename.startswith(LIBRARY_FILES):
+        _now.seen.append(UNWATCHED)
 
 
 def einsum_size(operands: tuple) -> tuple[int, int]:
@@ -135,8 +192,9 @@ def _of_torch(function: Any) -> bool:
     return _library(getattr(owner_type, "__module__", None))
 
 
-def _torch_modes(names: frozenset[str], seen: list[str]) -> list[Any]:
-    return [mode(names, seen) for mode in _mode_classes()]
+def _torch_modes() -> list[Any]:
+    torch = sys.modules.get("torch")
+    return [mode() for mode in _mode_classes()] if torch is not None and hasattr(torch, "overrides") else []
 
 
 def prepare() -> None:
@@ -151,14 +209,10 @@ def _mode_classes() -> tuple[type, type]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Functions(TorchFunctionMode):
-        def __init__(self, names: frozenset[str], seen: list[str]) -> None:
-            super().__init__()
-            self.names, self.seen = names, seen
-
         def __torch_function__(self, func, types, args=(), kwargs=None):
             name = getattr(func, "__name__", "")
-            if name in self.names:
-                self.seen.append(name)
+            if name in _now.names:
+                _now.seen.append(name)
             return func(*args, **(kwargs or {}))
 
     class Operators(TorchDispatchMode):
@@ -166,14 +220,11 @@ def _mode_classes() -> tuple[type, type]:
         def _should_skip_dynamo(cls):  # True would import torch's compiler: three seconds, for code that is not compiled
             return False
 
-        def __init__(self, names: frozenset[str], seen: list[str]) -> None:
-            super().__init__()
-            self.names, self.seen = names, seen
-
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            name = "torch" if "torch" in self.names else func.__name__.partition(".")[0]
-            if name in self.names:
-                self.seen.append(name)
+            names = _now.names
+            name = "torch" if "torch" in names else func.__name__.partition(".")[0]
+            if name in names:
+                _now.seen.append(name)
             return func(*args, **(kwargs or {}))
 
     return Functions, Operators

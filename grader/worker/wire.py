@@ -22,9 +22,11 @@ from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, Failure, Obser
 PREFIX = struct.Struct(">4s16sIQ")
 MAGIC = b"atn2"
 NO_NONCE = bytes(16)
-MAX_JSON_BYTES = 8_000_000
-MAX_ARRAY_BYTES = 128_000_000
+MAX_JSON_BYTES = 4_000_000  # a notebook's code, each character written as an escape
+MAX_ARRAY_BYTES = 32_000_000  # twenty of the largest arrays; the course's largest message has less than one
 MAX_ARRAYS = 10_000
+MAX_HEADER_BYTES = 1_000_000  # of the arrays' names and shapes, whose reading takes fifty times their memory
+_HEADER = struct.Struct("<Q")  # its length, with which safetensors begin
 MAX_NESTING = 24
 _PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
 _CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
@@ -47,7 +49,10 @@ def body(message: dict[str, Any]) -> Body:
     """A message's bytes but for the frame. Raises WireError for what cannot travel."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        made = Body(json.dumps(_encode(message, arrays, 0)).encode("ascii"), save(arrays) if arrays else b"")
+        text = _encode(message, arrays, 0)
+        if len(arrays) > MAX_ARRAYS:
+            raise WireError(f"{len(arrays)} arrays and numbers are too many for a message")
+        made = Body(json.dumps(text).encode("ascii"), save(arrays) if arrays else b"")
     except WireError:
         raise
     except Exception as error:
@@ -76,8 +81,10 @@ def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
 def unpack(made: Body) -> dict[str, Any]:
     """The message of a body. Raises WireError for anything malformed."""
     try:
+        if made.blob and _HEADER.unpack_from(made.blob)[0] > MAX_HEADER_BYTES:
+            raise WireError("too many arrays")
         arrays = load(made.blob) if made.blob else {}
-        if len(arrays) > MAX_ARRAYS or any(array.size > 4 * MAX_ELEMENTS for array in arrays.values()):
+        if len(arrays) > MAX_ARRAYS or any(array.size > MAX_ELEMENTS for array in arrays.values()):
             raise WireError("too many numbers")
         message = json.loads(made.text, object_hook=lambda node: _decode(node, arrays))
     except WireError:
@@ -199,7 +206,7 @@ def failure_to_message(failure: Failure) -> dict[str, Any]:
     """A failure as a message's value."""
     texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line")}
     shapes = [[name[:MAX_TEXT], shape[:MAX_TEXT]] for name, shape in failure.shapes]
-    return {**texts, "line_number": failure.line_number, "shapes": shapes}
+    return {**texts, "line_number": failure.line_number, "shapes": shapes, "bases": list(failure.bases)}
 
 
 def observation_from_message(message: Any) -> Observation:
@@ -222,7 +229,8 @@ def failure_from_message(message: Any) -> Failure:
             raise WireError("not a failure")
         shapes = tuple((_text(name, MAX_TEXT), _text(shape, MAX_TEXT)) for name, shape in _list(message["shapes"], 32))
         texts = (_text(message[key], MAX_TEXT) for key in ("kind", "type", "message", "line"))
-        return Failure(*texts, line_number=number, shapes=shapes)
+        bases = tuple(_text(name, MAX_TEXT) for name in _list(message["bases"], 32))
+        return Failure(*texts, line_number=number, shapes=shapes, bases=bases)
     except (KeyError, TypeError, ValueError) as error:
         raise WireError(f"not a failure: {error}") from error
 

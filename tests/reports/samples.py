@@ -56,7 +56,7 @@ ERROR = Verdict(
     look="hint(attention_scores) asks a question that leads on.",
 )  # fmt: skip
 NOT_STARTED = Verdict(
-    "scale_scores", "not_started", "scale_scores is not started: the stub still stands.", "attempted",
+    "scale_scores", "not_started", "scale_scores is not started: it still raises NotImplementedError.", "attempted",
     look='hint("scale_scores") asks a question to begin with.',
 )  # fmt: skip
 PASSED = Verdict(

@@ -6,8 +6,9 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,18 +43,29 @@ def find(name: str) -> Callable[[Any, Run], dict[str, Any]]:
     module, _, function = name.rpartition(".")
     if not module:
         return BASIC[function]
-    if not module.isidentifier() or not function.isidentifier():
-        raise KeyError(name)
     try:
-        return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+        return getattr(_load(module), function)
     except (ImportError, AttributeError):
         raise KeyError(name) from None
 
 
-def load_all() -> None:
-    """Imports the probes of all lessons, so that forks of this process have them."""
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
+@cache
+def _load(module: str) -> Any:
+    if not module.isidentifier():
+        raise ImportError(module)
+    return importlib.import_module(f"{__name__}.{module}")
+
+
+def load_all(torch: bool) -> None:
+    """Imports the probes of all lessons, those that need torch only with it: later none can be imported (see main.py)."""
+    if not torch:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    expected = () if torch else (ImportError,)
+    for module in pkgutil.iter_modules(__path__):
+        with suppress(*expected):
+            _load(module.name)
+    if not torch:
+        del sys.modules["torch"]
 
 
 def answer(value: Any, run: Run) -> dict[str, Any]:
@@ -61,9 +73,16 @@ def answer(value: Any, run: Run) -> dict[str, Any]:
     return {"result": value}
 
 
+def run_on(function: Any, run: Run) -> Any:
+    """What the function makes of the inputs. Option by_name: the parameters' names, by which to pass what is passed by position."""
+    if "by_name" in run.options:
+        return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
+    return function(*run.args, **run.kwargs)
+
+
 def call(function: Any, run: Run) -> dict[str, Any]:
     """Calls the function; where inputs require grad, also their gradients."""
-    result = function(*run.args, **run.kwargs)
+    result = run_on(function, run)
     wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
     return {"result": result, **gradients(result, wanted)}
 
@@ -90,6 +109,9 @@ def _gradients(torch: Any, result: Any, wanted: Mapping[str, Any]) -> dict[str, 
             total = term if total is None else total + term
     if total is None:
         return {f"gradient of {name}": None for name in wanted}
+    for name, value in wanted.items():
+        if not value.requires_grad:
+            raise ContractError(f"{name} does not require a gradient any more: something switched requires_grad off.")
     found = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
     return {f"gradient of {name}": value for name, value in zip(wanted, found, strict=True)}
 
@@ -106,7 +128,7 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     options = run.options
     made = build(cls, options)
     made.train(options.get("mode", "eval") == "train")
-    result = made(*run.args, **run.kwargs)
+    result = run_on(made, run)
     parts = {"result": result}
     if options.get("twice"):
         parts["second call"] = made(*run.args, **run.kwargs)
