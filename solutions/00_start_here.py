@@ -98,7 +98,8 @@ figures.lesson_00.keys_in_the_plane(keys, dishes, query)
 #
 # Any style will do; `keys @ query` gives all n dot products at once. The sizes n, d and d_v may be any, and scores
 # may all be negative. Write the body in place of the `raise` line, run the cell, then run the check below it.
-# `hint(hard_lookup)` in a new cell helps when we are stuck.
+# `hint(hard_lookup)` in a new cell helps when we are stuck. A check keeps quiet about what a function prints: to see that,
+# call the function in a cell of its own.
 
 # %% role="exercise" exercise="hard_lookup"
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:

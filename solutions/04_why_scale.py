@@ -97,7 +97,7 @@ if passed(dot_product_std):
     figures.lesson_04.spread(dot_product_std)
 
 # %% [markdown]
-# The measured points lie on the line √d_k over four orders of magnitude. So dividing by √d_k brings the scores of *any* width
+# The measured points lie on the line √d_k, from one dimension to four thousand. So dividing by √d_k brings the scores of *any* width
 # back to a spread of 1, and dividing by d_k would shrink those of wide heads to nothing.
 #
 # ## What large scores do to softmax
@@ -188,7 +188,7 @@ for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
 def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
     """Frobenius norm of the softmax Jacobian at each row of scores.
 
-    scores: (..., n). Returns: (...). 0 where a row is decided, at most √½.
+    scores: (..., n). Returns: (...). 0 where a row is decided, at most ½.
     """
     # region solution
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))

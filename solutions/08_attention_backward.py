@@ -196,7 +196,8 @@ if passed(attention_backward):
 # ## Break it on purpose: a gradient without the row's mean
 #
 # The most common slip writes `weights * grad_weights` and forgets what the other weights lose. **Predict:** does a model
-# still learn with it? We let three queries learn to look at given keys by gradient descent, once with each formula.
+# still learn with it? We move three rows of scores by gradient descent until attention gives three outputs that we chose,
+# once with each formula.
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -207,8 +208,9 @@ if passed(softmax_backward):
 
 # %% [markdown]
 # The wrong gradient still points downhill for a while, which is why nobody notices: the loss falls, then stops above where
-# it should end, since scores keep drifting together in a direction that changes no weight. A loss that falls is no proof of
-# a right gradient. Two witnesses are.
+# it should end. Two rows arrive. In the third, one key has all the weight, and the wrong rule still raises its score at every
+# step: softmax is saturated, so no weight moves any more. The right rule gives 0 there. A loss that falls is no proof of a right
+# gradient. Two witnesses are.
 
 # %% role="demo"
 explain("BW1")
@@ -216,7 +218,8 @@ explain("BW1")
 # %% [markdown]
 # ## Where this goes on
 #
-# The weights had to be computed again. FlashAttention (Dao et al. 2022, section 3.1 and appendix B) keeps only one number a
-# row, the logarithm of softmax's sum, and rebuilds the weights tile by tile in its backward pass: less memory for more arithmetic.
-# Its row total is computed as the dot product of the output with its gradient, the same number as our mean. Lesson 09
-# splits attention into heads; each of them has exactly this backward pass.
+# The weights had to be computed again. FlashAttention (Dao et al. 2022, section 3.1 and appendix B) keeps only two numbers a
+# row, its largest score and softmax's sum (FlashAttention-2, Dao 2023, keeps one, the logarithm of that sum with the maximum in it),
+# and rebuilds the weights tile by tile in its backward pass: less memory for more arithmetic. Its row total is computed as the
+# dot product of the output with its gradient, the same number as our mean. Lesson 09 splits attention into heads; each of
+# them has exactly this backward pass.
