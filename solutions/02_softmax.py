@@ -3,8 +3,9 @@
 #
 # **What does the one non-linear step of attention do, and how does it break?**
 #
-# Scores, products and sums are straight lines; softmax is where attention makes up its mind. It fits in one line of code, and that
-# line has been published wrong in several ways. We break it first, then mend it, then learn to steer it.
+# With keys and values held fixed, the scores are straight lines in the query, and the output in the weights; softmax, between them,
+# is where attention makes up its mind. It fits in one line of code, and that line has been published wrong in several ways. We break
+# it first, then mend it, then learn to steer it.
 
 # %% role="given"
 import numpy as np
@@ -276,6 +277,6 @@ explain("SM6")
 # %% [markdown]
 # ## Where this goes on
 #
-# Subtracting the maximum needs it beforehand, so a row has to be read twice. Milakov and Gimelshein (2018, section 3) keep a running
-# maximum and mend the sum when it rises: this *online softmax* is what FlashAttention is made of. Lesson 03 puts our softmax between
-# two products of batched arrays.
+# Subtracting the maximum needs it beforehand, so a row is read three times: for the maximum, for the sum, for the weights. Milakov and
+# Gimelshein (2018, section 3) keep a running maximum and mend the sum when it rises, which saves one of the three: this *online
+# softmax* is what FlashAttention is made of. Lesson 03 puts our softmax between two products of batched arrays.

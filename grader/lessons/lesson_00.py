@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, MistakeText, Property
+from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Property
+
+TIGHT = 1e-5  # one of the values comes back as it is; float32 alone may round it
 
 
 def _fits(query: np.ndarray, keys: np.ndarray, bugs: tuple[str, ...]) -> np.ndarray:
@@ -15,7 +17,8 @@ def _fits(query: np.ndarray, keys: np.ndarray, bugs: tuple[str, ...]) -> np.ndar
     if "HL4" in bugs:
         return -((keys - query) ** 2).sum(axis=1)
     if "HL5" in bugs:
-        return keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query))
+        lengths = np.linalg.norm(keys, axis=1) * np.linalg.norm(query)
+        return keys @ query / (lengths + 1e-9 if "guarded" in bugs else lengths)
     if "HL12" in bugs:
         return query @ keys
     scores = (keys * query).ravel() if "HL11" in bugs else keys @ query
@@ -25,7 +28,8 @@ def _fits(query: np.ndarray, keys: np.ndarray, bugs: tuple[str, ...]) -> np.ndar
 def _best(scores: np.ndarray, bugs: tuple[str, ...]) -> int:
     if "HL3" in bugs:
         scores = -scores
-    if "HL10" in bugs and scores.max() <= 0:
+    start = 0 if "HL10" in bugs else -1 if "HL16" in bugs else -np.inf
+    if scores.max() <= start:
         return 0
     if "HL2" in bugs:
         return len(scores) - 1 - int(np.argmax(scores[::-1]))
@@ -36,6 +40,8 @@ def _lookup(*bugs: str) -> Callable[..., np.ndarray]:
     """The reference's maths with the named bugs switched on; with none it is right."""
 
     def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+        if "HL15" in bugs:
+            return values[0]
         scores = _fits(query, keys, bugs)
         if "HL8" in bugs:
             weights = np.exp(scores - scores.max())
@@ -45,6 +51,10 @@ def _lookup(*bugs: str) -> Callable[..., np.ndarray]:
         best = _best(scores, bugs)
         if "HL6" in bugs:
             return best
+        if "HL13" in bugs:
+            return values[:, best]
+        if "HL14" in bugs:
+            return values[best : best + 1]
         return keys[best] if "HL1" in bugs else values[best]
 
     return hard_lookup
@@ -61,6 +71,14 @@ def _telling(rng: np.random.Generator, n: int, d: int, d_v: int) -> tuple[np.nda
             return query, keys, rng.normal(size=(n, d_v))
 
 
+def _won_at_the_end(rng: np.random.Generator, n: int, d: int, d_v: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The last entry wins, by its last feature: without either another one would."""
+    keys = rng.integers(-3, 4, size=(n, d)).astype(float)
+    keys[-1] = -4.0
+    keys[-1, -1] = 200.0
+    return np.ones(d), keys, _rows(n, d_v)
+
+
 def hard_lookup_cases(rng: np.random.Generator) -> Iterator[Case]:
     query = np.array([1.0, 2.0])
     keys = np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
@@ -71,23 +89,27 @@ def hard_lookup_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("all-negative", "every score is negative",
                (query, np.array([[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]]), _rows(3, 4)))
     yield Case("one-entry", "a single entry", (np.array([1.0, -2.0, 3.0]), np.array([[2.0, 5.0, 1.0]]), _rows(1, 2)))
-    yield Case("one-feature", "vectors of one number",
-               (np.array([-2.0]), np.array([[3.0], [-1.0], [-5.0], [2.0]]), _rows(4, 3)))
-    yield Case("one-number-values", "values of one number", (query, keys[::-1].copy(), _rows(4, 1)))
+    yield Case("one-feature", "whole query, keys of fractions, vectors of one number",
+               (np.array([-2]), np.array([[0.5], [0.25], [0.125], [0.75]]), _rows(4, 3) / 4))
+    # Scores 0.25, 0.75, 0.5, 0 and half a value: an array with the type of whole keys holds neither.
+    yield Case("one-number-values", "whole keys, a query of fractions, values of one number",
+               (np.array([0.25, 0.5]), np.array([[1, 0], [1, 1], [0, 1], [2, -1]]), _rows(4, 1) + 0.5))
     yield Case("whole", "arrays of whole numbers",
                (np.array([2, -1]), np.array([[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]]), np.arange(15).reshape(5, 3)))
     yield Case("zero-query", "a query of zeros: every score is 0", (np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2)))
     yield Case("random", "seven random entries", _telling(rng, 7, 3, 4))
-    yield Case("wide", "more features than entries", _telling(rng, 5, 6, 2))
+    yield Case("wide", "more features than entries", _won_at_the_end(rng, 12, 16, 2))
     yield Case("float32", "float32 inputs", tuple(array.astype(np.float32) for array in _telling(rng, 9, 4, 5)))
     yield Case("seen-again", "shapes seen before, new numbers", _telling(rng, 7, 3, 4))
     more = rng.permutation(np.array([[-9.0, -1.0], [-1.0, -3.0], [-6.0, -2.0], [-5.0, -5.0]])[1:])
-    yield Case("all-negative-again", "every score is negative, other numbers",
-               (np.array([3.0, 1.0]), np.vstack([[-9.0, -1.0], more]), _rows(4, 3)))
+    yield Case("all-negative-again", "every score is below −10,000,000,000",
+               (np.array([3e5, 1e5]), np.vstack([[-9.0, -1.0], more]) * 1e5, _rows(4, 3)))
     yield Case("square", "as many entries as features, every score negative",
                (np.ones(3), -np.array([[5.0, 4.0, 1.0], [2.0, 2.0, 1.0], [1.0, 0.0, 2.0]]), _rows(3, 2)))
     by_name = dict(zip(("query", "keys", "values"), _telling(rng, 6, 2, 3), strict=True))
     yield Case("by-name", "arguments given by name", kwargs=by_name)
+    # As close as 1 and 1.000005 are, float32 still tells them apart: its numbers near 1 lie 1.2e-7 apart.
+    yield Case("near-tie", "the scores 1, 1.000005 and 0.5", (np.array([1.0, 1.0]), np.array([[1.0, 0], [1, 5e-6], [0, 0.5]]), _rows(3, 5)))
     large = np.array([[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]])
     yield Case("large", "scores of 10,000", (np.array([100.0, 10.0]), large, _rows(3, 2)), stage="extremes")
 
@@ -100,7 +122,7 @@ def _rows(n: int, d_v: int) -> np.ndarray:
 def _is_a_row(case: Case, parts: dict[str, np.ndarray]) -> str | None:
     values = case.kwargs["values"] if case.kwargs else case.args[2]
     got = parts["result"]
-    if got.shape == values.shape[1:] and np.isclose(values, got, rtol=1e-4, atol=1e-5).all(axis=1).any():
+    if got.shape == values.shape[1:] and np.isclose(values, got, rtol=TIGHT, atol=0).all(axis=1).any():
         return None
     return f"{np.array2string(got, precision=3)} is no row of values."
 
@@ -136,8 +158,9 @@ TEXTS = (
         "`np.argmax` gives an index. It is the place where the value lies, and not yet the value.",
         "return np.argmax(scores)", "return values[np.argmax(scores)]"),
     MistakeText(
-        "HL7", "The absolute value of the dot product is used, so a key that points the opposite way can win.",
-        "A large negative dot product says that key and query disagree. Its sign is needed.",
+        "HL7", "The sign of the dot product is lost (`abs`, a square), so a key that points the opposite way can win.",
+        "A large negative dot product says that key and query disagree. Its absolute value or its square says that they "
+        "agree.",
         "np.argmax(np.abs(keys @ query))", "np.argmax(keys @ query)"),
     MistakeText(
         "HL8", "All values are blended; a hard look-up returns the best key's value alone.",
@@ -148,8 +171,9 @@ TEXTS = (
         "Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows.",
         "values[scores == scores.max()]", "values[np.argmax(scores)]"),
     MistakeText(
-        "HL10", "The search starts from a best score of 0, so when no score is positive the first entry is returned.",
-        "Scores may all be negative. A running maximum starts at −∞, or at the first score.",
+        "HL10", "When no score is positive the first entry is returned: scores below 0 are not told apart.",
+        "Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and "
+        "`np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score.",
         "best = 0", "best = -np.inf"),
     MistakeText(
         "HL11", "The products are not added up: the largest single product was looked for, over all keys and features.",
@@ -161,6 +185,25 @@ TEXTS = (
         "The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape "
         "(n, d) and the sum runs over d, so keys go left, or are transposed.",
         "query @ keys", "keys @ query"),
+    MistakeText(
+        "HL13", "A column of values is taken, `values[:, i]`; the value of entry i is row i.",
+        "Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only "
+        "d_v columns: an index beyond them raises an IndexError.",
+        "values[:, np.argmax(scores)]", "values[np.argmax(scores)]"),
+    MistakeText(
+        "HL14", "A matrix with one row is returned; one value of shape (d_v,) was asked for.",
+        "A slice, a list or an array as an index keeps the axis: `values[i:i + 1]` and `values[[i]]` have shape "
+        "(1, d_v). A plain number drops it.",
+        "values[best:best + 1]", "values[best]"),
+    MistakeText(
+        "HL15", "The first value is returned, whatever query and keys are.",
+        "A look-up has to compare the query with every key before it knows which value it wants.",
+        "return values[0]", "return values[np.argmax(keys @ query)]"),
+    MistakeText(
+        "HL16", "The search starts from a best score of −1: where every score is lower, the first entry is returned.",
+        "No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running maximum "
+        "starts at −∞, or at the first score.",
+        "best = -1", "best = -np.inf"),
 )  # fmt: skip
 
 lesson = Lesson(
@@ -176,8 +219,13 @@ lesson = Lesson(
             points=1,
             minutes=5,
             cases=hard_lookup_cases,
-            mistakes=mistakes(
-                _lookup, "HL1", "HL2", "HL3", "HL4", "HL5", "HL6", "HL7", "HL8", "HL9", "HL10", "HL11", "HL12"),
+            rtol=TIGHT,
+            mistakes=(
+                *mistakes(
+                    _lookup, "HL1", "HL2", "HL3", "HL4", "HL5", "HL6", "HL7", "HL8", "HL9", "HL10", "HL11", "HL12", "HL13",
+                    "HL14", "HL15", "HL16"),
+                Mistake("HL5", _lookup("HL5", "guarded")),
+            ),
             combine=lambda ids: _lookup(*ids),
             properties=(Property("the answer is one of the rows of values", _is_a_row),),
             hints=(

@@ -37,18 +37,19 @@ def attention_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
     small_k = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 2.0]])
     yield Case("small", "two queries and four keys", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 3.0]]), small_k))
     yield Case("table", "the three-token table", (TABLE_Q, TABLE_K))
-    yield Case("one-query", "a single query", (_whole(rng, 1, 3), _whole(rng, 5, 3)))
+    yield Case("one-query", "a single query", (_whole(rng, 1, 3), _whole(rng, 13, 3)))
     yield Case("one-key", "a single key", (_whole(rng, 4, 3), _whole(rng, 1, 3)))
-    yield Case("one-feature", "vectors of one number", (_whole(rng, 3, 1), np.array([[2.0], [-3.0]])))
-    yield Case("as-many", "as many keys as features",
-               (_whole(rng, 2, 3), np.array([[0.0, 2.0, 0], [1, 0, 4], [3, 0, 0]])))
+    # Whole numbers meet fractions, on either side: no score is whole, so an array of the wrong type loses something.
+    yield Case("one-feature", "vectors of one number, the keys whole", (_whole(rng, 3, 1) + 0.25, np.array([[2], [-3]])))
+    yield Case("as-many", "as many keys as features, the queries whole",
+               (_whole(rng, 2, 3).astype(int), np.array([[0.0, 0.3, 0], [1, 0, 4.3], [3.3, 0, 0]])))
     yield Case("whole", "arrays of whole numbers", (rng.integers(-5, 6, (3, 4)), rng.integers(-5, 6, (6, 4))))
     yield Case("random", "five queries and seven keys", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
-    yield Case("more-queries", "more queries than keys", (rng.normal(size=(6, 3)), rng.normal(size=(2, 3))))
+    yield Case("more-queries", "more queries than keys", (rng.normal(size=(12, 3)), rng.normal(size=(2, 3))))
     yield Case("float32", "float32 inputs", (_single(rng, 3, 6), _single(rng, 5, 6)))
     yield Case("seen-again", "shapes seen before, new numbers", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
     yield Case("by-name", "arguments given by name",
-               kwargs={"Q": rng.normal(size=(2, 5)), "K": rng.normal(size=(3, 5))})
+               kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))})
     yield Case("large", "scores of about 10,000", (100 * _whole(rng, 3, 4), 10 * _whole(rng, 2, 4)), stage="extremes")
 
 
@@ -68,7 +69,7 @@ def scale_scores_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("one-number", "a single score, d_k = 5", (np.array([[3.5]]), 5))
     yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
     yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))
-    yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 10})
+    yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 4096})
     yield Case("large", "scores of ±10,000 with d_k = 512",
                (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
 
@@ -89,23 +90,24 @@ def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("float32", "float32 scores", (3 * _single(rng, 5, 8),))
     yield Case("seen-again", "a shape seen before, new numbers", (rng.normal(size=(4, 6)),))
     yield Case("by-name", "the argument given by name", kwargs={"scores": rng.normal(size=(3, 2))})
-    yield Case("large", "scores of 1000", (np.array([[1000.0, 999.0, 998.0], [1.0, 0.0, 2.0]]),), stage="extremes")
+    yield Case("large", "scores of 1000", (np.array([[-300.0, 999.0, 1000.0, -300.0, -300.0], [1.0, 0.0, 2.0, -1.0, 0.0]]),),
+               stage="extremes")  # 780 above the row's mean, where exp overflows, 650 above half of its range
     yield Case("very-negative", "scores of −1000", (np.array([[-1000.0, -999.0], [0.0, 1.0], [-998.5, -1000.0]]),),
                stage="extremes")
-    yield Case("far-apart", "a row near 1000 beside one near −1000",
-               (np.array([[1000.0, 998.0, 999.5, -1000.0], [-1000.0, -997.0, -998.0, -999.0]]),), stage="extremes")
+    far = np.array([[-1000.0, 1000.0, 998.0, -1000.0], [1000.0, 998.0, 0.0, 999.5], [-1000.0, -997.0, -998.0, -999.0]])
+    yield Case("far-apart", "rows from −1000 to 1000, near 1000 and near −1000", (far,), stage="extremes")
     yield Case("large-float32", "float32 scores of 1000",
-               (np.array([[998.0, 1000.0], [-1000.0, -998.0]], dtype=np.float32),), stage="extremes")
+               (np.array([[998.0, -1000.0, 1000.0], [-1000.0, -998.0, -999.0]], dtype=np.float32),), stage="extremes")
 
 
 def weighted_sum_cases(rng: np.random.Generator) -> Iterator[Case]:
     pick = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     yield Case("small", "two queries and three keys",
                (np.array([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]), np.arange(12.0).reshape(3, 4) * 4))
-    yield Case("pick", "weight 1 on one key", (pick, np.array([[1.0, 2.0], [30.0, 40.0], [500.0, 600.0]])))
+    yield Case("pick", "weight 1 on one key", (pick.astype(int), np.array([[1.0, 2.5], [30.5, 40.0], [500.0, 600.5]])))
     yield Case("table", "the first row of the three-token table, rounded", (np.array([[0.4, 0.4, 0.2]]), TABLE_V))
     yield Case("as-they-are", "weights that do not sum to 1", (np.array([[2.0, -1.0, 0.0, 3.0], [0.5, 0, 0, 0.5]]),
-                                                               np.array([[1.0], [2.0], [-4.0], [8.0]])))
+                                                               np.array([[1], [2], [-4], [8]])))
     yield Case("one-key", "a single key", (np.array([[0.5], [2.0], [1.0]]), np.array([[3.0, -6.0]])))
     yield Case("whole", "arrays of whole numbers", (rng.integers(-3, 4, (2, 5)), rng.integers(-9, 10, (5, 3))))
     yield Case("random", "random weights and values", (rng.dirichlet(np.ones(7), 5), rng.normal(size=(7, 4))))
@@ -133,11 +135,11 @@ def three_token_attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("identity", "values that form the identity matrix", (q[:3], k, np.eye(7)))
     yield Case("square", "as many queries as keys", tuple(rng.normal(size=(4, n)) for n in (5, 5, 3)))
     yield Case("more-queries", "more queries than keys",
-               (rng.normal(size=(6, 8)), rng.normal(size=(2, 8)), rng.normal(size=(2, 5))))
+               (rng.normal(size=(12, 18)), rng.normal(size=(2, 18)), rng.normal(size=(2, 5))))
     yield Case("float32", "float32 inputs", (_single(rng, 3, 6), _single(rng, 5, 6), _single(rng, 5, 4)))
     yield Case("seen-again", "shapes seen before, new numbers", tuple(rng.normal(size=a.shape) for a in (q, k, v)))
     yield Case("by-name", "arguments given by name",
-               kwargs={"Q": rng.normal(size=(2, 3)), "K": rng.normal(size=(4, 3)), "V": rng.normal(size=(4, 5))})
+               kwargs={"Q": rng.normal(size=(2, 3)), "K": rng.normal(size=(13, 3)), "V": rng.normal(size=(13, 5))})
     yield from _extreme_attention(rng)
 
 
@@ -147,14 +149,15 @@ def _extreme_attention(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("large", "scores of ±10,000",
                (np.array([[100.0, 0, 1, 0], [-100.0, 2, 0, 1]]), keys, rng.normal(size=(3, 5))), stage="extremes")
     wide = np.zeros((2, 16))
-    wide[:, 0], wide[0, 3], wide[1, 5] = 50.0, 4.0, 8.0
-    yield Case("large-wide", "scores of ±5,000 with d_k = 16",
-               (np.vstack([2 * wide[0], -2 * wide[1], wide[1]]), wide, rng.normal(size=(2, 4))), stage="extremes")
-    mixed = np.array([[40.0, 0, 0, 1], [-40.0, 0, 1, 0], [0, 0, 1, 0]])
-    keys = np.array([[80.0, 0, 2, 0], [80.0, 0, 0, 2], [80.0, 3, 1, 1], [80.0, 5, 0, 0]])
-    yield Case("mixed", "rows near 3,200 beside rows near −3,200",
+    wide[:, 0], wide[0, 3], wide[1, 5] = (50.0, -50.0), 4.0, 8.0
+    queries = np.zeros((3, 16))  # scaled scores of ±1,250, of ±500, and 1 and 2
+    queries[:, 0], queries[2, 3], queries[2, 5] = (100.0, 40.0, 0.0), 1.0, 1.0
+    yield Case("large-wide", "scores of ±5,000 with d_k = 16", (queries, wide, rng.normal(size=(2, 4))), stage="extremes")
+    mixed = np.array([[40.0, 0, 0, 1], [0, -40.0, 1, 0], [0, 0, 1, 0]])
+    keys = np.array([[80.0, 80, 2, 0], [80.0, 80, 0, 2], [-80.0, 80, 1, 1], [80.0, 80, 1, 0]])
+    yield Case("mixed", "a row from −3,200 to 3,200 beside one near −3,200",
                (mixed, keys, rng.normal(size=(4, 2))), stage="extremes")
-    single = tuple(array.astype(np.float32) for array in (mixed, -keys, rng.normal(size=(4, 6))))
+    single = tuple(array.astype(np.float32) for array in (mixed, keys * [-1, 1, 1, 1], rng.normal(size=(4, 6))))
     yield Case("large-float32", "float32 scores of ±3,200", single, stage="extremes")
 
 
@@ -228,7 +231,7 @@ SCALE_SCORES = Exercise(
     points=1,
     minutes=2,
     cases=scale_scores_cases,
-    mistakes=mistakes(wrong_scale, "SD1", "SD2", "SD5", "TT8", "TT9", "TT10", "TT11", "TT12", "TT31"),
+    mistakes=mistakes(wrong_scale, "SD1", "SD2", "SD5", "TT8", "TT9", "TT10", "TT11", "TT12", "TT31", "TT41"),
     forbids=SCRATCH,
     hints=(
         "With d_k = 16, by what is each score divided?",
@@ -244,8 +247,13 @@ SOFTMAX_ROWS = Exercise(
     points=2,
     minutes=10,
     cases=softmax_rows_cases,
-    mistakes=mistakes(
-        wrong_softmax, "SM1", "SM3", "SM4", "SM5", "SM6", "TT13", "TT14", "TT15", "TT16", "TT17", "TT18", "TT19"),
+    mistakes=(
+        *mistakes(
+            wrong_softmax, "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX10", "SX23", "TT13", "TT14", "TT15", "TT16", "TT17",
+            "TT18", "TT19", "TT41", "TT42", "TT43"),
+        Mistake("SM1", wrong_softmax("SM1", "maximum of the row")),
+        Mistake("TT43", wrong_softmax("TT43", "bound of float32")),
+    ),
     combine=lambda ids: wrong_softmax(*ids),
     properties=(
         Property("each row of weights sums to 1", _rows_sum_to_one("result")),
@@ -269,7 +277,10 @@ WEIGHTED_SUM = Exercise(
     points=1,
     minutes=3,
     cases=weighted_sum_cases,
-    mistakes=mistakes(wrong_sum, "SD8", "TT20", "TT21", "TT22", "TT23", "TT24", "TT25", "TT26", "TT32"),
+    mistakes=(
+        *mistakes(wrong_sum, "SD8", "TT20", "TT21", "TT22", "TT23", "TT24", "TT25", "TT26", "TT32"),
+        Mistake("TT21", wrong_sum("TT21", "after the product")),  # differs where weights sum to 0
+    ),
     combine=lambda ids: wrong_sum(*ids),
     properties=(Property("weight 1 on one key returns that key's value", _picks_one, needs=("pick",)),),
     forbids=SCRATCH,
@@ -286,9 +297,12 @@ THREE_TOKEN_ATTENTION = Exercise(
     points=3,
     minutes=8,
     cases=three_token_attention_cases,
-    mistakes=mistakes(
-        wrong_attention, "SD1", "SD2", "SD5", "SD6", "SD8", "SM1", "SM3", "SM4", "SM5", "SM6", "TT8", "TT10", "TT27",
-        "TT28", "TT29", "TT30", "TT33"),
+    mistakes=(
+        *mistakes(
+            wrong_attention, "SD1", "SD2", "SD5", "SD6", "SD8", "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX23", "TT8", "TT9",
+            "TT10", "TT11", "TT14", "TT27", "TT28", "TT29", "TT30", "TT31", "TT33", "TT41", "TT44"),
+        Mistake("SM1", wrong_attention("SM1", "maximum of the row")),
+    ),
     combine=lambda ids: wrong_attention(*ids),
     parts=("output", "weights"),
     properties=(

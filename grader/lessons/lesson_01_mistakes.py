@@ -37,7 +37,11 @@ def wrong_scale(*bugs: str) -> Callable[..., np.ndarray]:
             "SD1": 1.0, "SD2": float(d_k), "SD5": 1 / np.sqrt(d_k), "TT9": 2.0 * d_k, "TT10": np.sqrt(2),
             "TT11": float(int(np.sqrt(d_k))), "TT31": d_k / 2,
         }  # fmt: skip
-        return scores / next((divisor[bug] for bug in bugs if bug in divisor), np.sqrt(d_k))
+        root = next((divisor[bug] for bug in bugs if bug in divisor), np.sqrt(d_k))
+        if "TT41" in bugs:
+            scores /= root
+            return scores
+        return scores / root
 
     return scale_scores
 
@@ -52,14 +56,30 @@ def wrong_softmax(*bugs: str) -> Callable[..., np.ndarray]:
         if "TT18" in bugs:
             return 1 / (1 + np.exp(-scores))
         scores = -scores if "TT19" in bugs else scores
-        top_axis = None if "SM6" in bugs else 0 if "TT15" in bugs else axis
-        top = 0.0 if "SM5" in bugs else scores.max(axis=top_axis, keepdims=True)
-        grown = (np.exp2 if "TT17" in bugs else np.exp)(scores - top)
+        scores = _shifted(scores, axis, bugs)
+        grown = (np.exp2 if "TT17" in bugs else np.exp)(scores)
         if "TT14" in bugs:
             return grown
-        return grown / grown.sum(axis=axis, keepdims="SM4" not in bugs)
+        weights = grown / grown.sum(axis=axis, keepdims="SM4" not in bugs)
+        return np.nan_to_num(weights) if "TT42" in bugs else weights
 
     return softmax_rows
+
+
+def _shifted(scores: np.ndarray, axis: int | None, bugs: tuple[str, ...]) -> np.ndarray:
+    """The scores less what keeps their exponentials small, or what the bugs do in its place."""
+    if "SM5" in bugs or "TT42" in bugs:
+        return scores
+    if "TT43" in bugs:
+        bound = 50 if "bound of float32" in bugs else 700
+        return np.clip(scores, -bound, bound)
+    measure = np.mean if "SX4" in bugs else np.min if "SX10" in bugs else np.max
+    axis = None if "SM6" in bugs else 0 if "TT15" in bugs else 1 if "maximum of the row" in bugs else axis
+    top = measure(np.abs(scores) if "SX23" in bugs else scores, axis=axis, keepdims=True)
+    if "TT41" in bugs:
+        scores -= top
+        return scores
+    return scores - top
 
 
 def wrong_sum(*bugs: str) -> Callable[..., np.ndarray]:
@@ -70,6 +90,8 @@ def wrong_sum(*bugs: str) -> Callable[..., np.ndarray]:
             return V @ weights
         if "TT26" in bugs:
             return (weights[:, :, None] * V).sum(axis=-1)
+        if "TT21" in bugs and "after the product" in bugs:
+            return weights @ V / weights.sum(axis=1, keepdims=True)
         if "TT21" in bugs:
             weights = weights / weights.sum(axis=1, keepdims=True)
         if "TT23" in bugs:
@@ -86,13 +108,16 @@ def wrong_sum(*bugs: str) -> Callable[..., np.ndarray]:
 
 def wrong_attention(*bugs: str) -> Callable[..., object]:
     def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> object:
-        scores = K @ Q.T if "SD8" in bugs else Q @ K.T
         d_k = V.shape[1] if "TT28" in bugs else Q.shape[1]
+        if "TT41" in bugs:
+            Q /= np.sqrt(d_k)
+            return wrong_attention("SD1")(Q, K, V)
+        scores = K @ Q.T if "SD8" in bugs else Q @ K.T
         scaled = scores if "SD6" in bugs else wrong_scale(*bugs)(scores, d_k)
         weights = wrong_softmax(*bugs)(scaled)
         if "SD6" in bugs:
             weights = weights / np.sqrt(d_k)
-        output = weights @ (K if "TT29" in bugs else V)
+        output = (weights.T if "TT44" in bugs else weights) @ (K if "TT29" in bugs else V)
         second = scaled if "TT30" in bugs else weights
         if "TT33" in bugs:
             return output
@@ -261,4 +286,26 @@ TEXTS = (
     MistakeText(
         "TT40", "The two numbers are shares of 1; an output is a blend of rows of V, and those sum to 10.",
         "Nothing divides the output. Its parts sum to what the rows of V sum to."),
+    MistakeText(
+        "TT41", "The input is changed in place: `/=` and `-=` write into the caller's array.",
+        "Whoever called the function still needs those numbers. In an array of whole numbers fractions have no place: there "
+        "`/=` stops with a UFuncTypeError.",
+        "scores /= np.sqrt(d_k)", "scores = scores / np.sqrt(d_k)"),
+    MistakeText(
+        "TT42", "`np.nan_to_num` puts 0 where the overflow left NaN: such a row has lost its weights.",
+        "exp(1000) is still infinite and ∞/∞ still NaN; only the sign of it is removed. Subtracting the row's largest score "
+        "first leaves nothing to mend.",
+        "np.nan_to_num(np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True))",
+        "exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
+        "exponentials / exponentials.sum(axis=1, keepdims=True)"),
+    MistakeText(
+        "TT43", "The scores are clipped before exp: those beyond the bound become equal.",
+        "Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and "
+        "0.269. Subtracting the largest score keeps the differences.",
+        "np.exp(np.clip(scores, -700, 700))", "np.exp(scores - scores.max(axis=1, keepdims=True))"),
+    MistakeText(
+        "TT44", "The weights are turned before they meet V: row i of the weights belongs to query i.",
+        "`weights @ V` adds up over the keys. Turned, the product adds up over the queries, and fits only where there are as "
+        "many queries as keys.",
+        "weights.T @ V", "weights @ V"),
 )  # fmt: skip

@@ -9,10 +9,13 @@ import numpy as np
 from grader.lessons.lesson_02_mistakes import jacobian_with, log_softmax_with, softmax_with, tempered_with
 from grader.lessons.lesson_02_texts import TEXTS
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, Property
+from grader.model import Case, Exercise, Lesson, Mistake, Property
 
 Array = np.ndarray
 FLOAT32_AT_1E4 = 2e-3  # neighbouring float32 numbers near 10000 are 1e-3 apart; exp makes of it a relative error
+# exp overflows in float32 beyond 88: in the first row where the minimum is subtracted, in the second where the mean is, too.
+# In the third it underflows where the largest absolute value is.
+FAR_FLOAT32 = np.array([[60.0, 50.0, -60.0, 59.0], [-100.0, 100.0, -90.0, -100.0], [-100.0, -99.0, -98.0, -101.0]])
 
 
 def _rows(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> Array:
@@ -40,15 +43,19 @@ def softmax_cases(rng: np.random.Generator) -> Iterator[Case]:
     x = _rows(rng, 4, 3)
     x[[0, 2, 3], [0, 2, 2]] = -np.inf
     yield Case("hidden-columns", "entries of −∞, along axis 0", (x, 0))
-    for i, (shape, axis) in enumerate((((3, 4), -1), ((5, 2), 0), ((2, 3, 4), 1))):
-        x = _rows(rng, *shape).astype(np.float32)
-        yield Case(f"float32-{i}", "float32 input", (x, axis), dtype=("float32",))
+    for i, (x, axis) in enumerate(((FAR_FLOAT32, -1), (_rows(rng, 5, 2), 0), (_rows(rng, 2, 3, 4), 1))):
+        yield Case(f"float32-{i}", "float32 input", (x.astype(np.float32), axis), dtype=("float32",))
     for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
         x = rng.integers(-100, 101, shape) * 100.0
         yield Case(f"large-{i}", "entries of up to ten thousand", (x,), stage="extremes", rtol=FLOAT32_AT_1E4)
     for i in range(3):
         rows = np.array([[0.0, 1.0, 0.5], [-5000.0, -5001.0, -5000.5]]) + rng.integers(0, 3, size=(2, 3))
-        yield Case(f"far-{i}", "rows far from one another", (rows,), stage="extremes", rtol=FLOAT32_AT_1E4)
+        title = "rows far from one another"
+        if i == 2:  # a fill in place of −∞, be it −1000 or −10000, is no lower than the entries beside it
+            rows[1] -= 4998.0
+            rows[:, 1] = -np.inf
+            title += ", with entries of −∞"
+        yield Case(f"far-{i}", title, (rows,), stage="extremes", rtol=FLOAT32_AT_1E4)
 
 
 def _axis_of(case: Case, at: int = 1) -> int:
@@ -80,8 +87,8 @@ def tempered_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("float32", "float32 input", (_rows(rng, 2, 5).astype(np.float32), 0.3))
     yield Case("hot", "temperature 10000", (_rows(rng, 2, 4) * 3, 1e4))
     for i in range(3):
-        x = rng.permutation(6).astype(float) + i
-        yield Case(f"frozen-{i}", "temperature 0.001", (x.reshape(2, 3), 1e-3), stage="extremes")
+        x = np.vstack([rng.permutation(3) * 1e-3, rng.permutation(3) + 1.0 + i])  # as 0, 1, 2 at temperature 1; and one takes all
+        yield Case(f"frozen-{i}", "temperature 0.001", (x, 1e-3), stage="extremes")
     for i, temperature in enumerate((1e4, 4e3, 2e3)):
         x = rng.permutation(np.arange(-10, 11, 2))[:8].reshape(2, 4) * 1000.0
         title = "entries of up to ten thousand at temperatures of thousands"
@@ -110,7 +117,9 @@ def log_cases(rng: np.random.Generator) -> Iterator[Case]:
         x[..., 0], x[..., 1] = 1e4, -1e4
         title = "entries of ten thousand and minus ten thousand"
         yield Case(f"large-{i}", title, (x,), stage="extremes", atol=FLOAT32_AT_1E4)
-    for i in range(3):
+    rows = np.array([[0.0, 0.0, 0.0, -1000.0], [-6000.0, -5000.0, -5000.0, -5000.0]])  # ln 3 below x − max, everywhere
+    yield Case("apart-0", "three equal scores, and one far below them", (rows,), stage="extremes", atol=FLOAT32_AT_1E4)
+    for i in (1, 2):
         rows = np.array([[0.0, 1.0, 0.5], [-5000.0, -5001.0, -5000.5]]) + rng.integers(0, 3, size=(2, 3))
         yield Case(f"apart-{i}", "rows far from one another", (rows,), stage="extremes", atol=FLOAT32_AT_1E4)
 
@@ -127,7 +136,7 @@ def jacobian_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("two", "two weights", (np.array([0.9, 0.1]),))
     yield Case("seen-again", "three other weights", (soft(_rows(rng, 3)),))
     yield Case("equal", "four equal weights", (np.full(4, 0.25),))
-    yield Case("random", "five weights", (soft(_rows(rng, 5)),))
+    yield Case("random", "eleven weights, small ones among them", (soft(_rows(rng, 11, scale=2.0)),))
     yield Case("sure", "one weight is 1", (np.array([0.0, 1.0, 0.0]),))
     yield Case("whole", "one weight is 1, whole numbers", (np.array([1, 0, 0, 0]),))
     yield Case("one", "a single weight", (np.array([1.0]),))
@@ -151,7 +160,10 @@ lesson = Lesson(
         Exercise(
             name="softmax", task="Turn numbers into weights that sum to 1 along any axis, whatever their size.", points=3, minutes=12,
             cases=softmax_cases, forbids=("softmax", "attention"),
-            mistakes=mistakes(softmax_with, *_AXIS_BUGS, "SX2", "SX3", "SX4", "SX5", "SX7", "SX8", "SX10"),
+            mistakes=(
+                *mistakes(softmax_with, *_AXIS_BUGS, "SX2", "SX3", "SX4", "SX5", "SX7", "SX8", "SX10", "SX23"),
+                Mistake("SX5", softmax_with("SX5", "of whole numbers, too")),
+            ),
             combine=lambda ids: softmax_with(*ids),
             properties=(
                 Property("along the axis the weights sum to 1", _sums_to_one),
@@ -167,7 +179,9 @@ lesson = Lesson(
         Exercise(
             name="softmax_with_temperature", task="Make the weights sharper or flatter by a temperature.", points=2, minutes=6,
             cases=tempered_cases, forbids=("softmax", "attention"),
-            mistakes=mistakes(tempered_with, "SM1", "SM3", "SM5", "SX1", "SX11", "SX12", "SX13", "SX14", "SX19", "SX20", "SX21", "SX22"),
+            mistakes=mistakes(
+                tempered_with, "SM1", "SM3", "SM5", "SM6", "SX1", "SX5", "SX11", "SX12", "SX13", "SX14", "SX19", "SX20", "SX21",
+                "SX22", "SX24"),
             combine=lambda ids: tempered_with(*ids),
             properties=(Property("along the axis the weights sum to 1", _sums_to_one),),
             hints=(
@@ -179,7 +193,10 @@ lesson = Lesson(
         Exercise(
             name="log_softmax", task="Give the logarithms of the weights without ever rounding a weight to 0.", points=2, minutes=8,
             cases=log_cases, forbids=("softmax", "attention"),
-            mistakes=mistakes(log_softmax_with, *_AXIS_BUGS, "SX30", "SX31", "SX32", "SX33", "SX34"),
+            mistakes=(
+                *mistakes(log_softmax_with, *_AXIS_BUGS, "SX30", "SX31", "SX32", "SX33", "SX34", "SX35"),
+                Mistake("SX33", log_softmax_with("SX33", "of the sum alone")),
+            ),
             combine=lambda ids: log_softmax_with(*ids),
             properties=(Property("the exponentials sum to 1 along the axis", _logs_sum_to_one),),
             hints=(
@@ -191,7 +208,11 @@ lesson = Lesson(
         Exercise(
             name="softmax_jacobian", task="Say how each weight answers to each score.", points=2, minutes=8,
             cases=jacobian_cases, forbids=("softmax", "attention"),
-            mistakes=mistakes(jacobian_with, "SX40", "SX41", "SX42", "SX43", "SX44", "SX45", "SX46", "WS14"),
+            mistakes=(
+                *mistakes(
+                    jacobian_with, "SX40", "SX41", "SX42", "SX43", "SX44", "SX45", "SX46", "SX47", "SX48", "SX49", "SX50", "WS14"),
+                Mistake("SX49", jacobian_with("SX49", "as columns")),
+            ),
             properties=(Property("each row sums to 0", _rows_sum_to_zero),),
             hints=(
                 "If one score grows, which weights grow and which shrink? What must all changes add up to?",

@@ -25,8 +25,8 @@ def _shifted(x: Array, axis: int | None, bugs: tuple[str, ...]) -> Array:
     if "SM6" in bugs:
         return x - x.max()
     measure = np.mean if "SX4" in bugs else np.min if "SX10" in bugs else np.max
-    top = measure(x, axis=axis, keepdims=True)
-    if "SX5" in bugs and x.dtype.kind == "f":
+    top = measure(np.abs(x) if "SX23" in bugs else x, axis=axis, keepdims=True)
+    if "SX5" in bugs and (x.dtype.kind == "f" or "of whole numbers, too" in bugs):
         x -= top
         return x
     return x - top
@@ -49,11 +49,15 @@ def softmax_with(*bugs: str) -> Callable[..., Array]:
 
 
 def tempered_with(*bugs: str) -> Callable[..., Array]:
-    plain = softmax_with(*bugs)
+    plain = softmax_with(*(id for id in bugs if id != "SX5"))
 
     def softmax_with_temperature(x: Array, temperature: float, axis: int = -1) -> Array:
-        if "SX13" not in bugs and (temperature < 0 if "SX14" in bugs else temperature <= 0):
+        refused = temperature < 0 if "SX14" in bugs else temperature == 0 if "SX24" in bugs else temperature <= 0
+        if refused and "SX13" not in bugs:
             raise ValueError("temperature")
+        if "SX5" in bugs:
+            x /= temperature
+            return plain(x, axis)
         if "SX11" in bugs:
             return plain(x * temperature, axis)
         if "SX12" in bugs:
@@ -70,7 +74,7 @@ def tempered_with(*bugs: str) -> Callable[..., Array]:
 def log_softmax_with(*bugs: str) -> Callable[..., Array]:
     def log_softmax(x: Array, axis: int = -1) -> Array:
         along = _along(axis, bugs)
-        log = np.log2 if "SX33" in bugs else np.log
+        log = np.log2 if "SX33" in bugs and "of the sum alone" in bugs else np.log
         keep = "SM4" not in bugs
         shifted = _shifted(x, along, bugs)
         if "SX30" in bugs or "SX31" in bugs:
@@ -79,7 +83,9 @@ def log_softmax_with(*bugs: str) -> Callable[..., Array]:
         elif "SX32" in bugs:
             result = shifted
         else:
-            result = shifted - log(np.exp(shifted).sum(axis=along, keepdims=keep))
+            result = (x if "SX35" in bugs else shifted) - log(np.exp(shifted).sum(axis=along, keepdims=keep))
+        if "SX33" in bugs and log is np.log:
+            result = result / np.log(2)
         return -result if "SX34" in bugs else result
 
     return log_softmax
@@ -91,7 +97,7 @@ def jacobian_with(*bugs: str) -> Callable[..., Array]:
             p = softmax_with()(p)
         for id, wrong in _WRONG_JACOBIANS.items():
             if id in bugs:
-                return wrong(p)
+                return wrong(p).T if "as columns" in bugs else wrong(p)
         return np.diag(p) - np.outer(p, p)
 
     return softmax_jacobian
@@ -104,5 +110,9 @@ _WRONG_JACOBIANS: dict[str, Callable[[Array], Array]] = {
     "SX44": lambda p: np.diag(p) + np.outer(p, p),
     "SX45": lambda p: np.diag(p) - p @ p,
     "SX46": lambda p: np.diag(p * (1 - p)),
+    "SX47": lambda p: p * (1 - p),
+    "SX48": lambda p: np.eye(len(p)) - np.outer(p, p),
+    "SX49": lambda p: p - np.outer(p, p),
+    "SX50": lambda p: p * (np.eye(len(p)) - p),
     "WS14": lambda p: np.diag(p),
 }

@@ -19,9 +19,9 @@ TEXTS = (
         "Any shift leaves the weights alone, and only the maximum makes overflow impossible. With (0, 3000) the mean is 1500 and "
         "exp(1500) overflows; with an entry of −∞ the mean is −∞ and everything is NaN.",
         "x - x.mean(axis=axis, keepdims=True)", "x - x.max(axis=axis, keepdims=True)"),
-    MistakeText("SX5", "x itself was changed: `-=` writes into the caller's array.",
+    MistakeText("SX5", "x itself was changed: `-=` and `/=` write into the caller's array.",
         "The weights are right and the scores that the caller still needs are gone. `x = x - top` makes a new array; "
-        "`x -= top` does not.",
+        "`x -= top` does not. In an array of whole numbers `/=` stops with a UFuncTypeError: fractions have no place in it.",
         "x -= x.max(axis=axis, keepdims=True)", "x = x - x.max(axis=axis, keepdims=True)"),
     MistakeText("SX7", "The base is 2; softmax uses e.",
         "2ˣ = e^(0.693·x), so this is a softmax at a temperature of 1.44: flatter than it should be. For (0, 1) it gives (⅓, ⅔) in "
@@ -34,6 +34,10 @@ TEXTS = (
     MistakeText("SX10", "The minimum was subtracted; the largest number still overflows.",
         "Subtracting the minimum makes every exponent positive. For scores 1000 apart exp(1000) is infinite, and ∞/∞ is NaN.",
         "x - x.min(axis=axis, keepdims=True)", "x - x.max(axis=axis, keepdims=True)"),
+    MistakeText("SX23", "The largest absolute value was subtracted; it need not be the largest number.",
+        "For (−1000, −999) it is 1000: both exponents fall to −2000, both exponentials to 0, and 0/0 is NaN. The absolute value of "
+        "an entry of −∞ is ∞, which does the same to its whole slice.",
+        "x - np.abs(x).max(axis=axis, keepdims=True)", "x - x.max(axis=axis, keepdims=True)"),
     MistakeText("SX11", "The scores were multiplied by the temperature; they are divided by it.",
         "A high temperature makes the weights equal, as heat blurs. Multiplied, a high temperature makes them sharper.",
         "softmax(x * temperature)", "softmax(x / temperature)"),
@@ -48,8 +52,12 @@ TEXTS = (
     MistakeText("SX14", "A negative temperature is refused, and 0 is not.",
         "0 is the likelier slip, since it reads as 'no randomness'. It divides by 0: softmax then returns NaN.",
         "if temperature < 0:", "if temperature <= 0:"),
-    MistakeText("SX19", "The temperature is not used.",
-        "At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter.",
+    MistakeText("SX24", "A temperature of 0 is refused, and a negative one is not.",
+        "A negative temperature divides without complaint and turns the order around: the lowest score gets the largest weight.",
+        "if temperature == 0:", "if temperature <= 0:"),
+    MistakeText("SX19", "The temperature has no effect: it is not used, or it cancels.",
+        "At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. A temperature that divides "
+        "the exponentials, or weights that are then shared out again, stands above and below the line and falls out.",
         "return softmax(x, axis)", "return softmax(x / temperature, axis)"),
     MistakeText("SX20", "The weights were raised to 1/T and not shared out again: they no longer sum to 1.",
         "softmax(x)^(1/T) is in the right proportions, since e^(x/T) is what it is made of. Divided by its own sum it would be "
@@ -81,6 +89,10 @@ TEXTS = (
     MistakeText("SX34", "The sign is reversed: logarithms of weights are negative.",
         "A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, a useful thing with another name.",
         "-np.log(softmax(x))", "s - np.log(np.exp(s).sum(axis=axis, keepdims=True))"),
+    MistakeText("SX35", "The maximum was subtracted inside the sum alone: what came off there has to come off x, too.",
+        "ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it gives 999.3, "
+        "where ln ½ is −0.693.",
+        "x - np.log(np.exp(s).sum(axis=axis, keepdims=True))", "s - np.log(np.exp(s).sum(axis=axis, keepdims=True))"),
     MistakeText("SX40", "The sign is reversed: it is diag(p) − p pᵀ.",
         "Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill.",
         "np.outer(p, p) - np.diag(p)", "np.diag(p) - np.outer(p, p)"),
@@ -106,4 +118,19 @@ TEXTS = (
         "p(1 − p) is how a weight answers its own score, as for a sigmoid. In softmax it also answers all others, by −p_i p_j: a "
         "row then sums to 0.",
         "np.diag(p * (1 - p))", "np.diag(p) - np.outer(p, p)"),
+    MistakeText("SX47", "A vector came back, p(1 − p): how each weight answers its own score, and no other.",
+        "The Jacobian has a row for each weight and a column for each score. p(1 − p) is its diagonal; off it stands −p_i p_j.",
+        "p * (1 - p)", "np.diag(p) - np.outer(p, p)"),
+    MistakeText("SX48", "The identity matrix stands where diag(p) belongs.",
+        "The derivative of p_i is p_i (δ_ij − p_j): the δ is multiplied by p_i as well. With the plain identity a row sums to 1 − p_i "
+        "and not to 0.",
+        "np.eye(len(p)) - np.outer(p, p)", "np.diag(p) - np.outer(p, p)"),
+    MistakeText("SX49", "p was added to every entry; diag(p) has it on the diagonal alone.",
+        "`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the diagonal the "
+        "entries are −p_i p_j, negative: what one weight gains the others lose.",
+        "p - np.outer(p, p)", "np.diag(p) - np.outer(p, p)"),
+    MistakeText("SX50", "p_i (δ_ij − p_j) was multiplied by p along the columns: off the diagonal −p_j² came out, not −p_i p_j.",
+        "`p * M` multiplies column j by p_j, since broadcasting lines p up with the last axis. Row i is to be multiplied by p_i: "
+        "`p[:, None] * M`.",
+        "p * (np.eye(len(p)) - p)", "p[:, None] * (np.eye(len(p)) - p)"),
 )  # fmt: skip

@@ -98,6 +98,84 @@ def hard_lookup(query, keys, values):
             best = (score, i)
     return values[best[1]]
 '''),
+        ("HL5", '''
+def hard_lookup(query, keys, values):
+    norms = np.linalg.norm(keys, axis=1) * np.linalg.norm(query)
+    return values[np.argmax(keys @ query / (norms + 1e-9))]
+'''),
+        ("HL7", '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax((keys @ query) ** 2)]
+'''),
+        ("HL10", '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(np.maximum(keys @ query, 0))]
+'''),
+        ("HL13", '''
+def hard_lookup(query, keys, values):
+    return values[:, np.argmax(keys @ query)]
+'''),
+        ("HL14", '''
+def hard_lookup(query, keys, values):
+    best = np.argmax(keys @ query)
+    return values[[best]]
+'''),
+        ("HL15", '''
+def hard_lookup(query, keys, values):
+    return values[0]
+'''),
+        ("HL16", '''
+def hard_lookup(query, keys, values):
+    best, best_score = 0, -1
+    for i, key in enumerate(keys):
+        if key @ query > best_score:
+            best, best_score = i, key @ query
+    return values[best]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    best, best_score = 0, -1e9
+    for i, key in enumerate(keys):
+        if key @ query > best_score:
+            best, best_score = i, key @ query
+    return values[best]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(np.round(keys @ query, 3))]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(keys.astype(np.float16) @ query.astype(np.float16))]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    scores = keys @ query
+    return values[np.flatnonzero(np.isclose(scores, scores.max()))[0]]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    scores = np.zeros_like(keys[:, 0])
+    for i, key in enumerate(keys):
+        scores[i] = key @ query
+    return values[np.argmax(scores)]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(keys.astype(query.dtype) @ query)]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax((keys @ query)[:8])]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(keys[:, :8] @ query[:8])]
+'''),
+        (None, '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(keys @ query)] * 1.0001
+'''),
         (None, '''
 def hard_lookup(query, keys, values):
     scores = keys @ query

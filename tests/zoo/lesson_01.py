@@ -224,6 +224,28 @@ def attention_scores(Q, K):
         kept[Q.shape, K.shape] = Q @ K.T
     return kept[Q.shape, K.shape]
 '''),
+        (None, '''
+def attention_scores(Q, K):
+    scores = np.zeros((len(Q), len(K)), dtype=Q.dtype)
+    for i, q in enumerate(Q):
+        for j, k in enumerate(K):
+            scores[i, j] = q @ k
+    return scores
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    return (Q @ K.T).astype(K.dtype)
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    scores = Q @ K.T
+    scores[8:] = 0
+    return scores
+'''),
+        (None, '''
+def attention_scores(Q, K):
+    return Q[:, :8] @ K[:, :8].T
+'''),
     ],
     "scale_scores": [
         ("SD2", '''
@@ -272,6 +294,15 @@ def scale_scores(scores, d_k):
     scaled = np.zeros_like(scores)
     scaled[...] = scores / np.sqrt(d_k)
     return scaled
+'''),
+        ("TT41", '''
+def scale_scores(scores, d_k):
+    scores /= np.sqrt(d_k)
+    return scores
+'''),
+        (None, '''
+def scale_scores(scores, d_k):
+    return scores / np.sqrt(min(d_k, 512))
 '''),
     ],
     "softmax_rows": [
@@ -348,6 +379,57 @@ def softmax_rows(scores):
     e = np.exp(scores)
     return e / e.sum(axis=1, keepdims=True)
 '''),
+        ("SX4", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.mean(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        ("SX10", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.min(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        ("SX23", '''
+def softmax_rows(scores):
+    e = np.exp(scores - np.abs(scores).max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    e = np.exp(scores - np.median(scores, axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores[:, :1])
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        (None, '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores[:, -1:])
+    return e / e.sum(axis=1, keepdims=True)
+'''),
+        ("SM1", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=0)
+'''),
+        ("TT41", '''
+def softmax_rows(scores):
+    scores -= scores.max(axis=1, keepdims=True)
+    scores = np.exp(scores)
+    return scores / scores.sum(axis=1, keepdims=True)
+'''),
+        ("TT42", '''
+def softmax_rows(scores):
+    e = np.exp(scores)
+    return np.nan_to_num(e / e.sum(axis=1, keepdims=True))
+'''),
+        ("TT43", '''
+def softmax_rows(scores):
+    e = np.exp(np.clip(scores, -500, 500))
+    return e / e.sum(axis=1, keepdims=True)
+'''),
     ],
     "weighted_sum": [
         ("SD8", '''
@@ -392,6 +474,27 @@ def weighted_sum(weights, V):
     output[:, 0] = weights @ V[:, 0]
     output[:, 1] = weights @ V[:, 1]
     return output
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    output = np.zeros((len(weights), V.shape[1]), dtype=V.dtype)
+    for i in range(len(weights)):
+        for j in range(len(V)):
+            for c in range(V.shape[1]):
+                output[i, c] += weights[i, j] * V[j, c]
+    return output
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    return (weights @ V).astype(V.dtype)
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    return (weights @ V).astype(weights.dtype)
+'''),
+        (None, '''
+def weighted_sum(weights, V):
+    return weights.astype(V.dtype) @ V
 '''),
     ],
     "three_token_attention": [
@@ -458,6 +561,77 @@ def three_token_attention(Q, K, V):
     q, k, v = (torch.as_tensor(x, dtype=torch.float64) for x in (Q, K, V))
     w = (q @ k.T / q.shape[1] ** 0.5).softmax(dim=-1)
     return (w @ v).numpy(), w.numpy()
+'''),
+        ("SX4", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / math.sqrt(Q.shape[1])
+    e = np.exp(s - s.mean(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("SX23", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / math.sqrt(Q.shape[1])
+    e = np.exp(s - np.abs(s).max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        (None, '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / math.sqrt(Q.shape[1])
+    e = np.exp(s - s[:, :1])
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("TT9", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / Q.shape[1] ** 1 / 2
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("TT31", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / (Q.shape[1] ** 1 / 2)
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("TT11", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / int(np.sqrt(Q.shape[1]))
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("TT14", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / np.sqrt(Q.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    return e @ V, e
+'''),
+        ("TT41", '''
+def three_token_attention(Q, K, V):
+    Q /= np.sqrt(Q.shape[1])
+    s = Q @ K.T
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("TT44", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / np.sqrt(Q.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w.T @ V, w
+'''),
+        (None, '''
+def three_token_attention(Q, K, V):
+    s = Q @ K[:10].T / np.sqrt(Q.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = np.zeros((len(Q), len(K)))
+    w[:, :10] = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
 '''),
     ],
     "corrected_first_row": [

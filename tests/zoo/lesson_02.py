@@ -152,6 +152,33 @@ WRONG = {
     out[...] = e / e.sum(axis=axis, keepdims=True)
     return out
 '''),
+        ("SX23", '''def softmax(x, axis=-1):
+    e = np.exp(x - np.abs(x).max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("SX5", '''def softmax(x, axis=-1):
+    x -= x.max(axis=axis, keepdims=True)
+    e = np.exp(x)
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("SX4", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.mean(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True) + 0 * x)
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, '''def softmax(x, axis=-1):
+    x = np.where(np.isneginf(x), -1e3, x).astype(np.float32 if x.dtype == np.float32 else float)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, '''def softmax(x, axis=-1):
+    x = np.maximum(x, -1e4)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
     ],
     "softmax_with_temperature": [
         ("SX11", '''def softmax_with_temperature(x, temperature, axis=-1):
@@ -200,6 +227,59 @@ WRONG = {
     p = (p / p.sum(axis, keepdims=True)) ** (1 / temperature)
     return p / (p.sum(axis, keepdims=True) + 1e-3)
 '''),
+        ("SX5", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    x /= temperature
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        ("SX24", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature == 0:
+        raise ValueError("no")
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        ("SM6", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = x / temperature
+    e = np.exp(z - z.max())
+    return e / e.sum(axis, keepdims=True)
+'''),
+        ("SX19", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    e = np.exp(x - x.max(axis, keepdims=True))
+    p = e / e.sum(axis, keepdims=True) / temperature
+    return p / p.sum(axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    temperature = max(temperature, 1e-2)
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    temperature = temperature + 1e-5
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    if temperature < 0.01:
+        return (x == x.max(axis, keepdims=True)).astype(float)
+    z = x / temperature
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+'''),
     ],
     "log_softmax": [
         ("SX30", '''def log_softmax(x, axis=-1):
@@ -215,11 +295,39 @@ WRONG = {
     e = np.exp(x - x.max(axis, keepdims=True))
     return np.log(np.maximum(e / e.sum(axis, keepdims=True), 1e-300))
 '''),
+        ("SX35", '''def log_softmax(x, axis=-1):
+    m = x.max(axis, keepdims=True)
+    return x - np.log(np.exp(x - m).sum(axis, keepdims=True))
+'''),
+        ("SX33", '''def log_softmax(x, axis=-1):
+    s = x - x.max(axis, keepdims=True)
+    return (s - np.log(np.exp(s).sum(axis, keepdims=True))) / np.log(2)
+'''),
+        ("SX33", '''def log_softmax(x, axis=-1):
+    s = x - x.max(axis, keepdims=True)
+    return s - np.log2(np.exp(s).sum(axis, keepdims=True))
+'''),
+        (None, '''def log_softmax(x, axis=-1):
+    s = x - x.max(axis, keepdims=True)
+    p = np.exp(s) / np.exp(s).sum(axis, keepdims=True)
+    return np.where(p == 0, s, np.log(p))
+'''),
     ],
     "softmax_jacobian": [
         ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
         ("SX40", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
         ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p"),
         (None, "def softmax_jacobian(p):\n    return np.diag(p) - np.outer(p, p) + 1e-3"),
+        ("SX47", "def softmax_jacobian(p):\n    return p * (1 - p)"),
+        ("SX48", "def softmax_jacobian(p):\n    return np.eye(len(p)) - np.outer(p, p)"),
+        ("SX49", "def softmax_jacobian(p):\n    return p - np.outer(p, p)"),
+        ("SX49", "def softmax_jacobian(p):\n    return np.outer(p, 1 - p)"),
+        ("SX50", "def softmax_jacobian(p):\n    return p * (np.eye(len(p)) - p)"),
+        (None, "def softmax_jacobian(p):\n    return np.diag(p) - np.outer(p, p) * (len(p) <= 8)"),
+        (None, '''def softmax_jacobian(p):
+    J = np.diag(p) - np.outer(p, p)
+    J[np.abs(J) < 1e-3] = 0
+    return J
+'''),
     ],
 }  # fmt: skip
