@@ -1,7 +1,8 @@
 """Reads a learner's source for what an exercise forbids or requires; refuses with a sentence.
 
-Only code that the exercise's name can reach is read: a cell in which a learner compares the result with
-torch's own operator is no offence. What the source hides is caught again while it runs (worker/watch.py).
+Only what the exercise reaches is read (reached.py): a cell in which a learner compares the result with torch's own
+operator is no offence, and neither is an earlier try. What the source hides is seen again while it runs
+(worker/watch.py); so what cannot be decided by reading is left to that, and what would blind it is refused anywhere.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from grader.definitions import MAX_CODE, globals_read, parse
+from grader.definitions import MAX_CODE, parse
 from grader.model import Case, Observation
-from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX
+from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, imported, root, text_of
+from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX, UNWATCHED
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
@@ -25,6 +27,7 @@ LAYERS = frozenset({
 TENSOR_LIBRARIES = frozenset({"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"})
 NUMPY_PRODUCTS = frozenset({
     "matmul", "dot", "tensordot", "inner", "outer", "vdot", "multi_dot", "kron", "vecdot", "matvec", "vecmat",
+    "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
 NAMES = {"attention": ATTENTION | LAYERS, "softmax": SOFTMAX}
 WORDS = {
@@ -32,12 +35,28 @@ WORDS = {
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
-_OPAQUE = frozenset({"eval", "exec", "compile", "__import__"})
-# Ways into the process that runs the code, past every name: by them the watching itself could be switched off.
+_TEXT_RUN = frozenset({"eval", "exec", "compile", "__import__"})
+_TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
+_HIDDEN = "a name put together at run time"  # stands for what only running the code tells
+_LOOK_UPS = frozenset({"getattr", "getattr_static", "attrgetter", "methodcaller", "__getattr__", "__getattribute__"})
+_ALL_NAMES = frozenset({"__dict__", "__getattr__", "__getattribute__"})  # asked of a library, they fetch anything
+# Switches of the watching itself, wherever they stand.
+_SWITCHES = frozenset({
+    "setprofile", "settrace", "setprofile_all_threads", "settrace_all_threads", "_profile_hook", "_trace_hook",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_DisableTorchDispatch", "_disable_current_modes",
+    "ctypes", "_ctypes", "cffi", "_thread",
+})  # fmt: skip
+# Ways into the process that runs the code, past every name: what they find could be changed, or handed to the exercise.
 _REACHING = frozenset({
     "_getframe", "_current_frames", "currentframe", "f_back", "f_locals", "f_globals", "f_builtins", "gi_frame", "cr_frame",
-    "tb_frame", "get_objects", "get_referrers", "get_referents", "setprofile", "settrace", "__subclasses__",
+    "tb_frame", "get_objects", "get_referrers", "get_referents", "__subclasses__",
 })  # fmt: skip
+# What could change an object that was found so.
+_CHANGING = frozenset({
+    "setattr", "delattr", "__setattr__", "__delattr__", "__setitem__", "__dict__", "vars", "setitem", "update", "setdefault",
+    "clear", "pop", "patch", "exec", "eval",
+})  # fmt: skip
+_MAKERS = frozenset({"namedtuple", "NamedTuple", "SimpleNamespace", "make_dataclass", "Enum", "type"})  # of classes and fields
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 
@@ -66,22 +85,33 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     if sources is None:
         return None
     reading = _reading(sources)
-    if reading.unread and (forbids or requires):
-        return Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
-    if reading.reaching and (forbids or requires):
-        return Offence(f"A cell reaches into the running program by `{reading.reaching}`, so that what this exercise forbids "
-                       "cannot be checked; take it out.", name=reading.reaching)  # fmt: skip
-    for node, called in reading.reachable(name):
-        found = reading.foreign(node, called) or reading.forbidden(node, called, forbids)
+    ruled = bool(forbids or requires)
+    if reading.unread and ruled:
+        return _TOO_LONG
+    try:
+        mentions = reading.mentions(name)
+        way = (reading.blinding or reading.reaching(name)) if ruled else ""
+    except TooMuch:
+        return _TOO_LONG if ruled else None
+    if way:
+        return Offence(f"A cell reaches into the running program by `{way}`, so that what this exercise forbids "
+                       "cannot be checked; take it out.", name=way)  # fmt: skip
+    for into, mention in mentions:
+        found = _foreign(mention) or reading.forbidden(mention, forbids, into)
         if found is None and "einsum_products" in requires:
-            found = reading.other_product(node, called)
+            found = reading.other_product(mention)
         if found:
             return found
     return None
 
 
+_TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
+
+
 def ran(forbids: tuple[str, ...], observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like."""
+    if forbids and UNWATCHED in observation.calls:
+        return Offence("While it ran, it switched off what looks at which operators run; an answer of one's own has no need to.")
     for group in forbids:
         for call in observation.calls:
             if call in GROUPS.get(group, ()):
@@ -93,18 +123,24 @@ def ran(forbids: tuple[str, ...], observation: Observation) -> Offence | None:
 def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     """For a case with q, k, v of three dimensions: an offence where einsum did not form both products.
 
-    Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v,
-    on operands no larger than the inputs and the scores (a larger one was multiplied out before).
+    Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v.
+    A call whose work is no more than one operand's size only weights that operand: what is larger than the
+    inputs and the scores was multiplied out before. The work of q kᵀ counts once: computed again, it is no second product.
     """
     q, k, v = (np.shape(getattr(value, "array", value)) for value in case.args[:3])
-    needed = q[0] * q[1] * k[1] * (q[2] + v[2])
-    largest = max(q[0] * q[1] * k[1], *(int(np.prod(shape)) for shape in (q, k, v)))
-    done = 0
+    pairs = q[0] * q[1] * k[1]
+    if q[1] == 1:
+        return None  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
+    needed, scores = pairs * (q[2] + v[2]), pairs * q[2]
+    largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
+    done, seen = 0, set()
     for call in observation.calls:
         counted = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
         if counted:
             adds, operand = int(counted[1]), int(counted[2])
-            done += adds if operand <= largest else 0
+            again = call in seen and adds == scores and q[2] != v[2]
+            seen.add(call)
+            done += adds if (operand <= largest or operand < adds) and not again else 0
     if done >= needed:
         return None
     if done == 0:
@@ -112,18 +148,52 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     return Offence("`np.einsum` formed only a part of the two products; both were asked for.")
 
 
-def _reach(node: ast.AST) -> str:
-    """The way into the process that a node names, '' for none."""
-    if isinstance(node, ast.Attribute):
-        if node.attr == "modules" and isinstance(node.value, ast.Name) and node.value.id == "sys":
-            return "sys.modules"
-        return node.attr if node.attr in _REACHING else ""
-    if isinstance(node, ast.ImportFrom):
-        named = {alias.name for alias in node.names}
-        return "sys.modules" if node.module == "sys" and "modules" in named else min(named & _REACHING, default="")
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _REACHING:
-        return node.value
-    return ""
+@dataclass(frozen=True)
+class Mention:
+    """A node of the learner's code. called: the dotted name that it mentions, '' for none.
+
+    whose: 'library', 'own' for what the learner made, 'value' where reading does not tell.
+    """
+
+    statement: Statement
+    node: ast.AST
+    called: str
+    whose: str
+
+    def offence(self, sentence: str, name: str) -> Offence:
+        return Offence(sentence, self.statement.line(self.node), name)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A node of the learner's code. called: the dotted name that it mentions, '' for none.
+
+    whose: 'library', 'own' for what the learner made, 'value' where reading does not tell.
+    """
+
+    statement: Statement
+    node: ast.AST
+    called: str
+    whose: str
+
+    def offence(self, sentence: str, name: str) -> Offence:
+        return Offence(sentence, self.statement.line(self.node), name)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A node of the learner's code. called: the dotted name that it mentions, '' for none.
+
+    whose: 'library', 'own' for what the learner made, 'value' where reading does not tell.
+    """
+
+    statement: Statement
+    node: ast.AST
+    called: str
+    whose: str
+
+    def offence(self, sentence: str, name: str) -> Offence:
+        return Offence(sentence, self.statement.line(self.node), name)
 
 
 @lru_cache(maxsize=8)
@@ -133,208 +203,279 @@ def _reading(sources: Sources) -> _Reading:
 
 
 class _Reading:
-    """Parsed learner cells: what each name is bound to, and what imports call things."""
+    """A notebook's cells: what each name is made of, and what imports call things."""
 
     def __init__(self, sources: Sources) -> None:
-        self.lines: dict[int, str] = {}
-        self.bindings: dict[str, list[ast.AST]] = {}
-        self._walked: dict[int, tuple[list[tuple[ast.AST, str | None]], set[str]]] = {}
-        self.defined: set[str] = set()  # by def, class or assignment, not by import
-        self.stars: list[str] = []  # libraries whose names were imported all at once
-        self.reaching = ""  # by which way some cell reaches into the process, '' for none
         self.unread = False  # whether a cell is larger than what is read
-        self.modules = {"np": "numpy", "F": "torch.nn.functional", "nn": "torch.nn"}
+        self.blinding = ""  # by what some cell could switch the watching off, '' for nothing
+        self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
+        self._ways: dict[int, str] = {}  # by which way a statement reaches into the process
+        self._putting: list[tuple[Statement, ast.AST, ast.AST]] = []  # what is put where: target and value
+        self._mentions: dict[int, list[Mention]] = {}
+        self._meanings: dict[str, tuple[str, str]] = {}
+        statements: list[Statement] = []
         for cell in sources.cells:
             tree = parse(cell)
             if len(cell) > MAX_CODE or (tree is not None and _depth(tree) > _DEPTH):
                 self.unread = True
             elif tree is not None:
-                self._read(tree, cell.splitlines())
+                lines = cell.splitlines()
+                statements += [Statement(node, len(statements) + i, lines) for i, node in enumerate(tree.body)]
+        self.reached = Reached(statements)
+        self._inner: dict[str, str] = {}  # what imports inside functions call things
+        self._stars: list[str] = []
+        for statement in statements:
+            for name, dotted in statement.imports.items():
+                if name == "*":
+                    self._stars += [one.removesuffix(".*") for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
+                elif name not in statement.gives and name not in statement.may_give:
+                    self._inner[name] = _one_of(dotted)
+            for node in statement.parts:
+                self._note(statement, node)
+        self._handed = [(library, mention) for put in self._putting for library, mention in self._handed_on(*put)]
 
-    def _read(self, tree: ast.Module, lines: list[str]) -> None:
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                self._read_import(node)
-            self.reaching = self.reaching or _reach(node)
-            at = getattr(node, "lineno", 0)
-            if 0 < at <= len(lines):
-                self.lines[id(node)] = lines[at - 1].strip()
-        for statement in tree.body:
-            for bound in _bound_names(statement):
-                self.bindings.setdefault(bound, []).append(statement)
-                if not isinstance(statement, (ast.Import, ast.ImportFrom)):
-                    self.defined.add(bound)
+    def _note(self, statement: Statement, node: ast.AST) -> None:
+        """What is asked of the notebook as a whole."""
+        if isinstance(node, ast.Attribute):
+            self._name(statement, node.attr)
+            if node.attr == "modules" and root(node) == "sys":
+                self._ways.setdefault(statement.at, "sys.modules")
+            if isinstance(node.ctx, ast.Store):
+                self.members.add(node.attr)
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                self._name(statement, node.value)
+        elif isinstance(node, ast.BinOp):
+            self._name(statement, text_of(node) or "")
+        elif isinstance(node, IMPORTS):
+            for dotted in imported(node).values():
+                for name in (*dotted.split("."), "sys.modules" if dotted == "sys.modules" else ""):
+                    self._name(statement, name)
+        elif isinstance(node, ast.ClassDef):
+            for part in node.body:
+                inside = Statement(part, 0, [])
+                self.members |= inside.gives | inside.may_give
+        elif isinstance(node, ast.Call):
+            self._note_call(statement, node)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            if node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self._putting += [(statement, one, node.value) for one in targets if isinstance(one, (ast.Attribute, ast.Subscript))]
+        elif isinstance(node, ast.For) and isinstance(node.target, (ast.Attribute, ast.Subscript)):
+            self._putting.append((statement, node.target, node.iter))
 
-    def _read_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            if isinstance(node, ast.ImportFrom):
-                self.modules[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
-                if alias.name == "*" and (node.module or "").partition(".")[0] in LIBRARIES:
-                    self.stars.append(node.module)
-            else:
-                self.modules[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
+    def _name(self, statement: Statement, name: str) -> None:
+        if name in _SWITCHES:
+            self.blinding = self.blinding or name
+        elif name in _REACHING:
+            self._ways.setdefault(statement.at, name)
 
-    def reachable(self, name: str) -> Iterator[tuple[ast.AST, str | None]]:
-        """Every node of every top-level statement that binds `name` or a name which those read, with what it mentions.
+    def _note_call(self, statement: Statement, node: ast.Call) -> None:
+        function = _called_as(node)
+        if function in ("getattr", "setattr") and node.args and root(node.args[0]) == "sys":
+            if function == "setattr" or (len(node.args) > 1 and text_of(node.args[1]) is None):
+                self.blinding = self.blinding or f"{function}(sys, …)"
+        if function == "setattr" and len(node.args) == 3:
+            self._putting.append((statement, node.args[0], node.args[2]))
+            self.members.add(text_of(node.args[1]) or "")
+        elif function in _MAKERS:
+            self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}
+            texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+            self.members |= {name for text in texts for name in text.replace(",", " ").split()}
 
-        Local variables are left out: one called `softmax` is no library's softmax.
+    def _handed_on(self, statement: Statement, target: ast.AST, value: ast.AST) -> Iterator[tuple[str, Mention]]:
+        """What is put into a library's module or class: whoever uses the library may find it there."""
+        library, whose = self._resolve(statement, target)
+        if whose == "library":
+            names = [node.id for node in ast.walk(value) if isinstance(node, ast.Name)]
+            for node in ast.walk(value):
+                mention = self._mention(statement, node)
+                if mention is not None:
+                    yield library, mention
+            for binding in self.reached.walk(*names, at=statement.at):
+                yield from ((library, mention) for mention in self._of(binding))
+
+    def reaching(self, name: str) -> str:
+        """By which way into the process something could be changed or come to `name`; '' for none.
+
+        Looking about in a cell that the exercise does not reach is no offence.
         """
-        waiting, done, seen = [name], set(), set()
-        while waiting:
-            current = waiting.pop()
-            if current in done:
-                continue
-            done.add(current)
-            for statement in self.bindings.get(current, ()):
-                if id(statement) in seen:
-                    continue
-                seen.add(id(statement))
-                nodes, free = self._read_of(statement)
-                yield from nodes
-                waiting.extend(free)
+        if not self._ways:
+            return ""
+        tainted, names, before = dict(self._ways), set(), -1
+        while len(tainted) > before:
+            before = len(tainted)
+            for statement in self.reached.statements:
+                now, later = statement.reads
+                found = next((way for name, way in names if name in now or name in later), "")
+                if statement.at in tainted or found:
+                    way = tainted.setdefault(statement.at, found)
+                    names |= {(name, way) for name in statement.gives | statement.may_give | statement.alters}
+        used = {binding.statement.at for binding in self.reached.walk(name)}
+        for statement in self.reached.statements:
+            if statement.at in tainted and (statement.at in used or _changes(statement)):
+                return tainted[statement.at]
+        return ""
 
-    def _read_of(self, statement: ast.AST) -> tuple[list[tuple[ast.AST, str | None]], set[str]]:
-        """A statement's nodes that may name something of the outside, with what they mention, and the names that it reads there."""
-        if id(statement) not in self._walked:
-            documentation = {id(doc) for doc in _docstrings(statement)}
-            free = set(globals_read(statement)) | _local_imports(statement)
-            nodes = [
-                (node, self._called(node))
-                for node in ast.walk(statement)
-                if id(node) not in documentation and not (isinstance(node, ast.Name) and node.id not in free)
-            ]
-            self._walked[id(statement)] = nodes, free
-        return self._walked[id(statement)]
+    def mentions(self, name: str) -> list[tuple[str, Mention]]:
+        """Everything that `name` is made of; with the library into which it was put where it came that way."""
+        return [("", mention) for binding in self.reached.walk(name) for mention in self._of(binding)] + self._handed
 
-    def resolve(self, node: ast.AST) -> str:
-        """The dotted name of an expression with import aliases replaced, '' where it is none."""
+    def _of(self, binding: Binding) -> list[Mention]:
+        statement, found = binding.statement, []
+        if binding.first:
+            if statement.at not in self._mentions:
+                listed = (self._mention(statement, node) for node in statement.nodes)
+                self._mentions[statement.at] = [mention for mention in listed if mention is not None]
+            found = self._mentions[statement.at]
+        if binding.name in statement.imports and (binding.name in statement.gives or binding.name in statement.may_give):
+            dotted = _one_of(statement.imports[binding.name])
+            return [*found, Mention(statement, statement.node, dotted, "library")]
+        return found
+
+    def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
+        if isinstance(node, ast.Attribute):
+            called, whose = self._resolve(statement, node)
+            if node.attr in _ALL_NAMES and whose == "library":
+                called = f"{called.rpartition('.')[0]}.{_HIDDEN}"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            called, whose = self._plain(statement, node.id)
+        elif isinstance(node, ast.Call):
+            called, whose = self._looked_up(statement, node)
+        elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
+            called, whose = "@", "library"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "solutions/" in node.value.replace("\\", "/"):
+            called, whose = "solutions/", "library"
+        else:
+            return None
+        return Mention(statement, node, called, whose) if called else None
+
+    def _plain(self, statement: Statement, name: str) -> tuple[str, str]:
+        """What a name by itself mentions, where the statements that bind it do not say so."""
+        if name not in statement.outside:
+            return "", ""
+        if name in statement.imports and name not in statement.gives and name not in statement.may_give:
+            return _one_of(statement.imports[name]), "library"
+        if not self.reached.last(name) and name in _TEXT_RUN:
+            return name, "library"
+        return (f"{self._stars[0]}.{name}", "library") if self._stars and not self.reached.last(name) else ("", "")
+
+    def _looked_up(self, statement: Statement, node: ast.Call) -> tuple[str, str]:
+        """The name that a call such as getattr(F, 'softmax') looks up."""
+        function, args = _called_as(node), node.args
+        if function == "vars" and args:
+            base, whose = self._resolve(statement, args[0])
+            return (f"{base}.{_HIDDEN}", whose) if whose == "library" else ("", "")
+        if function == "import_module" and args:
+            return text_of(args[0]) or _HIDDEN, "library"
+        if function not in _LOOK_UPS:
+            return "", ""
+        of_object = function in ("getattr", "getattr_static")
+        at = 1 if of_object else 0
+        if len(args) <= at:
+            return "", ""
+        base, whose = self._resolve(statement, args[0]) if of_object else ("?", "value")
+        name = text_of(args[at])
+        if name is None and whose != "library":
+            return "", ""
+        return f"{base}.{name or _HIDDEN}", whose
+
+    def _resolve(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
+        """(the dotted name of an expression with import aliases replaced, whose it is)."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
         if not isinstance(node, ast.Name):
-            return ".".join(["?", *reversed(parts)]) if parts else ""
-        first = node.id if node.id in self.defined else self.modules.get(node.id, node.id)
-        return ".".join([first, *reversed(parts)])
+            return ".".join(["?", *reversed(parts)]), "value"
+        first, whose = self._meaning(node.id)
+        if node.id not in statement.outside:
+            first, whose = node.id, "own" if node.id in ("self", "cls") else "value"
+        return ".".join([first, *reversed(parts)]), whose
 
-    def forbidden(self, node: ast.AST, called: str | None, forbids: tuple[str, ...]) -> Offence | None:
-        if called is None:
-            return None
+    def _meaning(self, name: str) -> tuple[str, str]:
+        if name not in self._meanings:
+            last = self.reached.last(name)
+            binding = [one for one in last if name in one.gives or name in one.may_give]
+            dotted = {dotted for one in binding for dotted in one.imports.get(name, ())}
+            if dotted:
+                found = _one_of(dotted)
+                self._meanings[name] = (found, "library") if found else (name, "value")
+            elif binding:
+                self._meanings[name] = name, "own"
+            elif self._inner.get(name) or name in GIVEN:
+                self._meanings[name] = self._inner.get(name) or GIVEN[name], "library"
+            else:
+                self._meanings[name] = name, "value"
+        return self._meanings[name]
+
+    def forbidden(self, mention: Mention, forbids: tuple[str, ...], into: str = "") -> Offence | None:
+        """into: the library that the mentioned was put into, '' where the exercise uses it itself."""
+        called = mention.called
+        base, _, last = called.rpartition(".")
+        top = called.partition(".")[0]
         for group in forbids:
-            if group in NAMES and called.rpartition(".")[2] in NAMES[group] and not self._own(called):
-                return self._offence(node, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
-            if group == "torch" and called.partition(".")[0] in TENSOR_LIBRARIES:
-                return self._offence(node, f"`{called}` belongs to {WORDS[group]}.", called)
-            if group in NAMES and called in _OPAQUE:
-                said = f"`{called}` runs code from text"
-                if isinstance(node, ast.Call):
-                    said = "Something of a library is looked up by a name put together at run time"
-                return self._offence(node, f"{said}, which cannot be checked for {group}.", called)
+            if group in NAMES and last in NAMES[group] and (
+                mention.whose == "library" or (mention.whose == "value" and last not in self.members)
+            ):
+                return mention.offence(f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
+            if mention.whose != "library":
+                continue
+            if group == "torch" and top in TENSOR_LIBRARIES and into.partition(".")[0] not in TENSOR_LIBRARIES:
+                return mention.offence(f"`{called}` belongs to {WORDS[group]}.", called)
+            if called in _TEXT_RUN or called.removeprefix("builtins.") in _TEXT_RUN or last in _TORCH_TEXT:
+                return mention.offence(f"`{called}` runs code from text, which cannot be checked for {group}.", called)
+            # torch itself is asked for dtypes and functions by name; what runs then is seen.
+            if last == _HIDDEN and (top in LIBRARIES and base != "torch" or (group == "torch" and not base)):
+                said = "Something of a library is looked up by a name put together at run time"
+                return mention.offence(f"{said}, which cannot be checked for {group}.", called)
         return None
 
-    def _called(self, node: ast.AST) -> str | None:
-        """The dotted name that a node mentions: as an attribute, a plain name, or a text given to getattr and the like."""
-        if isinstance(node, ast.Attribute):
-            return self.resolve(node)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            return None if node.id in self.defined else self._bare(node.id)
-        if isinstance(node, ast.ImportFrom):
-            return f"{node.module or ''}.{node.names[0].name}"
-        if isinstance(node, ast.Import):
-            return node.names[0].name
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            known = ATTENTION | LAYERS | (SOFTMAX - {"softmax"})
-            return f"?.{node.value}" if node.value in known else None
-        if isinstance(node, ast.Call) and self._looks_up(node):
-            library = self.resolve(node.args[0]) if node.args else ""
-            if library.partition(".")[0] in LIBRARIES:
-                name = node.args[1] if len(node.args) > 1 else None
-                constant = isinstance(name, ast.Constant)
-                return f"{library}.{name.value}" if constant else "eval"  # a name put together at run time
-        return None
-
-    def _bare(self, name: str) -> str | None:
-        """What a plain name stands for: an import, a built-in that runs text, or something from a star import."""
-        if name in self.modules or name in _OPAQUE:
-            return self.modules.get(name, name)
-        return f"{self.stars[0]}.{name}" if self.stars else None
-
-    def _looks_up(self, node: ast.Call) -> bool:
-        return isinstance(node.func, ast.Name) and node.func.id in ("getattr", "vars") and bool(node.args)
-
-    def _own(self, called: str) -> bool:
-        """True where the name belongs to the learner's own code: `self.softmax`, a helper class of theirs."""
-        first, dot, _ = called.partition(".")
-        return first in ("self", "cls") or first in self.defined or (not dot and first in self.defined)
-
-    def foreign(self, node: ast.AST, called: str | None) -> Offence | None:
-        """Fetching an answer from the course itself."""
-        names = {called} if called else set()
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            module = getattr(node, "module", None)
-            names |= {f"{module}.{alias.name}" if module else alias.name for alias in node.names}
-        for name in names:
-            first, _, rest = name.partition(".")
-            if first in ("solutions", "grader") and not rest.startswith("figures") and first not in self.defined:
-                sentence = f"`{name}` reaches into the course's own {first}; the answer is to be the learner's."
-                return self._offence(node, sentence, name)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "solutions/" in node.value.replace("\\", "/"):
-            return self._offence(node, "A path into `solutions` is used; the answer is to be the learner's.", "solutions")
-        return None
-
-    def other_product(self, node: ast.AST, called: str | None) -> Offence | None:
+    def other_product(self, mention: Mention) -> Offence | None:
         """A product formed by something else than einsum."""
-        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
-            return self._offence(node, "`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
-        if isinstance(node, ast.Name) and node.id not in self.modules and "*" not in self.modules:
-            return None  # a local name such as `inner` or `dot`; NumPy's own needs an import
-        if called and called.rpartition(".")[2] in NUMPY_PRODUCTS and not self._own(called):
+        called = mention.called
+        last = called.rpartition(".")[2]
+        if called == "@":
+            return mention.offence("`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
+        if last == _HIDDEN and called.startswith("numpy."):
+            return mention.offence("Something of NumPy is looked up by a name put together at run time; "
+                                   "this exercise asks for `np.einsum` alone.", called)  # fmt: skip
+        if last in NUMPY_PRODUCTS and (mention.whose == "library" or (mention.whose == "value" and last not in self.members)):
             name = called.lstrip("?.")
-            return self._offence(node, f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)
+            return mention.offence(f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)
         return None
 
-    def _offence(self, node: ast.AST, sentence: str, name: str) -> Offence:
-        return Offence(sentence, self.lines.get(id(node), ""), name)
+
+def _foreign(mention: Mention) -> Offence | None:
+    """Fetching an answer from the course itself."""
+    if mention.called == "solutions/":
+        return mention.offence("A path into `solutions` is used; the answer is to be the learner's.", "solutions")
+    first, _, rest = mention.called.partition(".")
+    if mention.whose == "library" and first in ("solutions", "grader") and not rest.startswith("figures"):
+        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer is to be the learner's."
+        return mention.offence(sentence, mention.called)
+    return None
 
 
-def _bound_names(statement: ast.AST) -> set[str]:
-    """Names that a top-level statement binds in the notebook's namespace, nested blocks included."""
-    names: set[str] = set()
-    waiting = [statement]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            names.add(node.id)
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            root = node
-            while isinstance(root, (ast.Attribute, ast.Subscript)):
-                root = root.value
-            if isinstance(root, ast.Name):  # `SelfAttention.forward = helper` is part of SelfAttention
-                names.add(root.id)
-        waiting.extend(ast.iter_child_nodes(node))
-    return names
+def _one_of(dotted: set[str]) -> str:
+    """What an import stands for; '' where different libraries are tried in turn: which it is shows while it runs."""
+    return min(dotted) if len({one.partition(".")[0] for one in dotted}) == 1 else ""
 
 
-def _local_imports(statement: ast.AST) -> set[str]:
-    """Names that imports inside a statement bind: local there, and still a library's."""
-    imports = (node for node in ast.walk(statement) if isinstance(node, (ast.Import, ast.ImportFrom)))
-    return {alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names}
+def _called_as(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
-def _docstrings(statement: ast.AST) -> Iterator[ast.Constant]:
-    """Texts that stand alone as statements: they say something and do nothing."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node.value
+def _changes(statement: Statement) -> bool:
+    """Whether a statement may change an object that it found; what it stores on `self` is its own."""
+    for node in statement.parts:
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            if isinstance(node, ast.Subscript) or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                return True
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        if name in _CHANGING:
+            return True
+    return False
 
 
 def _depth(tree: ast.AST) -> int:

@@ -113,8 +113,29 @@ def test_both_products_by_einsum_are_needed():
     assert einsum_missing(case, Observation(calls=(f"einsum {both} 60",))) is None
     assert "only a part" in einsum_missing(case, Observation(calls=(f"einsum {scores} 40",))).sentence
     assert "neither" in einsum_missing(case, Observation(calls=())).sentence
-    multiplied_out = Observation(calls=(f"einsum {both} 240",))
-    assert einsum_missing(case, multiplied_out) is not None
+    multiplied_out = Observation(calls=("einsum 120 120", "einsum 180 180"))
+    assert "neither" in einsum_missing(case, multiplied_out).sentence
+
+
+def test_an_operand_larger_than_the_inputs_may_stand_beside_another():
+    case = Case("c", "c", (np.ones((2, 3, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))))
+    padded = "einsum 192 64", "einsum 288 96"  # keys and values padded to eight
+    flat = "einsum 240 40", "einsum 360 60"  # both sentences in one matrix
+    ones = "einsum 120 40", "einsum 210 70"  # values with a column of ones
+    diagonal = "einsum 480 40", "einsum 180 60"  # bqd,de,bke->bqk
+    for calls in (padded, flat, ones, diagonal):
+        assert einsum_missing(case, Observation(calls=calls)) is None, calls
+
+
+def test_scores_that_are_formed_again_are_no_second_product():
+    case = Case("c", "c", (np.ones((2, 3, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))))
+    assert "only a part" in einsum_missing(case, Observation(calls=("einsum 120 40",) * 3)).sentence
+    assert einsum_missing(case, Observation(calls=("einsum 120 40", "einsum 120 40", "einsum 180 60"))) is None
+
+
+def test_a_single_query_tells_nothing():
+    case = Case("c", "c", (np.ones((2, 1, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))))
+    assert einsum_missing(case, Observation(calls=())) is None
 
 
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 300 + ")" * 300, "f = " + "-" * 5000 + "1", "\0"])
@@ -127,3 +148,94 @@ def test_a_cell_too_large_to_be_read_is_refused_where_something_is_forbidden(tex
     found = offence("f", ("softmax",), (), Sources((text,)))
     assert found is not None and "too long" in found.sentence
     assert offence("f", (), (), Sources((text,))) is None
+
+
+OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
+SDPA = "F.scaled_dot_product_attention"
+INNOCENT = {
+    "a question about modules": ("import sys\nIN_COLAB = 'google.colab' in sys.modules", OWN),
+    "the same inside": ("import sys\ndef attend(q, k, v):\n    return q if 'jax' in sys.modules else k",),
+    "objects counted in another cell": (OWN, "import gc\nprint(len(gc.get_objects()))"),
+    "a traceback's line in another cell": ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    n = e.__traceback__.tb_frame.f_lineno", OWN),
+    "an earlier try": (f"def attend(q, k, v):\n    return {SDPA}(q, k, v), None", OWN),
+    "an earlier try that another cell keeps": (f"def attend(q, k, v):\n    return {SDPA}(q, k, v), None\nfast = attend", OWN),
+    "a helper bound anew": (f"helper = {SDPA}", "def helper(q):\n    return q\ndef attend(q, k, v):\n    return helper(q)"),
+    "imported and not used": ("from torch.nn.functional import scaled_dot_product_attention, relu\ndef attend(q):\n    return relu(q)",),
+    "method of an instance": ("class Core:\n    def flex_attention(self, q):\n        return q\ndef attend(q):\n    return Core().flex_attention(q)",),
+    "method of a local": ("class Core:\n    def softmax(self, q):\n        return q\ndef attend(q):\n    core = Core()\n    return core.softmax(q)",),
+    "method of the base class": (
+        "class Base:\n    def softmax(self, q):\n        return q\n",
+        "class attend(Base):\n    def forward(this, q):\n        return super().softmax(this.softmax(q))",
+    ),
+    "field of a named tuple": ("Parts = namedtuple('Parts', 'shifted, softmax')\ndef attend(q):\n    parts = Parts(q, q)\n    return parts.softmax",),
+    "an annotation": ("def attend(q: nn.MultiheadAttention) -> nn.Transformer:\n    return q",),
+    "isinstance": ("def attend(q):\n    return isinstance(q, (nn.MultiheadAttention, nn.Transformer))",),
+    "hasattr": ("def attend(q):\n    return hasattr(F, 'scaled_dot_product_attention')",),
+    "a key": ("FNS = {}\ndef attend(q):\n    FNS['log_softmax'] = q\n    return FNS['log_softmax']",),
+    "a logger": ("log = logging.getLogger('Transformer')\ndef attend(q):\n    log.debug('x')\n    return q",),
+    "a dtype by name": ("def attend(q):\n    return q.to(getattr(torch, str(q.dtype).split('.')[1]))",),
+    "a mask by a helper of torch": ("def attend(q):\n    return q + nn.Transformer.generate_square_subsequent_mask(5)",),
+    "a table of results": (OWN, f"rows = []\nrows.append({SDPA}(q, k, v) - attend(q, k, v)[0])\nassert rows[0].max() < 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", INNOCENT.values(), ids=INNOCENT.keys())
+def test_what_does_not_belong_to_the_answer_is_innocent(cells):
+    assert offence("attend", ("softmax", "attention") if "torch.softmax" not in "".join(cells) else ("attention",), (), Sources(cells)) is None
+
+
+HIDDEN = {
+    "put into a module": (f"setattr(math, 'att', {SDPA})", "def attend(q, k, v):\n    return math.att(q, k, v)"),
+    "put into a module of another name": (f"import math as m\nm.att = {SDPA}", "def attend(q, k, v):\n    return q"),
+    "put into torch by a helper": (f"def op(q, k, v):\n    return {SDPA}(q, k, v)\ntorch.Tensor.att = op", "def attend(q, k, v):\n    return q.att(k, v)"),
+    "put into a list": ("box = []", f"box.append({SDPA})", "def attend(q, k, v):\n    return box[0](q, k, v)"),
+    "kept from an earlier try": (f"helper = {SDPA}\nfast = helper", "def helper(q):\n    return q\ndef attend(q):\n    return fast(q)"),
+    "called where it stands": (f"import functools\nop = {SDPA}\ndef deco(f):\n    return functools.partial(op)\n@deco\ndef attend(q):\n    return q", "op = 1"),
+    "from the module's names": ("def attend(q, k, v):\n    return F.__dict__['scaled_dot' + x](q, k, v)",),
+    "from the operators": ("def attend(q, k, v):\n    return torch.ops.aten.__getattr__('_scaled' + x)(q, k, v)",),
+    "a name of the function's own": ("def attend(q, k, v):\n    return getattr(F, x)(q, k, v)",),
+    "compiled from text": ("s = torch.jit.CompilationUnit(text).f\ndef attend(q, k, v):\n    return s(q, k, v)",),
+    "traced": (f"setattr(math, 'att', {SDPA})\ns = torch.jit.trace(lambda q: math.att(q, q, q), q)\ndef attend(q):\n    return s(q)",),
+    "own member named so, torch's called": (f"class A:\n    scaled_dot_product_attention = 1\ndef attend(q):\n    return {SDPA}(q, q, q)",),
+    "frames": ("def attend(q):\n    return sys._getframe().f_back",),
+    "objects handed on": ("op = [o for o in gc.get_objects() if o][0]", "def attend(q):\n    return op(q)"),
+    "a module patched": ("ms = sys.modules", "for m in ms.values():\n    m.watching = 1", OWN),
+    "profile": (OWN, "getattr(sys, 'set' + 'profile')(None)"),
+    "something of sys": (OWN, "getattr(sys, name)(None)"),
+    "sys patched": (OWN, "setattr(sys, 'x', 1)"),
+    "ctypes": ("import ctypes", OWN),
+    "a raw thread": ("from _thread import start_new_thread", OWN),
+    "modes off": (OWN, "from torch.utils._python_dispatch import _disable_current_modes as off"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", HIDDEN.values(), ids=HIDDEN.keys())
+def test_what_comes_to_the_answer_by_a_detour_is_found(cells):
+    assert offence("attend", ("attention",), (), Sources(cells)) is not None
+
+
+@pytest.mark.parametrize("text, found", [
+    ("try:\n    import jax.numpy as xp\nexcept ImportError:\n    import numpy as xp\ndef f(g):\n    return xp.sum(g)", False),
+    ("def torch(a):\n    return a\ndef f(g):\n    return torch(g)", False),
+    ("import torch\nnp.allclose(f(1), torch.ones(1))\ntorch.backends.fast = True\ndef f(g):\n    return g", False),
+    ("lib = importlib.import_module('tor' + 'ch')\ndef f(g):\n    return lib.ones(1)", True),
+    ("lib = importlib.import_module(name)\ndef f(g):\n    return lib.ones(1)", True),
+    ("import torch as t\ndef f(g):\n    return t.ones(1)", True),
+])  # fmt: skip
+def test_a_library_with_gradients_is_found_where_the_answer_uses_it(text, found):
+    assert (offence("f", ("torch",), (), Sources((text,))) is not None) == found
+
+
+@pytest.mark.parametrize("text, found", [
+    ("class P:\n    def dot(self, a):\n        return a\ndef f(q):\n    return P().dot(q)", False),
+    ("def f(q):\n    return getattr(np, 'mat' + 'mul')(q, q)", True),
+    ("def f(q):\n    return np.__dict__['mat' + 'mul'](q, q)", True),
+    ("def f(q):\n    return q.__matmul__(q)", True),
+])  # fmt: skip
+def test_a_product_s_own_name_or_a_hidden_one(text, found):
+    assert (offence("f", (), ("einsum_products",), Sources((text,))) is not None) == found
+
+
+def test_names_that_lead_everywhere_end():
+    text = "\n".join(f"def f{i}():\n    return f{i + 1}, g" for i in range(3000)) + "\n" + "\n".join(f"g = g, f{i}" for i in range(3000))
+    assert offence("g", ("attention",), (), Sources((text,))) is not None

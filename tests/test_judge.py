@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from grader import telling
 from grader.allowed import Sources
 from grader.drawn import drawn
 from grader.judge import judge
-from grader.model import Observation
-from grader.worker.values import Failure
+from grader.model import Case, Observation
+from grader.reports import html, text
+from grader.worker.values import Failure, describe
 from tests import toy
 from tests.live import Live
 
@@ -60,6 +62,22 @@ def test_the_smallest_failing_case_is_shown_with_input_expected_got_and_differen
     assert given.shape == (2, 3)
     np.testing.assert_allclose(got - expected, difference)
     assert verdict.experiment.startswith("Two rows of three: softmax_rows(scores (2, 3) float64)")
+
+
+def test_of_right_numbers_in_a_list_no_difference_is_shown():
+    verdict = verdict_on(lambda scores: list(toy.build()(scores)[0]) if scores.ndim == 1 else toy.build()(scores).tolist())
+    assert verdict.stage == "type" and "difference" not in {table.role for table in verdict.tables}
+    assert "No known mistake fits" not in text.verdict(verdict) + html.verdict(verdict)
+
+
+def test_a_result_that_is_too_large_is_told_with_its_shape():
+    verdict = verdict_on(lambda scores: np.zeros((300, 300, 4)))
+    assert "NumPy array of float64 with shape (300, 300, 4), more than the 200,000 numbers that are read" in verdict.headline
+
+
+def test_large_tables_hold_no_more_than_is_shown():
+    verdict = verdict_on(lambda scores: np.zeros((300, 300)))
+    assert "(300, 300)" in verdict.headline and max(table.array.size for table in verdict.tables) <= 64
 
 
 def test_shape_comes_before_values():
@@ -172,3 +190,11 @@ def test_global_random_state_is_left_as_found():
     expected = np.random.RandomState(3).rand()
     verdict_on(lambda scores: np.random.rand(*scores.shape))
     assert np.random.rand() == expected
+
+
+def test_right_numbers_in_a_flat_list_leave_the_tables_out():
+    want = {"result": describe(np.array([1.0, 2.0, 3.0]))}
+    case = Case("vector", "a vector", (np.arange(3.0),), names=("x",))
+    assert [table.role for table in telling.tables(case, want, {"result": describe([1.0, 2.0, 3.0])})] == ["input"]
+    roles = ["input", "expected", "got", "difference"]
+    assert [table.role for table in telling.tables(case, want, {"result": describe([1.0, 2.0, 4.0])})] == roles

@@ -38,7 +38,7 @@ def project_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("seen-again", "the same shapes, new numbers", _projected(rng, (2, 5, 3), 4, 6))
     yield Case("heads", "two leading dimensions", _projected(rng, (2, 3, 5, 4), 6, 7))
     yield Case("heads-again", "two leading dimensions, other sizes", _projected(rng, (3, 2, 4, 5), 7, 1))
-    yield Case("long", "one sentence, more tokens than features", _projected(rng, (7, 2), 3, 5))
+    yield Case("long", "one sentence, many more tokens than features", _projected(rng, (19, 2), 3, 5))
     yield Case("one-token", "one sentence of one token", _projected(rng, (1, 1, 4), 3, 2))
     yield Case("square", "square weights", _projected(rng, (4, 4), 4, 4))
     yield Case("square-batch", "a batch with square weights", _projected(rng, (2, 3, 4), 4, 4))
@@ -46,8 +46,10 @@ def project_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("whole", "arrays of whole numbers",
                tuple(rng.integers(-4, 5, size=shape) for shape in ((3, 4, 2), (2, 5), (2, 5), (2, 6))))
     yield Case("float32", "float32 inputs", tuple(a.astype(np.float32) for a in _projected(rng, (3, 2, 6), 5, 4)))
-    by_name = dict(zip(("w_v", "w_k", "w_q", "x"), reversed(_projected(rng, (2, 4, 3), 5, 6)), strict=True))
-    yield Case("by-name", "arguments given by name", kwargs=by_name)
+    # Whole numbers meet fractions of many decimals: neither the type of x nor a rounding may stay in the result.
+    by_name = {"w_v": rng.normal(size=(3, 6)), "w_k": rng.normal(size=(3, 5)), "w_q": rng.normal(size=(3, 5)),
+               "x": rng.integers(-4, 5, size=(2, 4, 3))}  # fmt: skip
+    yield Case("by-name", "arguments given by name, the tokens in whole numbers", kwargs=by_name)
 
 
 def _drawn(rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int) -> Arrays:
@@ -100,7 +102,9 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("identity", "the identity matrix as v", (q, k, np.tile(np.eye(5), (3, 1, 1))))
     yield Case("one-key", "a single key", _drawn(rng, (2,), 4, 1, 3, 5))
     yield Case("one-query", "a single query", _drawn(rng, (3,), 1, 5, 4, 2))
-    yield Case("one-sentence", "a batch of one sentence", _drawn(rng, (1,), 5, 6, 4, 3))
+    q, k, v = _drawn(rng, (1,), 5, 19, 4, 3)
+    k[:, -3:] = (2 * q[:, :3]).round(1)  # what the first queries look for comes last, so that a running maximum has to grow
+    yield Case("one-sentence", "a batch of one sentence with nineteen keys", (q, k, v))
     yield Case("square", "batch, queries, keys and features of equal size", _drawn(rng, (4,), 4, 4, 4, 4))
     yield Case("whole", "arrays of whole numbers", _whole(rng, (2,), 4, 3, 5, 6))
     yield Case("float32", "float32 inputs", tuple(a.astype(np.float32) for a in _drawn(rng, (2,), 5, 3, 6, 4)))
@@ -127,12 +131,20 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
                stage="extremes")
 
 
+def _keys_apart(rng: np.random.Generator, lead: tuple[int, ...]) -> Arrays:
+    """Two queries and five keys: in each row some scaled scores near 9,900 and some near −9,900, the first key's among either."""
+    q, k, v = _near(rng, np.tile([9900.0, -9900.0], (*lead, 1)), 5, 3)
+    k[..., 0] *= [-1, 1, 1, -1, 1]
+    return q, k, v
+
+
 def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("table", "the three-token table of lesson 01", _table())
     yield Case("small", "one sentence, two queries, three keys", _two_queries())
     yield from _batches(rng)
     yield Case("heads", "two sentences with three heads each", _drawn(rng, (2, 3), 4, 5, 6, 7))
-    yield Case("one-head", "two leading dimensions of size one", _drawn(rng, (1, 1), 3, 2, 5, 4))
+    q, k, v = _drawn(rng, (1, 1), 3, 2, 5, 4)
+    yield Case("one-head", "two leading dimensions of size one, whole numbers in q alone", (np.rint(2 * q).astype(int), k, v))
     yield Case("square-heads", "two leading dimensions, equal sizes", _drawn(rng, (3, 3), 3, 3, 3, 3))
     yield Case("whole-matrix", "whole numbers, no batch", _whole(rng, (), 2, 4, 3, 5))
     yield Case("whole-heads", "whole numbers, two leading dimensions", _whole(rng, (2, 3), 5, 4, 6, 1))
@@ -143,14 +155,17 @@ def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
                _near(rng, np.array([-1000.0, 1000.0]), 3, 5), stage="extremes")
     yield Case("large-heads", "rows of scores far apart with two leading dimensions",
                _near(rng, np.array([[[9900.0, -9900.0]] * 3] * 2), 4, 5), stage="extremes")
+    yield Case("keys-apart", "scores near 9,900 and near −9,900 in one row", _keys_apart(rng, ()), stage="extremes")
 
 
 def einsum_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("table", "the three-token table of lesson 01 as a batch of one", tuple(a[None] for a in _table()))
-    yield Case("small", "two queries and three keys as a batch of one", tuple(a[None] for a in _two_queries()))
+    yield Case("small", "two queries and three keys as a batch of one, in whole numbers",
+               tuple(a[None].astype(int) for a in _two_queries()))  # fmt: skip
     yield from _batches(rng)
     yield Case("whole-again", "whole numbers, other sizes", _whole(rng, (3,), 2, 6, 4, 5))
     yield from _extremes(rng)
+    yield Case("keys-apart", "scores near 9,900 and near −9,900 in one row", _keys_apart(rng, (1,)), stage="extremes")
 
 
 # ---- properties ---------------------------------------------------------------------------------------------------
@@ -232,8 +247,9 @@ _PROJECTION = Exercise(
     parts=("q", "k", "v"),
     cases=project_cases,
     mistakes=(
-        *mistakes(project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9"),
+        *mistakes(project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9", "AB25", "AB26", "AB27"),
         Mistake("AB8", project("AB8 by einsum")),
+        Mistake("AB25", project("AB25 by einsum")),
     ),
     combine=combine(project),
     forbids=("attention",),
@@ -260,10 +276,14 @@ _ATTENTION = Exercise(
         *mistakes(
             attention, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB8", "AB10",
             "AB11", "AB12", "AB13", "AB14", "AB15", "AB16", "AB17", "AB18", "AB19", "AB20", "AB21", "AB22", "AB23",
+            "AB25", "AB28", "AB29", "AB30", "AB31",
         ),
+        Mistake("SM3", attention("SM3 of a matrix")),
         Mistake("SM4", attention("SM4 of both")),
         Mistake("SM6", attention("SM6 of an item")),
         Mistake("AB8", attention("AB8 by einsum")),
+        Mistake("AB25", attention("AB25 by einsum")),
+        Mistake("AB28", attention("AB28 by len")),
     ),  # fmt: skip
     combine=combine(attention, *LIKELY_IN_PAIRS),
     forbids=("attention",),
@@ -290,8 +310,10 @@ _EINSUM = Exercise(
     mistakes=(
         *mistakes(
             by_einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13",
-            "AB14", "AB20", "AB22", "AB23", "AB24",
+            "AB14", "AB20", "AB22", "AB23", "AB24", "AB28", "AB29", "AB30", "AB31",
         ),
+        Mistake("SM3", by_einsum("SM3 of a matrix")),
+        Mistake("AB28", by_einsum("AB28 by len")),
         Mistake("SM4", by_einsum("SM4 of both")),
         Mistake("SM6", by_einsum("SM6 of an item")),
     ),  # fmt: skip

@@ -12,10 +12,12 @@ Arrays = tuple[np.ndarray, ...]
 # At most one of each group can be meant at a time; pairs within a group are never tried.
 _TURNED = ("SD8", "AB8", "AB15", "AB16", "AB17", "AB22", "AB23", "AB24")
 _ONE_OF = (
-    ("SM1", "SM2", "SM3", "SM4", "AB10", "AB11", "AB20"), ("SM5", "SM6", "AB20"), ("SM3", "SM4", "SD6", "AB20"),
-    ("SD1", "SD2", "SD5", "SD6", "AB12", "AB13", "AB14"), _TURNED, ("SM5", *_TURNED), ("SM6", *_TURNED),
+    ("SM1", "SM2", "SM3", "SM4", "AB10", "AB11", "AB20", "AB30"), ("SM5", "SM6", "AB20"), ("SM3", "SM4", "SD6", "AB20", "AB30"),
+    ("SD1", "SD2", "SD5", "SD6", "AB12", "AB13", "AB14", "AB28", "AB29"), _TURNED, ("SM5", *_TURNED), ("SM6", *_TURNED),
     ("SD2", *_TURNED), ("AB1", "AB5", "AB8"), ("AB2", "AB3", "AB5"), ("AB4", "AB5", "AB9"), ("AB6", "AB8"),
+    *((late, other) for late in ("AB28", "AB29") for other in ("SM5", "SM6")),
 )  # fmt: skip
+_ALONE = frozenset({"AB25", "AB26", "AB27", "AB31"})  # they fail, or leave nothing to be seen of another
 LIKELY_IN_PAIRS = ("SD1", "SD2", "SM5", "SM6")  # left out beside another slip; all pairs would take half a second
 
 
@@ -23,7 +25,7 @@ def combine(build: Callable[..., Callable], *one_of: str) -> Callable[[frozenset
     """Builds an implementation with two bugs, for pairs that make sense and, where given, hold one of these ids."""
 
     def combined(ids: frozenset[str]) -> Callable:
-        if any(len(ids.intersection(group)) > 1 for group in _ONE_OF) or (one_of and not ids.intersection(one_of)):
+        if ids & _ALONE or any(len(ids.intersection(group)) > 1 for group in _ONE_OF) or (one_of and not ids.intersection(one_of)):
             raise KeyError(f"{' and '.join(sorted(ids))} are not tried together")
         return build(*ids)
 
@@ -34,6 +36,14 @@ def project(*bugs: str) -> Callable[..., Arrays]:
     def project_qkv(x: np.ndarray, w_q: np.ndarray, w_k: np.ndarray, w_v: np.ndarray) -> Arrays:
         if "AB8 by einsum" in bugs:
             return tuple(np.einsum("btd,dk->btk", x, w) for w in (w_q, w_k, w_v))
+        if "AB25 by einsum" in bugs:
+            return tuple(np.einsum("td,dk->tk", x, w) for w in (w_q, w_k, w_v))
+        if "AB25" in bugs:
+            _tokens, _features = x.shape
+        if "AB26" in bugs:
+            return tuple(np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1))
+        if "AB27" in bugs:
+            w_k = w_v = w_q
         if "AB1" in bugs:
             w_q, w_k, w_v = w_q.T, w_k.T, w_v.T
         if "AB2" in bugs:
@@ -57,14 +67,22 @@ def _scale(q: np.ndarray, k: np.ndarray, v: np.ndarray, bugs: Sequence[str]) -> 
     d_k = q.shape[-1]
     wrong = {
         "SD1": 1, "SD2": d_k**2, "SD5": 1 / d_k, "SD6": 1, "AB12": k.shape[-2], "AB13": v.shape[-1], "AB14": q.shape[1],
+        "AB28": q.shape[-2], "AB28 by len": q.shape[0], "AB29": math.sqrt(d_k),
     }  # fmt: skip
     return math.sqrt(next((wrong[bug] for bug in bugs if bug in wrong), d_k))
+
+
+def _divided(product: np.ndarray, scale: float, bugs: Sequence[str]) -> np.ndarray:
+    if "AB31" in bugs:
+        product /= scale
+        return product
+    return product / scale
 
 
 def _softmax(scores: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
     if "AB20" in bugs:
         return scores
-    axes = {"SM1": -2, "SM2": 0, "SM3": None, "AB10": 1, "AB11": 2}
+    axes = {"SM1": -2, "SM2": 0, "SM3": None, "SM3 of a matrix": (-2, -1), "AB10": 1, "AB11": 2}
     axis = next((axes[bug] for bug in bugs if bug in axes), -1)
     if "SM5" in bugs:
         exps = np.exp(scores)
@@ -72,6 +90,8 @@ def _softmax(scores: np.ndarray, bugs: Sequence[str]) -> np.ndarray:
         exps = np.exp(scores - scores.max(axis=(-2, -1) if "SM6 of an item" in bugs else None, keepdims=True))
     else:
         exps = np.exp(scores - scores.max(axis=axis, keepdims="SM4 of both" not in bugs))
+    if "AB30" in bugs:
+        return exps
     kept = "SM4" not in bugs and "SM4 of both" not in bugs
     return exps / exps.sum(axis=axis, keepdims=kept)
 
@@ -91,11 +111,13 @@ def attention(*bugs: str) -> Callable[..., Arrays]:
     def scaled_dot_product_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Arrays:
         if "AB8" in bugs:
             _batch, _queries, _features = q.shape
-        if "AB8 by einsum" in bugs:
-            product = np.einsum("bqd,bkd->bqk", q, k)
+        if "AB25" in bugs:
+            _queries, _features = q.shape
+        if "AB8 by einsum" in bugs or "AB25 by einsum" in bugs:
+            product = np.einsum("bqd,bkd->bqk" if "AB8 by einsum" in bugs else "qd,kd->qk", q, k)
         else:
             product = k @ q.swapaxes(-1, -2) if "SD8" in bugs else q @ _turned(k, bugs)
-        scores = product / _scale(q, k, v, bugs)
+        scores = _divided(product, _scale(q, k, v, bugs), bugs)
         weights = _softmax(scores, bugs)
         if "SD6" in bugs:
             weights = weights / math.sqrt(q.shape[-1])
@@ -120,7 +142,7 @@ def by_einsum(*bugs: str) -> Callable[..., np.ndarray]:
     second = f"{'qk' if 'AB24' in bugs else 'bqk'},{'bqd->bkd' if 'AB22' in bugs else 'bkd->bqd'}"
 
     def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-        weights = _softmax(np.einsum(first, q, k) / _scale(q, k, v, bugs), bugs)
+        weights = _softmax(_divided(np.einsum(first, q, k), _scale(q, k, v, bugs), bugs), bugs)
         output = np.einsum(second, weights, v)
         return output / math.sqrt(q.shape[-1]) if "SD6" in bugs else output
 

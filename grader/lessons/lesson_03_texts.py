@@ -119,4 +119,39 @@ TEXTS = (
         "einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter "
         "there.",
         'np.einsum("bqd,bkd->qk", q, k)', 'np.einsum("bqd,bkd->bqk", q, k)'),
+    MistakeText(
+        "AB25", "The code takes a single matrix; there may be any number of leading dimensions before the last two.",
+        "`T, d = x.shape`, or the einsum letters 'td,dk->tk', fit one sentence and nothing else. `x @ w` and `x.shape[-1]` take "
+        "a batch, and a batch of heads, as they are; einsum does with `...` in front of the letters.",
+        "T, d_k = q.shape", "d_k = q.shape[-1]"),
+    MistakeText(
+        "AB26", "The joint product was split into three equal parts; q and k have d_k columns each, v has d_v.",
+        "One product with [w_q, w_k, w_v] side by side is sound. `np.split(..., 3)` cuts thirds, which fails or cuts in the wrong "
+        "place where d_v differs from d_k; a list of places cuts where each part ends.",
+        "np.split(product, 3, axis=-1)", "np.split(product, [d_k, 2 * d_k], axis=-1)"),
+    MistakeText(
+        "AB27", "All three projections use w_q; keys and values have weight matrices of their own.",
+        "Lines that were copied kept their weight. With q = k = v each token looks mostly at itself, and d_v could not "
+        "differ from d_k.",
+        "q, k, v = x @ w_q, x @ w_q, x @ w_q", "q, k, v = x @ w_q, x @ w_k, x @ w_v"),
+    MistakeText(
+        "AB28", "The scale counts queries or sentences; it needs √d_k, the last axis of q.",
+        "`q.shape[-2]` is the number of queries, and `len(q)` the length of the first axis: the queries of a matrix, the sentences of "
+        "a batch. The scale makes up for a sum over d_k products (lesson 04).",
+        "math.sqrt(len(q))", "math.sqrt(q.shape[-1])"),
+    MistakeText(
+        "AB29", "The root was taken twice: the scores were divided by the fourth root of d_k.",
+        "With d_k = 16 the scale is 4, and its root 2. Dividing both q and k by the fourth root is sound, since the product then "
+        "carries it twice; dividing one of them, or the scores, is half of that.",
+        "scores / math.sqrt(math.sqrt(d_k))", "scores / math.sqrt(d_k)"),
+    MistakeText(
+        "AB30", "The exponentials were not divided by their sum: these weights do not sum to 1.",
+        "exp makes every score positive; the division by the row's sum makes a distribution of it. Without it the output is no "
+        "average of the values, and it grows with the number of keys.",
+        "weights = np.exp(scores - scores.max(axis=-1, keepdims=True))", "weights = exps / exps.sum(axis=-1, keepdims=True)"),
+    MistakeText(
+        "AB31", "`scores /= …` stores fractions in an array of integers, which NumPy refuses; write scores = scores / …",
+        "For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises a "
+        "UFuncTypeError in place of cutting them off. `scores / scale` makes a new array of floats.",
+        "scores /= math.sqrt(d_k)", "scores = scores / math.sqrt(d_k)"),
 )  # fmt: skip

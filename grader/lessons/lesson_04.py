@@ -45,59 +45,81 @@ def _std(*bugs: str) -> Callable[..., float]:
 
 
 def std_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for d_k, n_samples in ((1, 12000), (2, 12000), (3, 10000), (5, 6000), (16, 3000), (64, 2000)):
+    # The measured figure strays by 2 % or a little more, a fifth of what is allowed.
+    for d_k, n_samples in ((1, 4000), (2, 3000), (3, 2500), (5, 2000), (16, 1500), (64, 1200)):
         seed = int(rng.integers(2**31))
         yield Case(f"d{d_k}", f"{n_samples} pairs of length {d_k}", (d_k, n_samples), probe="lesson_04.sampled",
-                   options={"seed": seed}, names=("d_k", "n_samples"), rtol=0.08)  # fmt: skip
-    for n_samples in (2, 20, 50):
+                   options={"seed": seed}, names=("d_k", "n_samples"), rtol=0.1)  # fmt: skip
+    for n_samples in (5, 20, 50):
         yield Case(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
                    probe="lesson_04.sampled", options={"seed": int(rng.integers(2**31)), "count": True},
-                   names=("d_k", "n_samples"), rtol=2.0)  # fmt: skip
-    yield Case("few", "four hundred times two pairs of length 9", (9, 2), probe="lesson_04.small_samples",
-               options={"seed": int(rng.integers(2**31)), "calls": 400}, names=("d_k", "n_samples"), rtol=0.08)  # fmt: skip
+                   names=("d_k", "n_samples"), rtol=0.1)  # fmt: skip
+    yield Case("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples",
+               options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, names=("d_k", "n_samples"), rtol=0.3)  # fmt: skip
 
 
 def compare_std(case: Case, expected: Observation, got: Observation) -> str | None:
     """Judges a sampled figure by what it must be near, and by what must and must not change it."""
     d_k, n_samples = case.args
-    root = math.sqrt(d_k)
     parts = {name: part.array for name, part in got.parts.items()}
-    value = parts.get("mean result", parts.get("standard deviation"))
+    if "repeats" in parts:
+        return _from_rng(case, parts)
+    if "mean result" in parts:
+        return _few(case, {name: float(value) for name, value in parts.items()})
+    root, value = math.sqrt(d_k), parts.get("standard deviation")
     if value is None or value.dtype.kind == "b":
         return "One number was asked for; something else came back."
     if value.shape != ():
         return f"An array of shape {value.shape} came back; one number was asked for."
     if not np.isfinite(value):
         return "The standard deviation is not a finite number."
-    if "mean result" in parts:
-        return _few(float(value) / root)
-    first = float(value)
-    if n_samples >= 1000:
-        if abs(first / root - 1) > 0.08:
-            return f"With {n_samples} pairs of length {d_k} the result is {first:.4g}; about √{d_k} = {root:.4g} was expected."
-        return None
+    if abs(float(value) / root - 1) > 0.1:
+        return f"With {n_samples} pairs of length {d_k} the result is {float(value):.4g}; about √{d_k} = {root:.4g} was expected."
+    return None
+
+
+def _from_rng(case: Case, parts: dict[str, Array]) -> str | None:
+    d_k, n_samples = case.args
     if not parts["repeats"]:
         return "The same generator state gave two different results: some numbers come from another source than rng."
     if not parts["varies"]:
-        return f"Two different generators gave the same {first:.4g}: the numbers do not come from rng."
-    return _drawn(case, float(parts["numbers drawn"]))
-
-
-def _few(ratio: float) -> str | None:
-    # Two normal numbers: the mean of |a - b| / 2 is 0.56 standard deviations (ddof 0), of |a - b| / sqrt 2 0.80 (ddof 1).
-    if 0.47 < ratio < 0.89:
+        return "Two different generators gave the same result: it does not come from rng."
+    drawn, wanted = float(parts["numbers drawn"]), 2 * d_k * n_samples
+    if 0.49 * wanted <= drawn <= 3.5 * wanted:  # float32 takes half a step; a rejecting sampler made of uniform numbers nearly three
         return None
-    return (f"With 2 samples the mean result is {ratio:.3g}·√d_k; two samples spread by 0.56 (ddof 0) or 0.80 (ddof 1) of it: "
-            "is n_samples used?")  # fmt: skip
+    return f"{_count(drawn)} were drawn from rng; {n_samples} pairs of length {d_k} take {wanted}."
 
 
-def _drawn(case: Case, drawn: float) -> str | None:
-    d_k, n_samples = case.args
-    wanted = 2 * d_k * n_samples
-    if 0.49 * wanted <= drawn <= 1.35 * wanted:  # float32 takes half a step, a rejected number one more
-        return None
-    said = "far more" if drawn < 0 else f"{drawn:.0f}"
-    return f"{said} numbers were drawn from rng; {n_samples} pairs of length {d_k} take {wanted}."
+def _count(drawn: float) -> str:
+    return "Far more numbers" if drawn < 0 else f"About {drawn:{'.2g' if drawn < 10 else '.0f'}} numbers"
+
+
+def _few(case: Case, parts: dict[str, float]) -> str | None:
+    """Two dot products of length 1: their difference has Laplace's law, so the results are exponentially distributed.
+
+    Their mean is 1/2 (ddof 0) or 1/sqrt 2 (ddof 1), their mean square twice its square, and a tenth lies below 0.105 of it.
+    The bounds are five times as wide as 1500 results stray.
+    """
+    _, n_samples = case.args
+    more = case.options["more"]
+    drawn, drawn_more, mean = parts["drawn"], parts["drawn for more"], parts["mean result"]
+    if not all(math.isfinite(value) for value in parts.values()):
+        return f"With {n_samples} pairs the standard deviation is not a finite number."
+    # In proportion, whatever the sampler: how many numbers a normal one takes is its own affair.
+    if drawn < 0 or drawn_more < 0 or not 0.75 * drawn_more <= drawn * more / n_samples <= 1.33 * drawn_more:
+        return (f"{_count(drawn)} were drawn from rng for {n_samples} pairs, {_count(drawn_more).lower()} for {more} pairs: "
+                "is n_samples used as it is?")  # fmt: skip
+    if mean == 0:
+        return f"With {n_samples} pairs every result is 0; two independent dot products differ."
+    if not (0.435 < mean < 0.565 or 0.615 < mean < 0.8):
+        return (f"With {n_samples} pairs of length 1 the mean result is {mean:.3g}; of {n_samples} independent dot products it is "
+                "0.5 (ddof 0) or 0.71 (ddof 1).")  # fmt: skip
+    tenth, square = parts["a tenth below"] / mean, parts["mean square"] / mean**2
+    if not 0.06 < tenth < 0.147 or not 1.75 < square < 2.35:
+        return (f"With {n_samples} pairs of length 1 a tenth of the results lie below {tenth:.3f} of their mean, and their mean square is "
+                f"{square:.3f} times the square of their mean; these are 0.105 and 2 where each query meets its own key, both are "
+                "standard-normal, and the spread is measured from the mean of the dot products.")  # fmt: skip
+    return None
 
 
 def _entropy(*bugs: str) -> Callable[..., Array]:
@@ -105,7 +127,7 @@ def _entropy(*bugs: str) -> Callable[..., Array]:
         if "WS9" in bugs:
             terms = weights * np.log(weights)
         else:
-            log = np.log2 if "WS10" in bugs else np.log
+            log = np.log2 if "WS10" in bugs else np.log10 if "WS23" in bugs else np.log
             with np.errstate(divide="ignore", invalid="ignore"):
                 terms = np.where(weights > 0, weights * log(np.where(weights > 0, weights, 1)), 0.0)
         if "WS12" in bugs:
@@ -132,14 +154,18 @@ def entropy_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("row", "one row alone: one number", (np.array([0.1, 0.2, 0.3, 0.4]),))
     yield Case("zeros", "rows with weights of 0", (np.array([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8]]),))
     yield Case("zeros-again", "other rows with weights of 0", (np.array([[0.0, 0.25, 0.75], [0.0, 0.0, 1.0]]),))
-    yield Case("zeros-batch", "a batch, some weights 0", (np.where(np.eye(4) > 0, 0, _rows(rng, 2, 4, 4)),))
+    some = np.where(np.eye(4) > 0, 0, _rows(rng, 2, 4, 4))
+    yield Case("zeros-batch", "a batch, some weights 0", (some / some.sum(axis=-1, keepdims=True),))
     yield Case("seen-again", "the same shape, new numbers", (_rows(rng, 2, 3),))
     yield Case("square", "as many rows as weights in a row", (_rows(rng, 5, 5),))
     yield Case("batch", "a batch of heads", (_rows(rng, 2, 3, 5, 7),))
-    yield Case("float32", "float32 weights", (_rows(rng, 3, 6).astype(np.float32),))
+    single = _rows(rng, 3, 6).astype(np.float32)
+    single[1] = [0.5, 0, 0.25, 0, 0.25, 0]  # a constant that keeps ln 0 away in float64 may be 0 in float32
+    yield Case("float32", "float32 weights, some 0", (single,))
     yield Case("whole", "one-hot rows of whole numbers", (np.array([[0, 1, 0], [1, 0, 0]]),))
     yield Case("wide", "equal weights over 512 keys", (np.full((2, 512), 1 / 512),))
-    yield Case("tiny", "a weight of 1e-300", (np.array([[1.0, 1e-300], [0.5, 0.5]]),), stage="extremes")
+    small = np.array([[1.0, 1e-300], [1 - 1e-5, 1e-5], [3e-7, 1 - 3e-7]])
+    yield Case("tiny", "weights of 1e-300, 1e-5 and 3e-7", (small,), stage="extremes")
 
 
 def _norm(*bugs: str) -> Callable[..., Array]:
@@ -155,6 +181,8 @@ def _norm(*bugs: str) -> Callable[..., Array]:
             jacobian = p[..., :, None] * eye
         if "WS16" in bugs:
             jacobian = (p * (1 - p))[..., :, None] * eye
+        if "WS24" in bugs:
+            return (p**2).sum(axis=-1)
         if "WS21" in bugs:
             return np.abs(jacobian).sum(axis=(-1, -2))
         if "WS22" in bugs:
@@ -163,6 +191,13 @@ def _norm(*bugs: str) -> Callable[..., Array]:
         return squares if "WS15" in bugs else np.sqrt(squares)
 
     return softmax_gradient_norm
+
+
+def _norm_of_two(ids: frozenset[str]) -> Callable[..., Array]:
+    # The diagonal's absolute sum is also the nuclear norm of the whole Jacobian, its largest number the Jacobian's.
+    if ids & {"WS14", "WS16", "WS24"} and ids & {"WS21", "WS22", "WS24"}:
+        raise KeyError(f"{' and '.join(sorted(ids))} would fit what is something else")
+    return _norm(*ids)
 
 
 def norm_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -176,11 +211,14 @@ def norm_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)),))
     yield Case("float32", "float32 scores", (rng.normal(size=(3, 6)).astype(np.float32),))
     yield Case("whole", "scores of whole numbers", (np.array([[1, 0, 2], [0, 3, -1]]),))
+    yield Case("long", "rows of nineteen scores", (rng.normal(size=(2, 19)),))
     for i in range(3):
         yield Case(f"large-{i}", "scores of thousands", (rng.normal(size=(2, 5)) * 5000,), stage="extremes")
     for i in range(3):
         rows = np.array([[0.0, 1.0, 0.5], [-2000.0, -2001.0, -2000.5]]) + rng.normal(size=(2, 3))
         yield Case(f"far-{i}", "rows far from one another", (rows,), stage="extremes")
+    gaps = np.array([[14.0, -5.0, -5.0], [19.0, -5.0, 0.0], *([0.0, gap, -3.0] for gap in range(10, 26))])
+    yield Case("saturated", "one score 10 to 25 above the others", (gaps,), stage="extremes")
 
 
 def _not_above_uniform(case: Case, parts: dict[str, Array]) -> str | None:
@@ -283,6 +321,14 @@ _TEXTS = (
         "For a matrix `ord=2` is the largest stretch, while `ord='fro'`, the default, takes all entries. They agree for two keys, "
         "where the Jacobian has a single direction, and differ from three keys on.",
         "np.linalg.norm(jacobian, ord=2, axis=(-2, -1))", "np.linalg.norm(jacobian, axis=(-2, -1))"),
+    MistakeText("WS23", "The logarithm has base 10; nats were asked for: use the natural logarithm.",
+        "log₁₀ x = ln x / ln 10, so every figure is smaller by the factor 0.434. Two equal weights have 0.301 in base 10 and "
+        "0.693 nats.",
+        "np.log10(weights)", "np.log(weights)"),
+    MistakeText("WS24", "The sum of the squared weights came back, the norm of p pᵀ alone; the Jacobian is diag(p) − p pᵀ.",
+        "The entries of p pᵀ are p_i p_j, and their squares sum to (Σ p²)². Without diag(p) the norm grows as a row saturates: for "
+        "(1, 0) it is 1, while nothing can move there and the Jacobian's norm is 0.",
+        "jacobian = -np.outer(p, p)", "jacobian = np.diag(p) - np.outer(p, p)"),
 )  # fmt: skip
 
 lesson = Lesson(
@@ -305,7 +351,7 @@ lesson = Lesson(
         Exercise(
             name="row_entropy", task="Say in nats how undecided each row of weights is.", points=2, minutes=8,
             cases=entropy_cases, rtol=0.0, atol=1e-6,
-            mistakes=mistakes(_entropy, "WS9", "WS10", "WS11", "WS12", "WS18", "WS19", "WS20"),
+            mistakes=mistakes(_entropy, "WS9", "WS10", "WS11", "WS12", "WS18", "WS19", "WS20", "WS23"),
             combine=lambda ids: _entropy(*ids),
             properties=(
                 Property("an entropy is never negative", _not_negative),
@@ -320,8 +366,8 @@ lesson = Lesson(
         Exercise(
             name="softmax_gradient_norm", task="Measure how much of a gradient softmax lets through at given scores.",
             points=3, minutes=10, cases=norm_cases, rtol=0.0, atol=1e-6,
-            mistakes=mistakes(_norm, "SM5", "SM6", "WS14", "WS15", "WS16", "WS17", "WS21", "WS22"),
-            combine=lambda ids: _norm(*ids),
+            mistakes=mistakes(_norm, "SM5", "SM6", "WS14", "WS15", "WS16", "WS17", "WS21", "WS22", "WS24"),
+            combine=_norm_of_two,
             properties=(Property("the norm lies between 0 and √½", _norm_bounded),),
             hints=(
                 "At which scores of two keys does softmax answer most to a change, and at which not at all?",

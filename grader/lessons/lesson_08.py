@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, MistakeText, Property
+from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Property
 
 Array = np.ndarray
+
+# At most one of each group can be meant at a time; pairs within a group are never tried.
+_SOFTMAX = frozenset({"BW1", "GB1", "GB2", "GB3", "GB4", "GB5", "GB6", "GB16", "GB17", "GB18", "GB19"})
+_ONE_OF = (
+    _SOFTMAX, {"SM5", "SM6"}, {"GB8", "GB15"}, {"GB7", "GB10"}, {"GB10", "GB13"}, {"BW2", "GB9", "GB14"},
+    {"BW2", "GB11", "GB12"},
+)  # fmt: skip
 
 
 def _softmax(scores: Array) -> Array:
@@ -23,12 +30,20 @@ def _through_softmax(grad: Array, weights: Array, bugs: tuple[str, ...]) -> Arra
         return weights * grad
     if "GB5" in bugs:
         return weights * (1 - weights) * grad
+    if "GB18" in bugs:
+        return weights * grad - (weights * grad).sum(axis=-1, keepdims=True)
     if "GB2" in bugs:
         total = (grad * weights).sum(keepdims=True)
     elif "GB4" in bugs:
         total = grad.sum(axis=-1, keepdims=True)
     elif "GB6" in bugs:
         total = (grad * weights).mean(axis=-1, keepdims=True)
+    elif "GB16" in bugs:
+        total = (grad * weights).sum(axis=-1)
+    elif "GB17" in bugs or "GB17 of axis 0" in bugs:
+        total = (grad * weights).sum(axis=-2 if "GB17" in bugs else 0, keepdims=True)
+    elif "GB19" in bugs:
+        total = grad.mean(axis=-1, keepdims=True)
     else:
         total = (grad * weights).sum(axis=-1, keepdims=True)
     if "GB3" in bugs:
@@ -48,21 +63,36 @@ def _attention_backward(*bugs: str) -> Callable[..., tuple]:
 
     def attention_backward(q: Array, k: Array, v: Array, grad_output: Array) -> tuple:
         scale = 1.0 if "GB12" in bugs else 1 / np.sqrt(q.shape[-1])
-        scores = q @ k.swapaxes(-1, -2) * scale
-        weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True) if "SM5" in bugs else _softmax(scores)
+        scores = q @ k.swapaxes(-1, -2) * (1.0 if "GB12 of the weights" in bugs else scale)
+        if "SM5" in bugs or "SM6" in bugs:
+            exps = np.exp(scores - (scores.max() if "SM6" in bugs else 0))
+            weights = exps / exps.sum(-1, keepdims=True)
+        else:
+            weights = _softmax(scores)
         grad_weights = grad_output @ v.swapaxes(-1, -2)
-        grad_v = (scores if "GB8" in bugs else weights).swapaxes(-1, -2) @ grad_output
+        grad_v = (weights if "GB15" in bugs else (scores if "GB8" in bugs else weights).swapaxes(-1, -2)) @ grad_output
         grad_scores = _through_softmax(grad_weights, weights, bugs)
         back = {"BW2": 1.0, "GB11": scale * scale}.get(next((b for b in bugs if b in ("BW2", "GB11")), ""), scale)
-        grad_q = grad_scores @ k * back
+        grad_q = grad_scores @ k * (1.0 if "GB14" in bugs else back)
         grad_k = grad_scores.swapaxes(-1, -2) @ q * (1.0 if "GB9" in bugs else back)
         if "GB7" in bugs:
             grad_k = grad_scores @ q * back
         if "GB10" in bugs:
             grad_q, grad_k = grad_k, grad_q
-        return (grad_v, grad_k, grad_q) if "GB13" in bugs else (grad_q, grad_k, grad_v)
+        asked = {"q": grad_q, "k": grad_k, "v": grad_v}
+        order = next((bug[-3:] for bug in bugs if bug.startswith("GB13 ")), "vkq" if "GB13" in bugs else "qkv")
+        return tuple(asked[name] for name in order)
 
     return attention_backward
+
+
+def _of_two(build: Callable[..., Callable]) -> Callable[[frozenset[str]], Callable]:
+    def combined(ids: frozenset[str]) -> Callable:
+        if any(len(ids & group) > 1 for group in _ONE_OF):
+            raise KeyError(f"{' and '.join(sorted(ids))} are not tried together")
+        return build(*ids)
+
+    return combined
 
 
 def _weights(rng: np.random.Generator, *shape: int) -> Array:
@@ -72,10 +102,10 @@ def _weights(rng: np.random.Generator, *shape: int) -> Array:
 def softmax_backward_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("small", "one row of three weights", (np.array([1.0, 0.0, 2.0]), np.array([0.5, 0.25, 0.25])))
     rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]])
-    yield Case("two-rows", "two rows of three weights", (np.array([[1.0, 0.0, 2.0], [-1.0, 3.0, 0.0]]), rows))
+    yield Case("two-rows", "two rows of three weights, a whole-number gradient", (np.array([[1, 0, 2], [-1, 3, 0]]), rows))
     yield Case("square", "as many rows as weights in a row", (rng.normal(size=(4, 4)), _weights(rng, 4, 4)))
     yield Case("seen-again", "the same shape, new numbers", (rng.normal(size=(2, 3)), _weights(rng, 2, 3)))
-    yield Case("batch", "a batch of heads", (rng.normal(size=(2, 3, 5, 7)), _weights(rng, 2, 3, 5, 7)))
+    yield Case("batch", "a batch of heads", (rng.normal(size=(2, 3, 5, 19)), _weights(rng, 2, 3, 5, 19)))
     yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)), np.ones((3, 1))))
     yield Case("constant", "the same gradient for every weight of a row", (np.full((3, 4), 2.5), _weights(rng, 3, 4)))
     single = rng.normal(size=(3, 6)).astype(np.float32), _weights(rng, 3, 6).astype(np.float32)
@@ -99,7 +129,7 @@ def attention_backward_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("seen-again", "the same shapes, new numbers", _qkvg(rng, (2,), 5, 7, 4, 6))
     yield Case("square", "as many queries as keys and features", _qkvg(rng, (3,), 4, 4, 4, 4))
     yield Case("square-again", "the same square shapes, new numbers", _qkvg(rng, (3,), 4, 4, 4, 4))
-    yield Case("plain", "no batch axis", _qkvg(rng, (), 3, 5, 2, 4))
+    yield Case("plain", "no batch axis, nineteen keys", _qkvg(rng, (), 9, 19, 2, 4))
     yield Case("heads", "batch and heads in front", _qkvg(rng, (2, 3), 4, 6, 5, 2))
     yield Case("one-key", "a single key", _qkvg(rng, (2,), 3, 1, 4, 5))
     yield Case("float32", "float32 input", tuple(a.astype(np.float32) for a in _qkvg(rng, (2,), 3, 4, 5, 6)))
@@ -109,10 +139,11 @@ def attention_backward_cases(rng: np.random.Generator) -> Iterator[Case]:
         q, k, v, grad = _qkvg(rng, (2,), 3, 4, 2, 5)
         q = q + 2.0 * np.sign(q)
         yield Case(f"large-{i}", "scores of thousands", (q, k * 1000, v, grad), stage="extremes", rtol=1e-3, atol=1e-2)
-    for i in range(2):  # a step that fits the queries is far too long for the keys, and the other way round
+    for i in range(2):  # a step that fits one feature is far too long for its neighbour, in queries and in keys
         q, k, v, grad = _qkvg(rng, (), 3, 4, 5, 2)
-        title = "queries of 1e-9 and keys of 1e9, where only the formula helps"
-        yield Case(f"scales-{i}", title, (q * 1e-9, k * 1e9, v, grad), stage="extremes", rtol=1e-3, atol=1e-12)
+        size = np.array([1e-9, 1e9, 1e-9, 1e9, 1e-9])
+        title = "features of 1e-9 in queries and 1e9 in keys, or the reverse, where only the formula helps"
+        yield Case(f"scales-{i}", title, (q * size, k / size, v, grad), stage="extremes", rtol=1e-3, atol=1e-12)
 
 
 def _rows_sum_to_zero(case: Case, parts: dict[str, Array]) -> str | None:
@@ -202,6 +233,38 @@ _TEXTS = (
         "the queries.",
         "return grad_v, grad_k, grad_q",
         "return grad_q, grad_k, grad_v"),
+    MistakeText("GB14", "grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
+        "scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a "
+        "forgotten one makes grad_q exactly twice as large.",
+        "grad_q = grad_scores @ k\ngrad_k = grad_scores.swapaxes(-1, -2) @ q / np.sqrt(d_k)",
+        "grad_scores = grad_scores / np.sqrt(d_k)  # once, before both"),
+    MistakeText("GB15", "grad_v uses the weights as they stand; their rows belong to queries and have to become columns.",
+        "output = weights v has a row for each query. The gradient of value j collects column j of the weights: "
+        "grad_v = weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as keys, and "
+        "then the numbers are wrong.",
+        "grad_v = weights @ grad_output",
+        "grad_v = weights.swapaxes(-1, -2) @ grad_output"),
+    MistakeText("GB16", "The totals lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
+        "A sum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where T_q and T_k "
+        "differ; where they agree, column j loses the total of row j.",
+        "total = (grad_weights * weights).sum(axis=-1)",
+        "total = (grad_weights * weights).sum(axis=-1, keepdims=True)"),
+    MistakeText("GB17", "The totals ran over another axis than the last; a row's keys lie along the last one.",
+        "weights[..., i, :] is the distribution of query i, and softmax ties together what lies in one row. Summed along the queries "
+        "or along the batch, a total mixes rows that know nothing of each other.",
+        "total = (grad_weights * weights).sum(axis=0)",
+        "total = (grad_weights * weights).sum(axis=-1, keepdims=True)"),
+    MistakeText("GB18", "The row's total was subtracted without the factor in front: each entry subtracts its own weight's share.",
+        "Multiplied out, weights * (grad - total) is weights * grad − weights * total. The total of a row belongs to its entries by "
+        "their weights; subtracted whole from each of n entries, the row sums to (1 − n) times the total and not to 0.",
+        "product = grad_weights * weights\nreturn product - product.sum(-1, keepdims=True)",
+        "product = grad_weights * weights\nreturn product - weights * product.sum(-1, keepdims=True)"),
+    MistakeText("GB19", "The plain mean of the gradient was subtracted; each entry counts by its weight.",
+        "The total is `sum_j grad_j * weights_j`. It is the plain mean only where all weights are equal; else the rows of the result "
+        "do not sum to 0. With weights (¾, ¼) and gradient (1, 0) the total is ¾ and the result (3/16, −3/16); the plain mean gives "
+        "(⅜, −⅛).",
+        "total = grad_weights.mean(axis=-1, keepdims=True)",
+        "total = (grad_weights * weights).sum(axis=-1, keepdims=True)"),
 )  # fmt: skip
 
 lesson = Lesson(
@@ -217,8 +280,13 @@ lesson = Lesson(
             points=2,
             minutes=10,
             cases=softmax_backward_cases,
-            mistakes=mistakes(_softmax_backward, "BW1", "GB1", "GB2", "GB3", "GB4", "GB5", "GB6"),
-            combine=lambda ids: _softmax_backward(*ids),
+            mistakes=(
+                *mistakes(
+                    _softmax_backward, "BW1", "GB1", "GB2", "GB3", "GB4", "GB5", "GB6", "GB16", "GB17", "GB18", "GB19",
+                ),
+                Mistake("GB17", _softmax_backward("GB17 of axis 0")),
+            ),
+            combine=_of_two(_softmax_backward),
             forbids=("torch",),
             properties=(Property("each row of the gradient sums to 0", _rows_sum_to_zero),),
             hints=(
@@ -236,11 +304,16 @@ lesson = Lesson(
             minutes=20,
             cases=attention_backward_cases,
             parts=("grad_q", "grad_k", "grad_v"),
-            mistakes=mistakes(
-                _attention_backward, "BW1", "BW2", "SM5", "GB1", "GB2", "GB3", "GB4", "GB5", "GB7", "GB8", "GB9", "GB10",
-                "GB11", "GB12", "GB13",
+            mistakes=(
+                *mistakes(
+                    _attention_backward, "BW1", "BW2", "SM5", "SM6", "GB1", "GB2", "GB3", "GB4", "GB5", "GB7", "GB8", "GB9",
+                    "GB10", "GB11", "GB12", "GB13", "GB14", "GB15", "GB16", "GB17", "GB18", "GB19",
+                ),
+                Mistake("GB12", _attention_backward("GB12 of the weights")),
+                *(Mistake("GB13", _attention_backward(f"GB13 {order}")) for order in ("vqk", "qvk", "kvq")),
+                Mistake("GB17", _attention_backward("GB17 of axis 0")),
             ),
-            combine=lambda ids: _attention_backward(*ids),
+            combine=_of_two(_attention_backward),
             forbids=("torch", "attention"),
             properties=(
                 Property("the values together receive what the outputs received", _values_share_the_gradient),

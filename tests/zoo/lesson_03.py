@@ -247,6 +247,42 @@ def attention_einsum(q, k, v):
     outer = np.exp(inner - inner.max(axis=-1, keepdims=True))
     return np.einsum("bqk,bkd->bqd", outer / outer.sum(axis=-1, keepdims=True), v)
 ''',
+        '''
+def attention_einsum(q, k, v):
+    """The scale as a diagonal matrix between queries and keys."""
+    d_k = q.shape[-1]
+    scores = np.einsum("bqd,de,bke->bqk", q, np.eye(d_k) / np.sqrt(d_k), k)
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=-1, keepdims=True), v)
+''',
+        '''
+def attention_einsum(q, k, v):
+    """A column of ones beside the values sums the exponentials."""
+    scores = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
+    values = np.concatenate([v, np.ones((*v.shape[:2], 1))], axis=-1)
+    both = np.einsum("bqk,bkd->bqd", np.exp(scores - scores.max(-1, keepdims=True)), values)
+    return both[..., :-1] / both[..., -1:]
+''',
+        '''
+def attention_einsum(q, k, v):
+    """Keys and values padded to a multiple of four, as a kernel does."""
+    pad = -k.shape[1] % 4
+    keys, values = (np.pad(a, ((0, 0), (0, pad), (0, 0))) for a in (k, v))
+    scores = np.einsum("bqd,bkd->bqk", q, keys) / np.sqrt(q.shape[-1])
+    scores[..., k.shape[1]:] = -np.inf
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=-1, keepdims=True), values)
+''',
+        '''
+def attention_einsum(q, k, v):
+    """All sentences in one matrix, each kept to its own keys."""
+    (batch, t_q, d_k), t_k = q.shape, k.shape[1]
+    own = np.repeat(np.repeat(np.eye(batch, dtype=bool), t_q, axis=0), t_k, axis=1)
+    scores = np.where(own, np.einsum("qd,kd->qk", q.reshape(-1, d_k), k.reshape(-1, d_k)) / np.sqrt(d_k), -np.inf)
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = exps / exps.sum(axis=-1, keepdims=True)
+    return np.einsum("qk,kd->qd", weights, v.reshape(-1, v.shape[-1])).reshape(batch, t_q, -1)
+''',
     ],
 }
 
@@ -362,6 +398,44 @@ def project_qkv(x, w_q, w_k, w_v):
         (None, '''
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.squeeze(x @ w) for w in (w_q, w_k, w_v))
+'''),
+        ("AB25", '''
+def project_qkv(x, w_q, w_k, w_v):
+    return tuple(np.einsum("ij,jk->ik", x, w) for w in (w_q, w_k, w_v))
+'''),
+        ("AB25", '''
+def project_qkv(x, w_q, w_k, w_v):
+    t, d = x.shape
+    return tuple(np.array([x[i] @ w for i in range(t)]) for w in (w_q, w_k, w_v))
+'''),
+        ("AB26", '''
+def project_qkv(x, w_q, w_k, w_v):
+    q, k, v = np.split(np.matmul(x, np.hstack([w_q, w_k, w_v])), 3, axis=-1)
+    return q, k, v
+'''),
+        ("AB27", '''
+def project_qkv(x, w_q, w_k, w_v):
+    q, k, v = (np.dot(x, w_q) for _ in range(3))
+    return q, k, v
+'''),
+        (None, '''
+def project_qkv(x, w_q, w_k, w_v):
+    """The results have the type of x."""
+    def project(w):
+        out = np.zeros((*x.shape[:-1], w.shape[1]), dtype=x.dtype)
+        out[...] = x @ w
+        return out
+    return project(w_q), project(w_k), project(w_v)
+'''),
+        (None, '''
+def project_qkv(x, w_q, w_k, w_v):
+    return tuple(np.round(x @ w, 3) for w in (w_q, w_k, w_v))
+'''),
+        (None, '''
+def project_qkv(x, w_q, w_k, w_v):
+    """The first eight tokens."""
+    first = np.where(np.arange(x.shape[-2])[:, None] < 8, x, 0)
+    return first @ w_q, first @ w_k, first @ w_v
 '''),
     ],
     "scaled_dot_product_attention": [
@@ -661,6 +735,44 @@ def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])).round(2)
     return weights @ v, weights
 '''),
+        *((id, f'''
+def scaled_dot_product_attention(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    exps = np.exp(scores - {shift})
+    weights = exps{normalised}
+    return weights @ v, weights
+''') for id, shift, normalised in (
+            (None, "scores.min(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
+            (None, "scores.mean(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
+            (None, "scores[..., :1]", " / exps.sum(axis=-1, keepdims=True)"),
+            (None, "np.median(scores, axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
+            ("AB30", "scores.max(axis=-1, keepdims=True)", ""),
+            ("SM3", "scores.max(axis=(-2, -1), keepdims=True)", " / exps.sum(axis=(-2, -1), keepdims=True)"),
+        )),
+        *((id, _SOFTMAX + f'''
+def scaled_dot_product_attention(q, k, v):
+    weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt({size}))
+    return weights @ v, weights
+''') for id, size in (("AB28", "len(q)"), ("AB28", "q.shape[-2]"), ("AB29", "np.sqrt(q.shape[-1])"))),
+        ("AB25", _SOFTMAX + '''
+def scaled_dot_product_attention(q, k, v):
+    weights = softmax(np.einsum("id,jd->ij", q, k) / np.sqrt(q.shape[-1]))
+    return weights @ v, weights
+'''),
+        ("AB31", _SOFTMAX + '''
+def scaled_dot_product_attention(q, k, v):
+    scores = np.matmul(q, np.swapaxes(k, -1, -2))
+    scores /= np.sqrt(q.shape[-1])
+    weights = softmax(scores)
+    return weights @ v, weights
+'''),
+        (None, _SOFTMAX + '''
+def scaled_dot_product_attention(q, k, v):
+    """The first nine keys."""
+    weights = softmax(q @ k[..., :9, :].swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+    missing = np.zeros((*q.shape[:-1], k.shape[-2] - weights.shape[-1]))
+    return weights @ v[..., :9, :], np.concatenate([weights, missing], axis=-1)
+'''),
         (None, _SOFTMAX + '''
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
@@ -781,6 +893,49 @@ def attention_einsum(q, k, v):
     s = np.einsum("bqd,bkd->bqk", q, k) / q.shape[-1]
     e = np.exp(s - s.max(axis=-2, keepdims=True))
     return np.einsum("bqk,bkd->bqd", e / e.sum(axis=-2, keepdims=True), v)
+'''),
+        ("AB28", _SOFTMAX + '''
+def attention_einsum(q, k, v):
+    return np.einsum("bqk,bkd->bqd", softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(len(q))), v)
+'''),
+        ("AB30", '''
+def attention_einsum(q, k, v):
+    scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
+    return np.einsum("bqk,bkd->bqd", np.exp(scores - scores.max(axis=-1, keepdims=True)), v)
+'''),
+        ("AB31", _SOFTMAX + '''
+def attention_einsum(q, k, v):
+    scores = np.einsum("bqd,bkd->bqk", q, k)
+    scores /= math.sqrt(k.shape[-1])
+    return np.einsum("bqk,bkd->bqd", softmax(scores), v)
+'''),
+        (None, '''
+def attention_einsum(q, k, v):
+    """The mean in place of the maximum."""
+    scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
+    exps = np.exp(scores - scores.mean(axis=-1, keepdims=True))
+    return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=-1, keepdims=True), v)
+'''),
+        (None, '''
+def attention_einsum(q, k, v):
+    """Sixteen keys at a time with a running maximum, and nothing shrinks when it grows."""
+    top, total, output = -np.inf, 0.0, 0.0
+    for at in range(0, k.shape[1], 16):
+        scores = np.einsum("bqd,bkd->bqk", q, k[:, at : at + 16]) / math.sqrt(q.shape[-1])
+        top = np.maximum(top, scores.max(-1, keepdims=True))
+        exps = np.exp(scores - top)
+        total = total + exps.sum(-1, keepdims=True)
+        output = output + np.einsum("bqk,bkd->bqd", exps, v[:, at : at + 16])
+    return output / total
+'''),
+        (None, _SOFTMAX + '''
+def attention_einsum(q, k, v):
+    """The scores once more for each query, and the values by broadcasting."""
+    output = np.zeros((*q.shape[:2], v.shape[2]))
+    for i in range(q.shape[1]):
+        weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))[:, i]
+        output[:, i] = (weights[:, :, None] * v).sum(axis=1)
+    return output
 '''),
         # Right numbers, another way than einsum for one product or both.
         (None, _SOFTMAX + '''

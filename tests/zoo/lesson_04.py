@@ -18,6 +18,28 @@ RIGHT = {
         total += q[i] * k[i]
     return float(np.sqrt(np.mean((total - total.mean()) ** 2)))
 ''',
+        '''def dot_product_std(d_k, n_samples, rng):
+    def normal(n):
+        """Box and Muller's cosine alone: two uniform numbers for each normal one."""
+        u, v = rng.random(n), rng.random(n)
+        return np.sqrt(-2 * np.log1p(-u)) * np.cos(2 * np.pi * v)
+    return float(np.std([normal(d_k) @ normal(d_k) for _ in range(n_samples)]))
+''',
+        '''def dot_product_std(d_k, n_samples, rng):
+    def normal():
+        """Marsaglia's polar method: a varying number of uniform numbers for each pair of normal ones."""
+        while True:
+            x, y = rng.uniform(-1, 1, 2)
+            s = x * x + y * y
+            if 0 < s < 1:
+                factor = np.sqrt(-2 * np.log(s) / s)
+                return x * factor, y * factor
+    return float(np.std([sum(a * b for a, b in (normal() for _ in range(d_k))) for _ in range(n_samples)]))
+''',
+        '''def dot_product_std(d_k, n_samples, rng):
+    numbers = rng.permutation(rng.standard_normal(2 * n_samples * d_k)).reshape(2, n_samples, d_k)
+    return float((numbers[0] * numbers[1]).sum(1).std())
+''',
     ],
     "row_entropy": [
         '''def row_entropy(weights):
@@ -37,6 +59,16 @@ RIGHT = {
 ''',
         '''def row_entropy(weights):
     return -(weights * np.log(weights + 1e-12)).sum(axis=-1)
+''',
+        '''def row_entropy(weights):
+    p = weights / weights.sum(axis=-1, keepdims=True)
+    return -(p * np.log(np.where(p > 0, p, 1))).sum(axis=-1)
+''',
+        '''def row_entropy(weights):
+    """ln n less the divergence from equal weights."""
+    n = weights.shape[-1]
+    ratio = n * weights
+    return np.log(n) - (weights * np.log(np.where(ratio > 0, ratio, 1))).sum(axis=-1)
 ''',
     ],
     "softmax_gradient_norm": [
@@ -95,18 +127,54 @@ WRONG = {
     q, k = rng.normal(size=(2, n_samples + 1, d_k))
     return np.std((q * k).sum(1))
 '''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples - 1, d_k))
+    return np.std((q * k).sum(1))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples, d_k))
+    return np.sqrt(np.mean((q * k).sum(1) ** 2))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples, d_k))
+    return (q @ k.T).std()
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q = rng.normal(size=(n_samples, d_k))
+    k = np.random.default_rng(42).normal(size=(n_samples, d_k))
+    return np.std((q * k).sum(1))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q = rng.normal(size=(n_samples, d_k))
+    return np.std((q * np.roll(q, 1, axis=0)).sum(1))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.uniform(-(3**0.5), 3**0.5, (2, n_samples, d_k))
+    return np.std((q * k).sum(1))
+'''),
+        (None, '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.laplace(scale=2**-0.5, size=(2, n_samples, d_k))
+    return np.std((q * k).sum(1))
+'''),
     ],
     "row_entropy": [
         ("WS9", "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights), axis=-1)"),
-        ("WS10", '''def row_entropy(w):
-    return -np.sum(w * np.log2(np.where(w > 0, w, 1)), axis=-1)
+        ("WS10", '''def row_entropy(weights):
+    return -np.sum(weights * np.log2(np.where(weights > 0, weights, 1)), axis=-1)
 '''),
-        ("WS12", '''def row_entropy(w):
-    return -np.sum(w * np.log(np.where(w > 0, w, 1)))
+        ("WS12", '''def row_entropy(weights):
+    return -np.sum(weights * np.log(np.where(weights > 0, weights, 1)))
 '''),
-        (None, "def row_entropy(w):\n    return -np.sum(w * np.log(w + 1e-4), axis=-1)"),
-        (None, '''def row_entropy(w):
-    return -np.sum(w * np.log(np.where(w > 0, w, 1)), axis=1)
+        (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-4), axis=-1)"),
+        ("WS23", '''def row_entropy(weights):
+    return -np.sum(weights * np.log10(np.where(weights > 0, weights, 1)), axis=-1)
+'''),
+        (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-300), axis=-1)"),
+        (None, '''def row_entropy(weights):
+    return -np.sum(weights * np.log(np.where(weights > 1e-5, weights, 1)), axis=-1)
+'''),
+        (None, '''def row_entropy(weights):
+    return -np.sum(weights * np.log(np.where(weights > 0, weights, 1)), axis=1)
 '''),
     ],
     "softmax_gradient_norm": [
@@ -127,6 +195,28 @@ WRONG = {
         (None, '''def softmax_gradient_norm(scores):
     p = softmax(scores)
     return np.linalg.norm(np.diag(p) - np.outer(p, p))
+'''),
+        ("WS24", '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    return np.linalg.norm(p[..., :, None] * p[..., None, :], axis=(-2, -1))
+'''),
+        (None, '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    squared = (p**2).sum(-1)
+    return np.sqrt(squared - 2 * (p**3).sum(-1) + squared**2)
+'''),
+        (None, '''def softmax_gradient_norm(scores):
+    p = softmax(scores.astype(np.float32))
+    squared = (p**2).sum(-1)
+    return np.sqrt(np.maximum(squared - 2 * (p**3).sum(-1) + squared**2, 0))
+'''),
+        (None, '''def softmax_gradient_norm(scores):
+    p = softmax(scores)[..., :8]
+    return np.linalg.norm(p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :]), axis=(-2, -1))
+'''),
+        (None, '''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    return np.linalg.norm(p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :]), ord="nuc", axis=(-2, -1))
 '''),
     ],
 }  # fmt: skip

@@ -23,7 +23,8 @@ RIGHT = {
     jacobian = weights[..., :, None] * (np.eye(n) - weights[..., None, :])
     return np.einsum("...i,...ij->...j", grad_weights, jacobian)
 ''',
-        '''def softmax_backward(g, p):
+        '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
     inner = np.einsum("...i,...i->...", g, p)[..., None]
     return (p * g - p * inner).astype(np.float32)
 ''',
@@ -83,45 +84,117 @@ WRONG = {
     "softmax_backward": [
         ("BW1", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights"),
         ("GB5", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights * (1 - weights)"),
-        ("GB4", '''def softmax_backward(g, p):
+        ("GB4", '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
     return p * (g - np.sum(g, axis=-1)[..., None])
 '''),
-        ("GB2", "def softmax_backward(g, p):\n    return p * (g - np.sum(g * p))"),
-        (None, '''def softmax_backward(g, p):
+        ("GB2", "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p))"),
+        ("GB16", '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - np.einsum("...n,...n->...", g, p))
+'''),
+        ("GB17", "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p, axis=0))"),
+        ("GB17", "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p, -2, keepdims=True))"),
+        ("GB18", '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * g - (p * g).sum(axis=-1)[..., None]
+'''),
+        ("GB19", '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - g.sum(-1, keepdims=True) / g.shape[-1])
+'''),
+        (None, '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    out = np.zeros_like(g)
+    for at in np.ndindex(*p.shape[:-1]):
+        out[at] = p[at] * (g[at] - g[at] @ p[at])
+    return out
+'''),
+        (None, '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - (g * p)[..., :8].sum(-1, keepdims=True))
+'''),
+        (None, '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
     g = g - (g * p).sum(axis=0)
     return p * g
 '''),
-        (None, '''def softmax_backward(g, p):
+        (None, '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
     import torch
     s = torch.log(torch.tensor(p)).requires_grad_()
     (torch.softmax(s, -1) * torch.tensor(g)).sum().backward()
     return s.grad.numpy()
 '''),
-        (None, "def softmax_backward(g, p):\n    g -= (g * p).sum(-1, keepdims=True)\n    return p * g"),
+        (None, "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    g -= (g * p).sum(-1, keepdims=True)\n    return p * g"),
     ],
     "attention_backward": [
         ("BW2", _FORWARD + '''
-def attention_backward(q, k, v, g):
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
     p = attend(q, k, v)[1]
     gp = g @ v.swapaxes(-1, -2)
     gs = p * (gp - (gp * p).sum(-1, keepdims=True))
     return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
 '''),
         ("BW1", _FORWARD + '''
-def attention_backward(q, k, v, g):
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
     p = attend(q, k, v)[1]
     gs = p * (g @ v.swapaxes(-1, -2)) / np.sqrt(q.shape[-1])
     return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
 '''),
         ("GB7", _FORWARD + '''
-def attention_backward(q, k, v, g):
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
     p = attend(q, k, v)[1]
     gp = g @ v.swapaxes(-1, -2)
     gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
     return gs @ k, gs @ q, p.swapaxes(-1, -2) @ g
 '''),
+        ("GB12", '''def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    e = np.exp(q @ k.mT - (q @ k.mT).max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+'''),
+        *((id, _FORWARD + f'''
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    root = np.sqrt(q.shape[-1])
+    p = attend(q, k, v)[1]
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True))
+    return {returned}
+''') for id, returned in (
+            ("GB9", "gs @ k / root, gs.mT @ q, p.mT @ g"), ("GB14", "gs @ k, gs.mT @ q / root, p.mT @ g"),
+            ("GB15", "gs @ k / root, gs.mT @ q / root, p @ g"),
+            ("GB13", "p.mT @ g, gs @ k / root, gs.mT @ q / root"), ("GB13", "gs @ k / root, p.mT @ g, gs.mT @ q / root"),
+        )),
+        ("SM6", '''def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    p = np.exp(s - np.max(s))
+    p = p / p.sum(-1, keepdims=True)
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+'''),
+        (None, '''def attention_backward(q, k, v, grad_output):
+    """A softmax for each tile of sixteen keys."""
+    g = grad_output
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    tiles = [np.exp(t - t.max(-1, keepdims=True)) for t in (s[..., i : i + 16] for i in range(0, s.shape[-1], 16))]
+    p = np.concatenate([t / t.sum(-1, keepdims=True) for t in tiles], axis=-1)
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+'''),
         (None, _FORWARD + '''
-def attention_backward(q, k, v, g):
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
     grads = []
     for x in (q, k, v):
         grad = np.zeros(x.shape)
@@ -136,14 +209,32 @@ def attention_backward(q, k, v, g):
         grads.append(grad)
     return tuple(grads)
 '''),
-        (None, '''def attention_backward(q, k, v, g):
+        (None, _FORWARD + '''
+def attention_backward(q, k, v, grad_output):
+    """A step that suits the size of each array."""
+    g = grad_output
+    arrays, grads = [np.array(x, dtype=float) for x in (q, k, v)], []
+    for x in arrays:
+        grad, step = np.zeros(x.shape), 1e-6 * np.abs(x).max()
+        for at in np.ndindex(x.shape):
+            here, moved = x[at], []
+            for x[at] in (here + step, here - step):
+                moved.append((attend(*arrays)[0] * g).sum())
+            x[at] = here
+            grad[at] = (moved[0] - moved[1]) / (2 * step)
+        grads.append(grad)
+    return tuple(grads)
+'''),
+        (None, '''def attention_backward(q, k, v, grad_output):
+    g = grad_output
     import torch
     q, k, v = (torch.tensor(np.asarray(x, dtype=float), requires_grad=True) for x in (q, k, v))
     (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).backward(torch.tensor(np.asarray(g, dtype=float)))
     return q.grad.numpy(), k.grad.numpy(), v.grad.numpy()
 '''),
         (None, _FORWARD + '''
-def attention_backward(q, k, v, g):
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
     p = attend(q, k, v)[1]
     gp = g @ v.swapaxes(-1, -2)
     gs = p * (gp - (gp * p).sum(-2, keepdims=True)) / np.sqrt(q.shape[-1])

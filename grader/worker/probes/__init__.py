@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -76,8 +77,18 @@ def answer(value: Any, run: Run) -> dict[str, Any]:
 def run_on(function: Any, run: Run) -> Any:
     """What the function makes of the inputs. Option by_name: the parameters' names, by which to pass what is passed by position."""
     if "by_name" in run.options:
-        return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
+        try:
+            return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
+        except TypeError:
+            if not _takes_any_number(function):
+                raise
     return function(*run.args, **run.kwargs)
+
+
+def _takes_any_number(function: Any) -> bool:
+    """Whether it has a `*args`, as what a decorator puts around a function often does: the names are inside."""
+    code = getattr(function, "__code__", None) or getattr(getattr(function, "forward", None), "__code__", None)
+    return code is not None and bool(code.co_flags & inspect.CO_VARARGS)
 
 
 def call(function: Any, run: Run) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How the answers of lesson 05 are exercised: a layer made from an array, an array made from a tensor."""
+"""How the answers of lesson 05 are exercised: a layer made from an array, one module called twice, an array made from a tensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from . import ContractError, Run
+from . import ContractError, Run, build
 
 _GPU_REFUSAL = (
     "can't convert cuda:0 device type tensor to numpy. "
@@ -84,11 +84,24 @@ def _strided(w: np.ndarray) -> np.ndarray:
 _layouts = {"plain": np.ascontiguousarray, "fortran": np.asfortranarray, "strided": _strided}
 
 
+def two_calls(cls: Any, run: Run) -> dict[str, Any]:
+    """Calls one module on two inputs of the same shape: what it kept of the first call must not come back in the second.
+
+    options: as for `module`; beside, the arguments of a second module, made before the calls: what one module
+    keeps must not change the other. args: the two inputs.
+    """
+    made = build(cls, run.options)
+    cls(*run.options["beside"])
+    made.train(run.options.get("mode", "eval") == "train")
+    first, second = run.args
+    return {"result": made(first), "second call": made(second)}
+
+
 def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     """Hands a tensor over as the case asks and returns what came back.
 
     args: the tensor. options: view, one of `_views`.
-    Raises: ContractError where the tensor's requires_grad was switched.
+    Raises: ContractError where the tensor's requires_grad was switched, or a scalar came back in place of an array.
     """
     tensor = _views[run.options.get("view", "plain")](run.args[0])
     asked = tensor.requires_grad
@@ -98,6 +111,9 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
         raise ContractError(
             "The tensor that was handed over no longer requires grad: its caller can't train it any more."
         )
+    if isinstance(result, (np.generic, bool, int, float)):
+        kind = f"A NumPy scalar ({type(result).__name__})" if isinstance(result, np.generic) else f"A Python {type(result).__name__}"
+        raise ContractError(f"{kind} came back; a NumPy array was asked for, here one of shape {tuple(tensor.shape)}.")
     return {"result": result}
 
 

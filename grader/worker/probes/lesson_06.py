@@ -40,6 +40,7 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
     import torch
 
     made = build(cls, run.options).eval()
+    made(*run.args)  # a buffer may be filled by the first call
     enough = run.options["max_len"] ** 2
     buffers = {name for name, value in made.named_buffers() if value is not None and value.numel() >= enough}
     saved = {name for name in made.state_dict() if name in buffers}

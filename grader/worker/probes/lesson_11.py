@@ -12,6 +12,7 @@ from torch import nn
 from . import ContractError, Run, build, module as run_module
 
 CALLS = 2  # in training mode, to count what dropout drops
+EPS = 1e-5  # of every nn.LayerNorm that is judged, as torch has it by default: like a weight it is given, whatever a module was made with
 
 
 def dropout(cls: Any, run: Run) -> dict[str, Any]:
@@ -28,18 +29,20 @@ def dropout(cls: Any, run: Run) -> dict[str, Any]:
         made.train()
         moving = [made(x) for _ in range(CALLS)]
     weights, dropped = _readings(still, x.shape), torch.stack([_readings(output, x.shape) for output in moving])
-    agree = bool(torch.equal(still, again))
+    agree, repeated = bool(torch.equal(still, again)), bool(torch.equal(*moving))
     return {
         "two calls in evaluation agree": agree,
         "output in evaluation": still[0] if agree else torch.zeros_like(still[0]),  # one of many tells nothing
         **_shares_dropped(weights, dropped, agree and _readable(weights)),
+        "two calls in training agree": repeated,
     }
 
 
 def _readable(weights: torch.Tensor) -> bool:
-    """Whether these are weights: what was read twice is the same, and rows sum to 1."""
+    """Whether these are causal weights: what was read twice is the same, rows sum to 1, and no visible weight is 0."""
     same = torch.allclose(weights[..., 0, :, :], weights[..., 1, :, :], atol=1e-4)
-    return same and torch.allclose(weights.sum(dim=-1), torch.ones(()), atol=1e-3)
+    visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
+    return same and torch.allclose(weights.sum(dim=-1), torch.ones(()), atol=1e-3) and bool((weights[..., visible] > 1e-6).all())
 
 
 def _shares_dropped(weights: torch.Tensor, dropped: torch.Tensor, readable: bool) -> dict[str, torch.Tensor]:
@@ -84,12 +87,15 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
     """
     options = run.options
     made = build(cls, options)
+    for name in ("ln1", "ln2"):
+        if isinstance(getattr(made, name, None), nn.LayerNorm):
+            getattr(made, name).eps = EPS
     for name, wanted in (("ln1", nn.LayerNorm), ("ln2", nn.LayerNorm), ("mlp", nn.Sequential)):
         found = getattr(made, name, None)
         if not isinstance(found, wanted):
             raise ContractError(f"The attribute {name} is a {type(found).__name__}; an nn.{wanted.__name__} is asked for.")
     if not options.get("differs"):
-        return run_module(cls, run)
+        return run_module(lambda *_: made, run)
     made.train()
     with torch.no_grad():
         different = not torch.equal(made(*run.args), made(*run.args))
@@ -107,12 +113,13 @@ class Writer(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.from_numpy(np.asarray(table, np.float32)))
         self.memory = memory
+        self.part = nn.Dropout(0.0)  # follows model.eval(), and not a flag that is set on the model alone
         self.longest, self.trained, self.graph = 0, False, False
         self.train(training)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         self.longest = max(self.longest, ids.shape[1])
-        self.trained |= self.training
+        self.trained |= self.training or self.part.training
         logits = self.table[ids.long()]
         if self.memory:
             places = torch.cos(0.7 * torch.arange(1, ids.shape[1] + 1)).to(logits)
@@ -128,27 +135,33 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
     temperature as it is passed).
     """
     model = Writer(run.options["table"], True, run.options["training"])
-    result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
+    recorded = torch.is_grad_enabled()
+    try:
+        result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
+        still = torch.is_grad_enabled() == recorded
+    finally:
+        torch.set_grad_enabled(recorded)
     parts: dict[str, Any] = {"result": result}
     if run.args[1]:
         parts["most tokens fed to the model at once"] = model.longest
-        parts["the model was in training mode while it was asked"] = model.trained
+        parts["the model or a part of it was in training mode while it was asked"] = model.trained
         parts["a graph was built"] = model.graph
     parts["the model's own flag is back"] = model.training == run.options["training"]
+    parts["torch records gradients as it did before the call"] = still
     return parts
 
 
 def sample(function: Any, run: Run) -> dict[str, Any]:
     """Generates one token for each of many rows and counts them.
 
-    args: (ids, max_new_tokens, max_len, temperature). options: table; seed (of the generator; None: no generator is passed);
+    args: (ids, max_new_tokens, max_len, temperature). options: table (rows by last token, a multiple of four columns); seed (of the generator; None: no generator is passed);
     again (True: whether further calls give the same ids).
     """
     options = run.options
     model = Writer(options["table"], False, False)
     ids, new = run.args[0], run.args[1]
     if options["seed"] is None:
-        return {"share of each token": _shares(function(model, *run.args), ids, new, len(options["table"]))}
+        return _shares(function(model, *run.args), ids, new, options["table"].shape[1])
 
     def draw(generator: torch.Generator, elsewhere: int) -> torch.Tensor:
         torch.manual_seed(elsewhere)
@@ -158,14 +171,14 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
 
     generator = torch.Generator().manual_seed(options["seed"])
     first = draw(generator, 1)
-    shares = _shares(first, ids, new, len(options["table"]))
+    shares = _shares(first, ids, new, options["table"].shape[1])
     if not options.get("again"):
-        return {"share of each token": shares}
+        return shares
     second = draw(generator, 1)
     repeated = draw(torch.Generator().manual_seed(options["seed"]), 2)
     other = draw(torch.Generator().manual_seed(options["seed"] + 1), 1)
     return {
-        "share of each token": shares,
+        **shares,
         "the same generator state gives the same ids": torch.equal(first, repeated),
         "another generator state gives the same ids": torch.equal(first, other),
         "a second call with the same generator gives the same ids": torch.equal(first, second),
@@ -181,12 +194,15 @@ def _integers(result: Any) -> torch.Tensor:
     return result
 
 
-def _shares(result: Any, ids: torch.Tensor, new: int, vocabulary: int) -> np.ndarray:
-    """How often each token follows, as shares of 1."""
+def _shares(result: Any, ids: torch.Tensor, new: int, vocabulary: int) -> dict[str, np.ndarray]:
+    """How often each quarter of the vocabulary follows each last token, as shares of 1 in its row."""
     result = _integers(result)
     b, t = ids.shape
     if tuple(result.shape) != (b, t + new):
         raise ContractError(f"The ids have shape {tuple(result.shape)}; (B, T + max_new_tokens), here {(b, t + new)}, was asked for.")
     if not torch.equal(result[:, :t].long(), ids.long()):
         raise ContractError("The ids that came back do not begin with the ids that were given.")
-    return np.bincount(result[:, t:].numpy().ravel(), minlength=vocabulary)[:vocabulary] / (b * new)
+    lasts, quarter = ids[:, -1].unique().tolist(), vocabulary // 4
+    drawn = [(result[ids[:, -1] == last, t:] // quarter).clamp(0, 3).flatten() for last in lasts]
+    name = "share of each token" if quarter == 1 else "share of each quarter of the vocabulary"
+    return {f"{name}, by the last token {lasts}": np.stack([np.bincount(of.numpy(), minlength=4) / len(of) for of in drawn])}
