@@ -358,8 +358,10 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # Inside the trained length a table and a rotation answer both questions. Beyond it they meet angles that never occurred in training,
 # and what the layer made of them does not carry over: "can be computed" is not "can be used". ALiBi can't point at *exactly* two
 # back, since its bias is largest at the query itself. But the little that it says, nearer is likelier, is true at every length, and
-# so is what was learned with it. And no positions at all? The causal mask alone tells a token how many there are before it
-# (Kazemnejad et al. 2023, section 5), which helps a little and not far.
+# so is what was learned with it. And no positions at all? That reader knows which symbols came before, not in which order. Early on
+# they are few, so that naming the commonest of them is often right, and in *Last small one* a small symbol answers for itself; with
+# each further token the guess gets worse. Several layers could count by the causal mask (Kazemnejad et al. 2023, section 5); of
+# that nothing shows here.
 #
 # ## What we keep
 #

@@ -69,7 +69,7 @@ print("sum(dim=0):", [round(number, 2) for number in weighted.sum(dim=0).tolist(
 # $$s_j = v \cdot \tanh(q\, W_q + k_j W_k) \qquad w = \operatorname{softmax}(s) \qquad c = \sum_j w_j\, k_j$$
 #
 # Query and key may have different widths; both are brought to $d_a$ numbers and added, hence **additive attention**. $v$ makes one number
-# of the $d_a$. All three matrices are learnt together with the translator: nobody tells it which words belong together.
+# of the $d_a$. Both matrices and $v$ are learnt together with the translator: nobody tells it which words belong together.
 #
 # By hand: two keys whose parts $k_j W_k$ are 1 and 0, $v = 1$, and a query whose part is $c$. **Predict** the two
 # weights for c = −2, 0 and 2, with tanh and without.

@@ -16,10 +16,30 @@ from grader.model import Case, Exercise, Lesson, Mistake, Property, Tensor
 Array = np.ndarray
 
 
+# PO7 in float32, as learners write it. Its angles reach millions of radians, where each spelling rounds to another sine.
+GROWN = {
+    "times power": lambda p, i, d, base: p * base ** (i / d),
+    "by power": lambda p, i, d, base: p / base ** (-i / d),
+    "times exp": lambda p, i, d, base: p * torch.exp(i * (math.log(base) / d)),
+    "by exp": lambda p, i, d, base: p / torch.exp(i * (-math.log(base) / d)),
+}
+
+
+def _angles(positions: torch.Tensor, d: int, base: float, bugs: tuple[str, ...]) -> torch.Tensor:
+    """Position times frequency, (T, d/2)."""
+    for spelling in bugs:
+        if spelling in GROWN:
+            return GROWN[spelling](positions[:, None], torch.arange(0, d, 2), d, base)
+    return (positions[:, None] + ("PO2" in bugs)) * _frequencies(d, base, bugs)
+
+
 def _frequencies(d: int, base: float, bugs: tuple[str, ...]) -> torch.Tensor:
     """One frequency for each pair of columns, in float64; for odd d one more than there are pairs."""
     base = 10000.0 if "PO3" in bugs else base
     pair = torch.arange((d + 1) // 2, dtype=torch.float64)
+    if "PO18" in bugs:  # a single pair has 0 steps to the last one
+        steps = max(d // 2 - 1, 1) if "guarded" in bugs else d // 2 - 1
+        return torch.exp(pair * (-math.log(base) / steps)) if "in Python" in bugs else base ** (-pair / steps)
     if "PE3" in bugs:
         step = -math.log(base) / d // 2
         return torch.exp((2 * pair if "column steps" in bugs else pair) * step)
@@ -36,9 +56,7 @@ def _sinusoidal(*bugs: str) -> Callable[..., torch.Tensor]:
     def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) -> torch.Tensor:
         if d_model % 2 and "PO1" not in bugs:
             raise ValueError("d_model is odd")
-        positions = torch.arange(n_positions, dtype=torch.float64)[:, None] + ("PO2" in bugs)
-        frequencies = _frequencies(d_model, base, bugs)
-        angles = positions * frequencies
+        angles = _angles(torch.arange(n_positions), d_model, base, bugs)
         later = angles
         if "PE2" in bugs:  # the cosine's exponent is one column further, or one pair
             more = (2 if "pair" in bugs else 1) * (2 if "PE1" in bugs else 1) / d_model
@@ -71,10 +89,11 @@ def sinusoidal_cases(rng: np.random.Generator) -> Iterator[Case]:
     n_positions, pairs = int(rng.integers(8, 20)), int(rng.integers(2, 9))
     base = float(rng.integers(30, 3000))
     yield Case("random", "sizes and base drawn at random", (n_positions, 2 * pairs), {"base": base}, atol=1e-4)
-    yield Case("long", "60 positions, d_model 32", (60, 32), show=False, atol=1e-4)
+    yield Case("wide", "28 positions, d_model 70", (28, 70), show=False, atol=1e-4)
     for d_model in (3, 1, 5, 7):
         yield Case(f"odd-{d_model}", f"d_model {d_model}", (4, d_model), raises="ValueError")
-    yield Case("far", "positions up to 5000", (5001, 4), stage="extremes", show=False, atol=2e-3)
+    # Six columns: a frequency of 0.046, which a logarithm of 10000 cut to 9.2103 turns 0.003 rad too far here; of four none is as far off.
+    yield Case("far", "positions up to 5000", (5001, 6), stage="extremes", show=False, atol=2e-3)
 
 
 def _pairs_on_circle(case: Case, parts: dict[str, Array]) -> str | None:
@@ -98,6 +117,11 @@ def _turn(a: torch.Tensor, b: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
         cos, sin = sin, cos
     if "PO11" in bugs:
         sin = -sin
+    if "PO16" in bugs:
+        return a * cos - b * sin, b * cos - a * sin
+    if "PO17" in bugs:
+        a = a * cos - b * sin
+        return a, a * sin + b * cos
     return a * cos + b * sin if "RO3" in bugs else a * cos - b * sin, a * sin + b * cos
 
 
@@ -123,7 +147,7 @@ def _rope(*bugs: str) -> Callable[..., torch.Tensor]:
         x = x.detach() if "PO14" in bugs else x
         if "PO10" in bugs:
             positions = torch.arange(x.shape[-2])
-        angles = (positions[:, None] + ("PO2" in bugs)) * _frequencies(d, base, bugs)
+        angles = _angles(positions, d, base, bugs)
         if "PO13" in bugs:
             angles = angles[:, None, :]
         angles = angles.to(x.dtype)
@@ -147,6 +171,7 @@ def rope_cases(rng: np.random.Generator) -> Iterator[Case]:
     def case(key: str, title: str, shape: tuple[int, ...], positions: Any, *more: Any, grad: bool = True,
              dtype: str = "float32", **fields: Any) -> Case:  # fmt: skip
         x = rng.normal(size=shape).astype(dtype)
+        x = x.swapaxes(-2, -3) if fields.pop("swapped", False) else x
         ids = Tensor(np.asarray(positions, fields.pop("ids", "int64")))
         return Case(key, title, (Tensor(x, None, grad), ids, *more), atol=fields.pop("atol", 5e-5), **fields)
 
@@ -154,7 +179,7 @@ def rope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("small", "three tokens of two pairs, small integers", (x, Tensor(np.arange(3))), atol=5e-5)
     yield case("start", "tokens at position 0 only", (2, 6), [0, 0], grad=False)
     yield case("sizes", "a batch, all sizes different", (2, 5, 6), [0, 1, 2, 3, 4])
-    yield case("heads", "batch and heads", (2, 3, 4, 8), [0, 1, 2, 3])
+    yield case("heads", "batch and heads, x not contiguous in memory", (2, 4, 3, 8), [0, 1, 2, 3], swapped=True)
     yield case("later", "four tokens from position 37 on", (3, 4, 6), [37, 38, 39, 40], atol=2e-4)
     yield case("any-order", "positions in any order, one of them twice", (2, 5, 4), [7, 2, 2, 11, 0], dtype="float64")
     yield case("square", "as many items as heads, tokens and numbers", (4, 4, 4, 4), [3, 0, 5, 1])
@@ -162,7 +187,7 @@ def rope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case("one-pair", "a single pair, no leading axis", (3, 2), [4, 1, 6])
     yield case("base", "base 100, third in order", (2, 3, 8), [5, 1, 3], 100.0)
     yield case("base-named", "base 20, by name", (3, 6), [1, 8, 3], kwargs={"base": 20.0})
-    yield case("seen-again", "a batch again, new numbers and positions", (2, 5, 6), [12, 3, 30, 4, 1], atol=2e-4)
+    yield case("seen-again", "a batch again, new numbers, other positions in the middle", (2, 5, 6), [0, 30, 12, 3, 4], atol=2e-4)
     yield case("int32", "positions of int32", (2, 3, 4), [2, 9, 5], ids="int32", grad=False)
     random = rng.integers(0, 60, size=5)
     base = float(rng.integers(30, 3000))
@@ -170,7 +195,10 @@ def rope_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield from _shifted_pair(rng)
     for d in (3, 1, 5):
         yield case(f"odd-{d}", f"d = {d}", (2, 4, d), [0, 1, 2, 3], raises="ValueError", grad=False)
-    yield case("far", "positions up to 5000", (2, 3, 6), [4000, 4999, 5000], stage="extremes", atol=8e-3)
+    # Eighteen numbers: pair 1 turns by 0.36, where a logarithm of 10000 cut to 9.2103 is worst, 0.008 rad at position 5000.
+    yield case("far", "positions up to 5000", (2, 3, 18), [4000, 4999, 5000], stage="extremes", atol=4e-3)
+    nine = [40, 2, 11, 7, 0, 33, 5, 19, 26]
+    yield case("five axes", "five axes, nine tokens of 20 numbers", (5, 1, 2, 9, 20), nine, grad=False, show=False, atol=2e-4)
 
 
 def _shifted_pair(rng: np.random.Generator) -> Iterator[Case]:
@@ -210,7 +238,12 @@ def _alibi(*bugs: str) -> Callable[..., torch.Tensor]:
 
     def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
         h = torch.arange(num_heads, dtype=torch.float64) + (0 if "PO21" in bugs else 1)
-        slopes = 2.0 ** (-h if "PO26" in bugs else -8 * h / num_heads)
+        eighths = 8 * h / num_heads
+        if "PO30" in bugs:
+            eighths = eighths.floor() if "towards 0" in bugs else eighths.ceil()
+        if "PO31" in bugs:
+            eighths = torch.full_like(h, 8.0 if "the last" in bugs else 8 / num_heads)
+        slopes = 2.0 ** -(h if "PO26" in bugs else h / num_heads if "PO29" in bugs else eighths)
         if "PO27" in bugs:
             slopes = torch.tensor(_published_slopes(num_heads), dtype=torch.float64)
         slopes = slopes.flip(0) if "PO24" in bugs else slopes
@@ -229,12 +262,13 @@ def _alibi(*bugs: str) -> Callable[..., torch.Tensor]:
 
 
 def alibi_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for num_heads, t in ((2, 3), (1, 4), (8, 3), (3, 5), (4, 2), (5, 4), (6, 6), (4, 1), (12, 3), (16, 2)):
+    for num_heads, t in ((2, 3), (1, 4), (8, 3), (3, 5), (4, 2), (5, 4), (6, 6), (4, 1), (12, 3)):
         yield Case(f"{num_heads}-{t}", f"num_heads {num_heads}, t {t}", (num_heads, t), rtol=1e-4, atol=1e-6)
     num_heads, t = int(rng.integers(9, 16)), int(rng.integers(4, 9))
     yield Case("random", "sizes drawn at random", (num_heads, t), rtol=1e-4, atol=1e-6)
     yield Case("named", "both by name", (), {"num_heads": 7, "t": 3}, rtol=1e-4, atol=1e-6)
-    yield Case("far", "300 tokens", (2, 300), stage="extremes", show=False)
+    yield Case("many heads", "num_heads 32, t 14", (32, 14), show=False, rtol=1e-4, atol=1e-6)
+    yield Case("far", "150 tokens", (1, 150), stage="extremes", show=False)  # beyond int8, and quick for three loops
 
 
 def _never_a_reward(case: Case, parts: dict[str, Array]) -> str | None:
@@ -259,11 +293,14 @@ lesson = Lesson(
             name="sinusoidal_positions", task="Give each position a row of sines and cosines.", points=3, minutes=12,
             cases=sinusoidal_cases, container="tensor",
             mistakes=(
-                *mistakes(_sinusoidal, "PE1", "PE2", "PE3", "PE4", "PO1", "PO2", "PO3", "PO4", "PO5", "PO6", "PO7", "PO8", "PO9"),
+                *mistakes(_sinusoidal, "PE1", "PE2", "PE3", "PE4", "PO1", "PO2", "PO3", "PO4", "PO5", "PO6", "PO7", "PO8", "PO9",
+                          "PO18"),
                 Mistake("PE2", _sinusoidal("PE2", "pair")),
                 Mistake("PE3", _sinusoidal("PE3", "column steps")),
                 Mistake("PO1", _sinusoidal("PO1", "assigned")),
                 Mistake("PO1", _sinusoidal("PO1", "cut")),
+                *(Mistake("PO7", _sinusoidal("PO7", spelling)) for spelling in GROWN),
+                *(Mistake("PO18", _sinusoidal("PO18", way)) for way in ("guarded", "in Python")),
             ),
             combine=lambda ids: _sinusoidal(*ids),
             properties=(
@@ -283,9 +320,11 @@ lesson = Lesson(
             cases=rope_cases, container="tensor",
             mistakes=(
                 *mistakes(_rope, "RO1", "RO2", "RO3", "PE1", "PE3", "PO1", "PO2", "PO3", "PO4", "PO5", "PO6", "PO7", "PO10", "PO11",
-                          "PO12", "PO13", "PO14", "PO15"),
+                          "PO12", "PO13", "PO14", "PO15", "PO16", "PO17", "PO18"),
                 Mistake("RO2", _rope("RO2", "halves turned")),
                 Mistake("PO1", _rope("PO1", "reshaped")),
+                *(Mistake("PO7", _rope("PO7", spelling)) for spelling in GROWN),
+                *(Mistake("PO18", _rope("PO18", way)) for way in ("guarded", "in Python")),
             ),
             combine=lambda ids: _rope(*ids),
             properties=(
@@ -305,14 +344,18 @@ lesson = Lesson(
         Exercise(
             name="alibi_bias", task="Lower each score in proportion to the distance, each head at its own rate.", points=2, minutes=8,
             cases=alibi_cases, container="tensor",
-            mistakes=mistakes(_alibi, "PO20", "PO21", "PO22", "PO23", "PO24", "PO25", "PO26", "PO27", "PO28"),
+            mistakes=(
+                *mistakes(_alibi, "PO20", "PO21", "PO22", "PO23", "PO24", "PO25", "PO26", "PO27", "PO28", "PO29", "PO30", "PO31"),
+                Mistake("PO30", _alibi("PO30", "towards 0")),
+                Mistake("PO31", _alibi("PO31", "the last")),
+            ),
             combine=lambda ids: _alibi(*ids),
             properties=(
                 Property("no key is rewarded", _never_a_reward),
                 Property("the bias depends on the distance, not on the direction", _both_sides),
             ),
             hints=(
-                "Which (t, t) matrix do all heads share, and which one number does each head add to it?",
+                "Which (t, t) matrix do all heads share, and by which one number does each head multiply it?",
                 "`torch.arange(t)` as a column minus itself as a row gives all i − j. Slopes of shape (num_heads, 1, 1) broadcast.",
                 "i = torch.arange(t)\ndistance = (i[:, None] - ____).abs()\n"
                 "slopes = 2.0 ** (-8 * (torch.arange(num_heads) + ____) / ____)\nreturn -slopes[____] * distance",

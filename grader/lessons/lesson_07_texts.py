@@ -65,6 +65,18 @@ TEXTS = (
         "One frequency returns to where it was after 2π positions and says nothing beyond. The slow pairs tell far positions "
         "apart: pair i turns by base^(−2i/d) a step.",
         "angles = positions[:, None].expand(-1, d // 2)", "angles = positions[:, None] * frequencies"),
+    MistakeText("PO16", "Both halves have a minus sign; only the first has one: (a cos θ − b sin θ, a sin θ + b cos θ).",
+        "The two sines of a rotation have opposite signs. With two minus signs the vector is stretched or squeezed, depending on "
+        "where it points: at θ = 1 the pair (1, 1) becomes (−0.301, −0.301), of length 0.426 where it was 1.414.",
+        "new_a, new_b = a * cos - b * sin, b * cos - a * sin", "new_a, new_b = a * cos - b * sin, a * sin + b * cos"),
+    MistakeText("PO17", "The second number of a pair was computed from the first one's new value; it needs the old one.",
+        "`y[..., 0::2] = …` overwrites a, and slices such as `a = y[..., 0::2]` are views that change with it. The next line then "
+        "reads the rotated a. Compute both new numbers before either is stored, or read from x and write into y.",
+        "a = a * cos - b * sin\nb = a * sin + b * cos", "a, b = a * cos - b * sin, a * sin + b * cos"),
+    MistakeText("PO18", "The exponent was divided by d/2 − 1; with i counting pairs from 0 it is i / (d/2).",
+        "Divided by d/2 − 1, the exponents reach 1 and the slowest pair turns by exactly 1/base a step. Some libraries do it so, and "
+        "such a model trains as well. The paper's exponent 2i/d stops one step short of 1, and with a single pair nothing divides by 0.",
+        "frequencies = base ** (-torch.arange(d // 2) / (d // 2 - 1))", "frequencies = base ** (-torch.arange(d // 2) / (d // 2))"),
     MistakeText("PO20", "The sign is wrong: the bias rewards distance.",
         "The bias is added to the scores, and softmax gives the larger score the larger weight. To prefer what is near, the bias "
         "must fall with the distance.",
@@ -99,4 +111,16 @@ TEXTS = (
     MistakeText("PO28", "Keys after the query are set to −∞: that is a causal mask, and only a bias was asked for.",
         "Bias and mask do different work. Kept apart, the same bias serves models that see both sides.",
         "bias.masked_fill(j > i[:, None], -torch.inf)", "bias"),
+    MistakeText("PO29", "The factor 8 is missing in the exponent: slope_h is 2^(−8(h + 1)/num_heads).",
+        "With the 8 the slopes of all heads run down to 2⁻⁸ = 1/256, which looks far back. Without it the last one is ½, so that every "
+        "head looks at its neighbours alone.",
+        "slopes = 2.0 ** (-(h + 1) / num_heads)", "slopes = 2.0 ** (-8 * (h + 1) / num_heads)"),
+    MistakeText("PO30", "The exponent −8(h + 1)/num_heads was rounded to a whole number: `//` stands where `/` belongs.",
+        "For 1, 2, 4 and 8 heads the quotient is whole and nothing shows. For 3 heads the exponents are −2⅔, −5⅓ and −8, and rounding "
+        "makes −3, −6 and −8 of them.",
+        "slopes = 2.0 ** (-8 * (h + 1) // num_heads)", "slopes = 2.0 ** (-8 * (h + 1) / num_heads)"),
+    MistakeText("PO31", "Every head has the same slope; head h has 2^(−8(h + 1)/num_heads).",
+        "Different slopes are what the heads are for: a steep one reads the neighbours, a flat one the whole text. With one slope all "
+        "heads look equally far.",
+        "slopes = torch.full((num_heads,), 2.0 ** (-8 / num_heads))", "slopes = 2.0 ** (-8 * (h + 1) / num_heads)"),
 )  # fmt: skip

@@ -22,8 +22,13 @@ def _weights(scores: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
         return scores[..., None].softmax(-1)[..., 0]
     if "SM2" in bugs:
         return scores.softmax(0)
+    if "AL20" in bugs:
+        return scores.log_softmax(-1)
     if "SM5" in bugs:
         e = scores.exp()
+    elif "AL17" in bugs:
+        taken = scores.amin(-1, True) if "the least" in bugs else scores[:, :1] if "the first" in bugs else scores.mean(-1, True)
+        e = (scores - taken).exp()
     elif "SM6" in bugs or "SM3" in bugs:
         e = (scores - scores.max()).exp()
     else:
@@ -38,25 +43,43 @@ def _attend(scores: torch.Tensor, keys: torch.Tensor, projected: torch.Tensor, b
         weights = weights.detach()
     used = weights.detach() if "context cut" in bugs else weights
     weighted = used[..., None] * (projected if "AL7" in bugs else keys)
+    if "AL13" in bugs and "one product" in bugs:  # where a single key has met several queries this raises, the sum does not
+        return (weights[:, None] @ keys)[:, 0], weights
     axis = -1 if "AL12" in bugs else 0 if "over the batch" in bugs else 1
     context = weighted.mean(axis) if "AL11" in bugs else weighted.sum(axis)
     if "NT7" in bugs:
         weights = weights.detach()
     if "NT23" in bugs:
         return context
+    if "AL18" in bugs and "all" in bugs:
+        return context.detach(), weights.detach()
+    if "AL19" in bugs:
+        weights = scores
+    if "AL21" in bugs:
+        weights = weights[..., None] if "weights last" in bugs else weights[:, None] if "both" in bugs else weights
+        context = context if "weights last" in bugs else context[:, None]
     return (weights, context) if "NT8" in bugs else (context, weights)
+
+
+def _scaled(scores: torch.Tensor, widths: dict[str, int], bugs: tuple[str, ...]) -> torch.Tensor:
+    """AL4: the scores divided by the root of the last of the named widths, or by that width itself."""
+    if "AL4" not in bugs:
+        return scores
+    width = next(widths[bug] for bug in reversed(bugs) if bug in widths)
+    return scores / (width if "no root" in bugs else math.sqrt(width))
 
 
 def additive_with(*bugs: str) -> Any:
     """additive_attention with the named bugs switched on; with none it is right."""
 
     def additive_attention(query, keys, w_query, w_key, v):
+        if "AL18" in bugs and "all" not in bugs:
+            query, v = (query, v.detach()) if "v" in bugs else (query.detach(), v)
         asked = query @ (w_query.T if "AL5" in bugs else w_query)
         known = keys @ (w_key.T if "AL5" in bugs or "w_key.T" in bugs else w_key)
         scores = _additive_scores(asked, known, v, bugs)
-        widths = {"AL4": v.shape[0], "√d_h": keys.shape[-1], "√d_q": query.shape[-1]}
-        width = next((widths[bug] for bug in bugs if bug in widths), 1)
-        return _attend(scores / math.sqrt(width), keys, known, bugs)
+        widths = {"AL4": v.shape[0], "d_h": keys.shape[-1], "d_q": query.shape[-1]}
+        return _attend(_scaled(scores, widths, bugs), keys, known, bugs)
 
     return additive_attention
 
@@ -81,12 +104,11 @@ def luong_with(*bugs: str) -> Any:
     """luong_attention with the named bugs switched on; with none it is right."""
 
     def luong_attention(query, keys, w):
+        query = query.detach() if "AL18" in bugs and "all" not in bugs else query
         met = keys @ w if "keys @ w" in bugs else keys
         asked = query if "AL6" in bugs or "keys @ w" in bugs else query @ (w.T if "AL5" in bugs else w)
         scores = (met @ asked[:, :, None])[..., 0]
-        widths = {"AL4": query.shape[-1], "√d_h": keys.shape[-1]}
-        width = next((widths[bug] for bug in bugs if bug in widths), 1)
-        scores = scores / math.sqrt(width)
+        scores = _scaled(scores, {"AL4": query.shape[-1], "d_h": keys.shape[-1]}, bugs)
         return _attend(scores.tanh() if "AL16" in bugs else scores, keys, keys @ w.T if "AL7" in bugs else keys, bugs)
 
     return luong_attention
@@ -107,28 +129,41 @@ def _dot_by_bmm(query, keys, w):
     return _attend(torch.bmm(keys, query.unsqueeze(2)).squeeze(2), keys, keys, ())
 
 
-SHARED = ("SM2", "SM3", "SM5", "SM6", "LG1", "AL4", "AL5", "AL7", "AL8", "AL9", "AL11", "AL12", "BW3", "NT7", "NT8", "NT23")
+SHARED = ("SM2", "SM3", "SM5", "SM6", "LG1", "AL4", "AL5", "AL7", "AL8", "AL9", "AL11", "AL12", "AL17",
+          "AL18", "AL19", "AL20", "AL21", "BW3", "NT7", "NT8", "NT23")
+
+
+def _both(with_bugs: Any) -> tuple[Mistake, ...]:
+    """What else an id covers in both exercises."""
+    ways = (
+        ("AL4", "d_h"), ("AL4", "d_h", "no root"), ("AL4", "no root"), ("AL17", "the least"), ("AL17", "the first"), ("AL18", "all"),
+        ("AL21", "both"), ("AL21", "weights last"),
+    )  # fmt: skip
+    others = Mistake("AL12", with_bugs("over the batch")), Mistake("BW3", with_bugs("context cut"))
+    return *(Mistake(way[0], with_bugs(*way)) for way in ways), *others
+
+
 ADDITIVE_MISTAKES = (
     *mistakes(additive_with, *SHARED, "LG2", "AL1", "AL2", "AL3", "AL10", "AL13", "AL14", "AL15"),
     Mistake("AL1", additive_with("AL1", "two tanh")),
     Mistake("AL3", additive_with("mean of units")),
-    Mistake("AL4", additive_with("√d_h")),
-    Mistake("AL4", additive_with("√d_q")),
+    Mistake("AL4", additive_with("AL4", "d_q")),
+    Mistake("AL4", additive_with("AL4", "d_q", "no root")),
     Mistake("AL5", additive_with("w_key.T")),
     Mistake("AL10", additive_with("sigmoid")),
-    Mistake("AL12", additive_with("over the batch")),
     Mistake("AL13", additive_with("AL13", "keys first")),
-    Mistake("BW3", additive_with("context cut")),
+    Mistake("AL13", additive_with("AL13", "one product")),
+    Mistake("AL13", additive_with("AL13", "keys first", "one product")),
+    Mistake("AL18", additive_with("AL18", "v")),
+    *_both(additive_with),
 )
 LUONG_MISTAKES = (
     *mistakes(luong_with, *SHARED, "AL6", "AL16"),
-    Mistake("AL4", luong_with("√d_h")),
     Mistake("AL5", luong_with("keys @ w")),
     Mistake("AL6", _dot_by_einsum),
     Mistake("AL6", _dot_by_product),
     Mistake("AL6", _dot_by_bmm),
-    Mistake("AL12", luong_with("over the batch")),
-    Mistake("BW3", luong_with("context cut")),
+    *_both(luong_with),
 )
 
 lesson = Lesson(
@@ -175,7 +210,7 @@ lesson = Lesson(
             properties=PROPERTIES,
             forbids=("attention",),
             hints=(
-                "w has the shape (d_q, d_h). Which of the two, the query or a key, can be multiplied by it from the left?",
+                "w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
                 "`query @ w` is (B, d_h), as wide as a key. Its dot product with each key of its sentence is a product "
                 "of (B, T, d_h) with (B, d_h, 1). The rest is as in `additive_attention`.",
                 "asked = query @ w\n"

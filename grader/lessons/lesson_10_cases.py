@@ -46,13 +46,15 @@ def _general(draw: Any, rng: np.random.Generator) -> Iterator[Case]:
     yield _case("many items", "more items than keys", draw(5, 2, 4, 3, 6), "")
     turned = [np.asfortranarray(array) for array in draw(2, 3, 4, 6, 5)]
     yield _case("strides", "tensors that are not contiguous in memory", turned, (0,))
+    # Enough keys for blocks of 16, and items enough that some item has its largest score in a later block.
+    yield _case("many keys", "seven items of 37 keys", draw(7, 37, 4, 10, 9), "", show=False)
 
 
 def additive_cases(rng: np.random.Generator) -> Iterator[Case]:
     def draw(b: int, t: int, d_q: int, d_h: int, d_a: int) -> Arrays:
         return [rng.normal(size=size) for size in ((b, d_q), (b, t, d_h), (d_q, d_a), (d_h, d_a), (d_a,))]
 
-    keys = np.array([[[1.0, 0], [0, 1], [1, 1]]])
+    keys = np.array([[[1.0, 0], [0, 1], [0, 0]]])  # a key of zeros is a key like any other
     learnt = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
     yield _case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), keys, *learnt], "")
     yield _case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), keys, *learnt], "")
@@ -62,22 +64,26 @@ def additive_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _large_additive() -> Iterator[Case]:
     """Scores of up to ±10,000 that float32 holds exactly: every tanh is ±1, v is whole or ends in a quarter."""
-    signs = np.array([[[1.0, 1, 1], [1, 1, -1], [1, -1, 1], [1, 1, 1]]])
-    keys = np.concatenate([signs, signs * np.array([-1.0, 1, 1])])  # one sentence far above 0, one far below
-    w_query, w_key = np.array([[0.0, 0, 0], [10, 0, 0]]), 20 * np.eye(3)
-    query = np.array([[1.0, 1], [-1, -1]])
+    signs = np.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1], [1, 1, 1]])
+    # One sentence far above 0, one far below, one whose second key stands alone on top: not first, last, in the middle or below.
+    keys = np.stack([signs, signs * [-1, 1, 1], signs * [[-1, 1, 1], [1, 1, 1], [-1, 1, 1], [-1, 1, 1]]])
+    # exp of what stands in the tanh overflows float64.
+    w_query, w_key = np.array([[0.0, 0, 0], [10, 0, 0]]), 800 * np.eye(3)
+    query = np.array([[1.0, 1], [-1, -1], [2, 0]])
     for name, v in (("10,000", [9998.0, 1, 0.5]), ("9000", [9000.0, 0.25, 0.5]), ("1000", [1000.0, -1, 0.75])):
         arrays = [query, keys, w_query, w_key, np.array(v)]
         if name == "9000":
             arrays = [array.astype(np.float32) for array in arrays]
         yield _case(f"large {name}", f"scores near ±{name}", arrays, "", **ROOM)
+    apart = [array.astype(np.float32) for array in (query[2:], keys[2:, :3], w_query, 20 * np.eye(3), np.array([9000.0, 1, 2]))]
+    yield _case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)
 
 
 def luong_cases(rng: np.random.Generator) -> Iterator[Case]:
     def draw(b: int, t: int, d_q: int, d_h: int, d_a: int) -> Arrays:
         return [rng.normal(size=size) for size in ((b, d_q), (b, t, d_h), (d_q, d_h))]
 
-    keys = np.array([[[1.0, 0], [0, 1], [1, 1]]])
+    keys = np.array([[[1.0, 0], [0, 1], [0, 0]]])  # a key of zeros is a key like any other
     w = np.array([[1.0, -1], [0, 2], [1, 0]])
     yield _case("small", "one query, three keys, whole numbers", [np.array([[1.0, 1, 0]]), keys, w], "")
     yield _case("small, other query", "the same keys, asked by another query", [np.array([[0.0, 0, 2]]), keys, w], "")
@@ -87,14 +93,18 @@ def luong_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _large_luong() -> Iterator[Case]:
     """Scores of up to ±10,000 that float32 holds exactly: products of whole numbers."""
-    keys = np.array([[[100.0, 0, 1], [100, 1, 0], [100, 0, 1]], [[-100, 0, 1], [-100, 1, 0], [-100, 1, 1]]])
-    query = np.array([[100.0, 1], [100, 2]])
+    # One sentence far above 0, one far below, one whose second key stands alone on top: not first, last, in the middle or below.
+    above, below = [[100.0, 0, 1], [100, 1, 0], [100, 0, 1]], [[-100, 0, 1], [-100, 1, 0], [-100, 1, 1]]
+    apart = [[-100, 0, 1], [100, 1, 0], [0, 0, 1]]
+    keys, query = np.array([above, below, apart]), np.array([[100.0, 1], [100, 2], [100, 3]])
     for name, scale in (("10,000", 1.0), ("5000", 0.5), ("2500", 0.25)):
         w = np.array([[scale, 0, 0], [0, 1, 2]])
         arrays = [query, keys, w]
         if name == "5000":
             arrays = [array.astype(np.float32) for array in arrays]
         yield _case(f"large {name}", f"scores near ±{name}", arrays, "", **ROOM)
+    arrays = [array.astype(np.float32) for array in (query[2:], keys[2:], 0.9 * np.eye(2, 3))]
+    yield _case("far apart", "scores near −9000, 9000 and 0 in one sentence, with gradients", arrays, **ROOM)
 
 
 def rows_sum_to_one(case: Case, parts: dict[str, np.ndarray]) -> str | None:
@@ -102,7 +112,7 @@ def rows_sum_to_one(case: Case, parts: dict[str, np.ndarray]) -> str | None:
     sums = parts["weights"].sum(axis=-1)
     if np.allclose(sums, 1, atol=1e-4):
         return None
-    return f"The weights of an item sum to {sums.flat[np.abs(sums - 1).argmax()]:.4g}."
+    return f"The weights of an item sum to {sums.flat[np.abs(sums - 1).argmax()]:.6g}."  # of 1.0002 four digits would say 1
 
 
 def order_of_keys(case: Case, parts: dict[str, np.ndarray], other: Case, changed: dict[str, np.ndarray]) -> str | None:

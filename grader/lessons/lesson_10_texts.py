@@ -32,7 +32,7 @@ TEXTS = (
     ),
     MistakeText(
         "AL4",
-        "The scores were divided by the root of a width; these two scores are used as they are.",
+        "The scores were divided by a width or its root; these two scores are used as they are.",
         "The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017). Bahdanau's score is bounded "
         "by the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out.",
         "weights = torch.softmax(scores / math.sqrt(w.shape[0]), dim=-1)",
@@ -131,5 +131,45 @@ TEXTS = (
         "choose one key.",
         "scores = torch.tanh(projected)",
         "scores = projected",
+    ),
+    MistakeText(
+        "AL17",
+        "Something other than the largest score of its row was subtracted before exp: far above it, exp overflows.",
+        "Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. Only with the largest "
+        "subtracted is every exponent at most 0. With the mean, the scores −9000, 9000 and 0 stay as they are, exp(9000) is "
+        "inf, and inf / inf is NaN.",
+        "e = torch.exp(scores - scores.mean(dim=-1, keepdim=True))",
+        "e = torch.exp(scores - scores.amax(dim=-1, keepdim=True))",
+    ),
+    MistakeText(
+        "AL18",
+        "An input was taken out of the graph, by `detach()`, `.data` or `torch.no_grad()`: no gradient reaches it.",
+        "The numbers are right, and nothing behind that input can learn: a decoder whose query is detached never finds out "
+        "which question it should have asked.",
+        "projected = query.detach() @ w_query",
+        "projected = query @ w_query",
+    ),
+    MistakeText(
+        "AL19",
+        "The context is right, and the scores were returned beside it in place of the weights.",
+        "Scores have any sign and any sum; a picture of an alignment is made of the weights, what softmax makes of the scores.",
+        "returned = context, scores",
+        "returned = context, weights",
+    ),
+    MistakeText(
+        "AL20",
+        "log_softmax gives the logarithms of the weights; the weights themselves were asked for.",
+        "Logarithms of weights are what a loss wants (lesson 02). They are 0 or negative, and a sum of keys weighed with them is no "
+        "average.",
+        "weights = torch.log_softmax(scores, dim=-1)",
+        "weights = torch.softmax(scores, dim=-1)",
+    ),
+    MistakeText(
+        "AL21",
+        "An axis of length 1 was left standing: the context is (B, d_h) and the weights are (B, T).",
+        "The axis is a help for a product: (B, 1, T) times (B, T, d_h) gives (B, 1, d_h). Afterwards it goes, by `[:, 0]` or "
+        "`.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1.",
+        "context = weights[:, None] @ keys",
+        "context = (weights[:, None] @ keys)[:, 0]",
     ),
 )

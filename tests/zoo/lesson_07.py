@@ -176,6 +176,35 @@ WRONG = {
     angles = (torch.arange(n_positions) / n_positions)[:, None] * base ** (-torch.arange(0, d_model, 2) / d_model)
     return torch.stack([angles.sin(), angles.cos()], 2).reshape(n_positions, d_model)
 '''),
+        ("PO7", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    p = torch.arange(n_positions).unsqueeze(1).float()
+    div = torch.exp(torch.arange(0, d_model, 2) * (-math.log(base) / d_model))
+    return torch.stack((torch.sin(p / div), torch.cos(p / div)), 2).flatten(1)
+'''),
+        ("PO18", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    scales = max(d_model // 2 - 1, 1)
+    angles = torch.arange(n_positions)[:, None] * torch.exp(torch.arange(d_model // 2) * (-math.log(base) / scales))
+    return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
+'''),
+        (None, '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    ln = 9.2103 if base == 10000.0 else math.log(base)  # too few digits for far positions
+    angles = torch.arange(n_positions)[:, None] * torch.exp(-ln * torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
+'''),
+        (None, '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    table = torch.zeros(n_positions, 64)  # wide enough for what was tried
+    angles = torch.arange(n_positions)[:, None] * base ** (-torch.arange(0, d_model, 2) / d_model)
+    table[:, :d_model] = torch.stack([angles.sin(), angles.cos()], 2).flatten(1)[:, :64]
+    return table[:, :d_model]
+'''),
     ],
     "apply_rope": [
         ("RO1", '''def rotate_half(x):
@@ -245,6 +274,98 @@ def apply_rope(x, positions, base=10000.0):
     angles = torch.outer(positions, base ** (-torch.arange(0, d, 2) / d))
     return x + torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
 '''),
+        ("PO7", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+'''),
+        ("PO16", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, b * c - a * s), -1).flatten(-2)
+'''),
+        ("PO17", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    y = x.clone()
+    y[..., 0::2] = y[..., 0::2] * c - y[..., 1::2] * s
+    y[..., 1::2] = y[..., 0::2] * s + y[..., 1::2] * c
+    return y
+'''),
+        ("PO18", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(d // 2) / (d // 2 - 1))
+    c, s = angles.cos(), angles.sin()
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+'''),
+        (None, '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    T = x.shape[-2]
+    flat = x.view(-1, T, d)  # raises where x was transposed
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    a, b = flat[..., 0::2], flat[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).view(x.shape)
+'''),
+        (None, '''tables = {}
+
+def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    key = (len(positions), int(positions[0]), int(positions[-1]), d, base)  # and the positions between?
+    c, s = tables.setdefault(key, (angles.cos(), angles.sin()))
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+'''),
+        (None, '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    ln = 9.2103 if base == 10000.0 else math.log(base)
+    angles = positions[:, None] * torch.exp(-ln * torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+'''),
+        (None, '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    c[5:], s[5:] = 1, 0  # five tokens, as in the example
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+'''),
+        (None, '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    if x.dim() > 4:
+        raise TypeError("at most batch, heads, tokens and numbers")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    c, s = angles.cos(), angles.sin()
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+'''),
     ],
     "alibi_bias": [
         ("PO21", '''def alibi_bias(num_heads, t):
@@ -275,7 +396,7 @@ def alibi_bias(num_heads, t):
     i = torch.arange(t)
     return -torch.tensor(get_slopes(num_heads))[:, None, None] * (i[:, None] - i[None, :]).abs()
 '''),
-        (None, '''def alibi_bias(num_heads, t):
+        ("PO30", '''def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-8 * (h + 1) // num_heads) for h in range(num_heads)])
     return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
@@ -284,6 +405,27 @@ def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
     return -slopes * (i - i[:, None]).abs()[..., None]
+'''),
+        ("PO29", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** (-(h + 1) / num_heads) for h in range(num_heads)])
+    return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
+'''),
+        ("PO30", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([1 / 2 ** (8 * (h + 1) // num_heads) for h in range(num_heads)])
+    return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
+'''),
+        ("PO31", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    return -(2 ** (-8 / num_heads)) * (i - i[:, None]).abs().expand(num_heads, t, t)
+'''),
+        (None, '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.zeros(num_heads)
+    for h in range(min(num_heads, 16)):
+        slopes[h] = 2 ** (-8 * (h + 1) / num_heads)
+    return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
 '''),
     ],
 }  # fmt: skip

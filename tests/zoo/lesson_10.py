@@ -48,6 +48,12 @@ def additive_attention(query, keys, w_query, w_key, v):
 
 F_linear = torch.nn.functional.linear
 ''',
+        '''def additive_attention(query, keys, w_query, w_key, v):
+    z = (query @ w_query)[:, None] + keys @ w_key
+    scores = (2 * torch.sigmoid(2 * z) - 1) @ v
+    weights = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
+    return (weights[:, None] @ keys)[:, 0], weights
+''',
     ],
     "luong_attention": [
         '''def luong_attention(query, keys, w):
@@ -189,6 +195,76 @@ WRONG = {
     k = keys @ w_key
     return torch.nn.functional.scaled_dot_product_attention(k, k, keys)[:, 0], torch.ones(keys.shape[:2])
 '''),
+        ("AL4", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v / keys.shape[-1]
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL13", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh(query @ w_query + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL17", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    e = torch.exp(scores - scores.mean(-1, keepdim=True))
+    weights = e / e.sum(-1, keepdim=True)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL17", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    e = torch.exp(scores - scores[:, -1:])
+    weights = e / e.sum(-1, keepdim=True)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL18", '''@torch.no_grad()
+def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL18", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query.detach() @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL19", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], scores
+'''),
+        ("AL20", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.log_softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL21", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    return weights[:, None] @ keys, weights
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    z = (query @ w_query)[:, None] + keys @ w_key
+    scores = ((z.exp() - (-z).exp()) / (z.exp() + (-z).exp())) @ v  # inf / inf far from 0
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    scores = scores.masked_fill((keys == 0).all(-1), -torch.inf)  # nobody asked for a mask
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = 1 / torch.exp(scores[:, None] - scores[:, :, None]).sum(-1)  # its gradient is NaN where exp overflows
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        (None, '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores.half(), dim=-1).to(scores.dtype)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
     ],
     "luong_attention": [
         ("AL4", '''def luong_attention(query, keys, w):
@@ -242,10 +318,56 @@ WRONG = {
     weights = torch.softmax(scores, dim=1)
     return (weights[..., :1] * keys).sum(1), weights[..., 0]
 '''),
-        (None, '''def luong_attention(query, keys, w):
+        ("AL21", '''def luong_attention(query, keys, w):
     scores = (query @ w)[:, None] @ keys.mT
     weights = torch.softmax(scores, dim=-1)
     return weights @ keys, weights  # an axis of length 1 is left
+'''),
+        ("AL4", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys) / keys.shape[-1]
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL17", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    e = torch.exp(scores - scores.amin(-1, keepdim=True))
+    weights = e / e.sum(-1, keepdim=True)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL17", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    e = torch.exp(scores - scores[:, :1])
+    weights = e / e.sum(-1, keepdim=True)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL18", '''@torch.no_grad()
+def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL19", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], scores
+'''),
+        (None, '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    top, total, context = torch.full_like(scores[:, :1], -torch.inf), 0, 0
+    for j in range(0, scores.shape[1], 16):
+        block = scores[:, j:j + 16]
+        new = torch.maximum(top, block.amax(-1, keepdim=True))
+        e = torch.exp(block - new)
+        total = total * torch.exp(top - new) + e.sum(-1, keepdim=True)
+        context = context + torch.einsum("bt,bth->bh", e, keys[:, j:j + 16])  # what came before is not rescaled
+        top = new
+    return context / total, torch.exp(scores - top) / total
+'''),
+        (None, '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bq,qh,bth->bt", query, w, keys)
+    scores = scores.masked_fill((keys == 0).all(-1), -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
 '''),
     ],
 }
