@@ -13,6 +13,7 @@ from types import CodeType
 
 MAX_CODE = 200_000  # characters of one cell that are parsed
 MAX_KEPT = 4_000  # of one whose tree is kept: a tree takes a hundred times the memory of its text
+_GLOBAL, _NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DEFINITION = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
@@ -68,6 +69,29 @@ def bound_names(statement: ast.AST) -> set[str]:
     return names
 
 
+def changed_names(statement: ast.AST) -> set[str]:
+    """Names of what a top-level statement changes without binding a name: by its attributes, its items or a method's call."""
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
+        changed = [node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        sets = isinstance(called, ast.Name) and called.id in ("setattr", "delattr")
+        changed = statement.value.args[:1] if sets else [called] if isinstance(called, ast.Attribute) else []
+    elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return set()
+    else:
+        blocks = (getattr(statement, part, ()) for part in ("body", "orelse", "handlers", "finalbody"))
+        return {name for block in blocks for inner in block for name in changed_names(inner)}
+    return {name for node in changed if (name := _root(node))}
+
+
+def _root(node: ast.AST) -> str:
+    """The name that an expression such as a.b[c].d begins with, else ''."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def used_names(text: str) -> frozenset[str]:
     """Names that a cell reads, anywhere in it."""
     tree = parse(text)
@@ -79,17 +103,30 @@ def used_names(text: str) -> frozenset[str]:
 def globals_read(statement: ast.stmt) -> tuple[str, ...]:
     """The global names that a top-level statement reads; local variables of its functions are not among them."""
     try:
-        code = compile(ast.Module([statement], []), "<cell>", "exec")
+        code = compile(ast.Module([statement], []), "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return tuple(dict.fromkeys(globals_named(code)))
 
 
 def globals_named(code: CodeType) -> Iterator[str]:
-    """The global names that code and the functions inside it read, in the order of reading."""
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield step.argval
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from globals_named(constant)
+    """The global names that code and the functions inside it read, each function's once, in the order of reading."""
+    waiting = [code]
+    while waiting:
+        code = waiting.pop()
+        yield from dict.fromkeys(_loaded(code))
+        waiting += [constant for constant in reversed(code.co_consts) if isinstance(constant, CodeType)]
+
+
+def _loaded(code: CodeType) -> Iterator[str]:
+    """What dis.get_instructions() tells of names, whose time grows with the square of the number of branches."""
+    names, extended = code.co_names, 0
+    for step, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        if step == dis.EXTENDED_ARG:  # the next step's argument is longer than a byte
+            extended = (extended | argument) << 8
+            continue
+        if step == _GLOBAL:
+            yield names[(extended | argument) >> 1]  # its last bit says whether a call follows
+        elif step == _NAME:
+            yield names[extended | argument]
+        extended = 0

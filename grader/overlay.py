@@ -7,15 +7,18 @@ and what another cell needs.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
 from grader import course
-from grader.definitions import bound_names, defined_names, parse, used_names
+from grader.definitions import bound_names, changed_names, defined_names, parse, used_names
 from grader.magics import without_magics
 from grader.reading import Notebook, NotebookCell, code_cells, printable
+
+MAX_NOTES = 20  # of one notebook; nobody reads more
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class _Pristine(NamedTuple):
     by_id: dict[str, int]
     by_text: dict[str, int]
     by_exercise: dict[str, int]
+    taken: frozenset[str]  # names that its given cells bind
 
 
 @cache
@@ -81,6 +85,7 @@ def _pristine(lesson: str) -> _Pristine:
         {cell.id: at for at, cell in enumerate(cells) if cell.id},
         {_normal(cell.text): at for at, cell in enumerate(cells) if cell.role != "exercise"},
         {cell.exercise: at for at, cell in enumerate(cells) if cell.role == "exercise"},
+        frozenset(name for cell in cells if cell.role == "given" for name in defined_names(cell.text)),
     )
 
 
@@ -88,8 +93,9 @@ class _Overlay:
     def __init__(self, lesson: str, notebook: Notebook) -> None:
         self.lesson = lesson
         self.notebook = notebook
+        self.defined_names, self.used_names = cache(defined_names), cache(used_names)  # parsing is what takes time
         self.exercises = course.CONTRACT[lesson]
-        self.pristine, self.by_id, self.by_text, self.by_exercise = _pristine(lesson)
+        self.pristine, self.by_id, self.by_text, self.by_exercise, self.taken = _pristine(lesson)
         self.cells: list[RunCell] = []
         self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
         self.notes = list(notebook.notes)
@@ -105,7 +111,7 @@ class _Overlay:
         self._lay_given(len(self.pristine))
         owners = self._owners()
         absent = {name: self._absent(name) for name in self.exercises}
-        return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, tuple(self.notes))
+        return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, _first(self.notes))
 
     def _lay(self, cell: NotebookCell, text: str, needed: frozenset[str]) -> None:
         """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
@@ -123,7 +129,7 @@ class _Overlay:
                 self.notes.append(
                     f"Cell {cell.number} is one of the lesson's own: the course's copy ran, and after it what was added."
                 )
-        elif defined_names(text) & needed:
+        elif self.defined_names(text) & needed:
             self._own(cell, text)
 
     def _match(self, cell: NotebookCell) -> tuple[str, int | None]:
@@ -140,7 +146,7 @@ class _Overlay:
         at = self.by_id.get(cell.id)
         if cell.role or at is not None:
             return cell.role or self.pristine[at].role, at  # type: ignore[index]
-        places = [self.by_exercise[name] for name in defined_names(cell.text) if name in self.by_exercise]
+        places = [self.by_exercise[name] for name in self.defined_names(cell.text) if name in self.by_exercise]
         return "", max(places, default=None)
 
     def _is_exercise(self, at: int | None) -> bool:
@@ -169,27 +175,42 @@ class _Overlay:
         used = set(self.exercises)
         for cell, text in plain:
             if self._match(cell)[0] in ("", "exercise"):
-                used |= used_names(text)
+                used |= self.used_names(text)
         return frozenset(used)
 
     def _additions(self, text: str) -> str:
-        """Of an edited given cell: the statements that bind names which the lesson's own do not."""
+        """Of an edited given cell: what binds names that the lesson's own do not, or changes what such a name stands for."""
         tree = parse(text)
-        given = [parse(cell.text) for cell in self.pristine if cell.role == "given"]
-        taken = {name for module in given if module for statement in module.body for name in bound_names(statement)}
         lines = text.split("\n")
         kept = [""] * len(lines)
+        added: set[str] = set()
         for statement in tree.body if tree else ():
-            names = bound_names(statement)
-            if names and not names & taken:
-                first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))])
-                kept[first - 1 : statement.end_lineno] = lines[first - 1 : statement.end_lineno]
+            first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))]) - 1
+            names, written = bound_names(statement), lines[first : statement.end_lineno]
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                new = self._new_imports(statement)
+                if not new:
+                    continue
+                if len(new) < len(statement.names):  # the line may have been kept for what stands before the import
+                    written = [kept[first] or ast.unparse(_with_names(statement, new))]
+            elif names & self.taken or not (names or changed_names(statement) & added):
+                continue
+            added |= names - self.taken
+            kept[first : first + len(written)] = written
         return "\n".join(kept) if any(kept) else ""
+
+    def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
+        """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
+        dotted = isinstance(statement, ast.Import)
+        return [
+            alias for alias in statement.names
+            if (alias.asname or alias.name.partition(".")[0]) not in self.taken or dotted and "." in alias.name and not alias.asname
+        ]  # fmt: skip
 
     def _owners(self) -> dict[str, int]:
         """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
         owners: dict[str, int] = {}
-        defined = [defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
+        defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
         for name in self.exercises:
             defining = [at for at, names in enumerate(defined) if name in names]
             meant = list(self._meant_for(name))
@@ -223,6 +244,17 @@ class _Overlay:
         if cells:
             numbers = ", ".join(str(cell.number) for cell in cells[:20])
             self.notes.append(f"Magics and shell commands are not run while grading (cell {numbers}).")
+
+
+def _first(notes: list[str]) -> tuple[str, ...]:
+    """The notes, or the first of them and how many more there were."""
+    if len(notes) <= MAX_NOTES:
+        return tuple(notes)
+    return (*notes[: MAX_NOTES - 1], f"There are {len(notes) - MAX_NOTES + 1} more notes such as these.")
+
+
+def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
+    return ast.Import(names) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, names, statement.level)
 
 
 def _normal(text: str) -> str:

@@ -9,6 +9,7 @@ import secrets
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -24,6 +25,9 @@ from grader.worker.values import Failure
 START = Path(__file__).resolve().parent / "worker" / "start.py"
 START_S = 120.0  # for an interpreter to come up and import torch on a busy machine
 TICK_S = 0.1  # between two looks at a working process's memory
+DISK_S = 0.5  # between two looks at its files, while it works
+MAX_DISK_BYTES = 256 << 20  # of all files of a worker together; worker/limits.py limits each
+MAX_FILES = 20_000
 
 
 class SandboxError(RuntimeError):
@@ -43,18 +47,27 @@ class WorkerLost(Exception):
         said = {
             "timeout": f"{subject} did not finish within {timeout_s:g} s.",
             "memory": f"{subject} used more than {memory_bytes / 2**30:g} GiB of memory.",
+            "disk": f"{subject} filled the notebook's folder: {self.detail}.",
             "died": f"{subject} ended the process{self.detail}.",
         }
-        return Failure(self.kind, message=said.get(self.kind, self.detail))
+        kind = "died" if self.kind == "disk" else self.kind
+        return Failure(kind, message=said.get(self.kind, self.detail))
 
 
 class Worker:
-    """One worker process and the channel to it. Subclasses know how it was started."""
+    """One worker process and the channel to it. Subclasses know how it was started.
+
+    folder: the only place where it may write, once that is known; how much lies there is watched.
+    """
+
+    folder = ""
+    _pid = 0
 
     def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
         self._come = b""  # what has been read and not yet asked for
+        self._looked = 0.0  # when its files were last counted
         # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
         self._awaited = getattr(selectors, "PollSelector", selectors.SelectSelector)()
         self._awaited.register(channel, selectors.EVENT_READ)
@@ -66,17 +79,19 @@ class Worker:
     def replies(self, request: wire.Body, count: int, timeout_s: float) -> Iterator[dict[str, Any]]:
         """Sends one request and yields the replies to it as they come: the worker need not wait for the next question.
 
-        Raises: WorkerLost after the time, beyond the memory, or without a valid reply; the worker
-        has been ended then.
+        Raises: WorkerLost after the time, beyond the memory or the files, or without a valid reply; the
+        worker has been ended then.
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
         deadline = time.monotonic() + timeout_s
         try:
             self._send(wire.frame(request, nonce), deadline)
-            for _ in range(count):
+            for left in reversed(range(count)):
                 reply, named = wire.receive(lambda size: self._read(size, deadline))
                 if named != nonce:
                     raise wire.WireError("a reply to another question")
+                if not left:
+                    self._look_at_files()  # so that what a cell wrote is not held against the next
                 yield reply
         except (EOFError, ConnectionError):
             self.close()
@@ -113,6 +128,8 @@ class Worker:
                 return b""
             if not ready and self._memory() > self._memory_bytes:
                 raise WorkerLost("memory")
+            if time.monotonic() - self._looked > DISK_S:
+                self._look_at_files()
 
     def _ready(self, timeout_s: float) -> list[Any]:
         """Which of what is awaited has something to read, after that time at most."""
@@ -121,6 +138,13 @@ class Worker:
     def _memory(self) -> int:
         """Bytes in use by the worker and all that it started."""
         return sum(_resident(process) for process in self._processes())
+
+    def _look_at_files(self) -> None:
+        """Raises: WorkerLost where the worker has written more than it may."""
+        self._looked = time.monotonic()
+        said = too_full(self.folder, self._pid) if self.folder else ""
+        if said:
+            raise WorkerLost("disk", said)
 
     def close(self) -> None:
         """Ends the worker and all that it started. May be called again."""
@@ -143,6 +167,7 @@ class SpawnedWorker(Worker):
     def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket, memory_bytes: int, mark: str) -> None:
         super().__init__(channel, memory_bytes)
         self._process = process
+        self._pid = process.pid
         self._mark = mark
 
     def _has_ended(self, event: bool) -> bool:
@@ -225,6 +250,43 @@ def _resident(process: psutil.Process) -> int:
         return process.memory_info().rss
     except psutil.Error:
         return 0
+
+
+def too_full(folder: str, pid: int) -> str:
+    """What is too much of the files below a folder and of those without a name that the process holds open; '' where nothing is."""
+    count, size, waiting = 0, _held_bytes(pid), [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        size += _blocks(entry.stat(follow_symlinks=False))
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+                    if count > MAX_FILES:
+                        return f"it held more than {MAX_FILES} files"
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed meanwhile
+        except OSError as error:  # closed, or nested deeper than a path can say
+            return f"a folder in it cannot be looked into ({error.strerror})"
+    return f"it held more than {MAX_DISK_BYTES >> 20} MiB" if size > MAX_DISK_BYTES else ""
+
+
+def _held_bytes(pid: int) -> int:
+    """Bytes on the disk of a process's open files that have been removed, as temporary files are (Linux)."""
+    size = 0
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                status = os.stat(f"/proc/{pid}/fd/{name}")
+                size += _blocks(status) if stat.S_ISREG(status.st_mode) and not status.st_nlink else 0
+    return size
+
+
+def _blocks(status: os.stat_result) -> int:
+    """Bytes that a file takes on the disk, where the system tells; a file with holes takes less than its size."""
+    return 512 * status.st_blocks if hasattr(status, "st_blocks") else status.st_size
 
 
 def end_tree(processes: list[psutil.Process], group: int) -> None:

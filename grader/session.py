@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from grader.sandbox import Sandbox
     from grader.submission import Plan
 
-CELLS_TIMES = 6  # all cells of a notebook together may take this many times the limit of one
+CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
+REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
 AT_ONCE = 16  # cases of one message
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 
@@ -58,7 +59,9 @@ class Session:
         self._worker: Worker | None = None
         self._folder = ""
         self._restarts = 0
-        self._cells_s = 0.0
+        self._cells_s = 0.0  # the first run of each cell
+        self._repeats_s = 0.0  # the others, after a restart
+        self._known: set[int] = set()  # cells that have run to their end, by position in the plan
         self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
         self._failures: dict[int, Failure] = {}  # cells that raised
         self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
@@ -170,6 +173,10 @@ class Session:
         while self._worker is None:
             self._failures, self._bound = {}, {}
             self._worker, self._folder = self._sandbox.start()
+            self._worker.folder = self._folder
+            if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
+                often = NotRun("timeout", "running the cells again, each time that something ended their process, took too long")
+                self._skipped = dict.fromkeys(self._known, often) | self._skipped
             for position in range(len(self._plan.cells)):
                 if position in self._skipped:
                     continue
@@ -181,16 +188,20 @@ class Session:
 
     def _run(self, position: int) -> None:
         cell = self._plan.cells[position]
-        left_s = self._sandbox.timeout_s * CELLS_TIMES - self._cells_s
-        if left_s <= 0:
+        known = position in self._known
+        if not known and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         started = time.monotonic()
         try:
-            reply = self._request(request, min(left_s, self._sandbox.timeout_s))
+            reply = self._request(request, self._sandbox.timeout_s)
+            self._known.add(position)
         finally:
-            self._cells_s += time.monotonic() - started
+            if known:
+                self._repeats_s += time.monotonic() - started
+            else:
+                self._cells_s += time.monotonic() - started
         self._note_output(reply)
         failure, bound = self._valid(lambda: self._cell_result(reply))
         if failure is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader import reading
+from grader.definitions import defined_names
 from grader.submission import SubmissionError, read_submission
 from tests import toy_course as toy
 
@@ -216,7 +217,6 @@ UNREADABLE = {
     "cells is a dict": (b'{"cells": {}}', "no list called cells"),
     "zip": (b"PK\x03\x04\xff\xfe\x00\x00\x81", "is not JSON"),
     "too many cells": (json.dumps({"cells": [{"cell_type": "code"}] * 20_001}).encode(), "has 20001 cells"),
-    "too much code": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 2_000_001}]}).encode(), "characters of code"),
 }  # fmt: skip
 
 
@@ -283,9 +283,60 @@ def test_ten_thousand_cells_are_planned(tmp_path):
     assert len(plan.cells) == 10_005 and len(plan.notes[0]) < 300
 
 
+def test_of_more_code_than_is_read_the_longest_cells_are_left_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MAX_CODE", 1000)
+    content = toy.solved()
+    content["cells"].insert(0, toy.code("DATA = '" + "0" * 900 + "'"))
+    content["cells"] += [toy.code("more = '" + "0" * 900 + "'")] * 30
+    plan = plan_of(tmp_path, content)
+    assert set(plan.owners) == set(toy.EXERCISES) and "0000" not in "".join(plan.own_texts)
+    numbers = ", ".join(map(str, [1, *range(11, 30)]))
+    assert plan.notes == (f"01_toy.ipynb has more code than the 1,000 characters that are read; not read and not run: cell {numbers}, …. "
+                          "Keep data in files and delete cells of no use.",)  # fmt: skip
+
+
+def test_the_lesson_is_told_without_reading_endless_code(tmp_path, monkeypatch):
+    cells = [toy.code("".join(cell["source"])) for cell in toy.solved()["cells"]]
+    content = toy.notebook([toy.code("a = 1\n" * 10_000), *cells, toy.code("a = 1\n" * 10_000)], "")
+    monkeypatch.setattr("grader.submission.defined_names", lambda text: pytest.fail("read") if len(text) > 50_000 else defined_names(text))
+    assert read_submission(toy.write(tmp_path / "homework.ipynb", content)).lessons == (toy.NAME,)
+
+
+def test_of_many_notes_the_first_are_kept(tmp_path):
+    content = toy.solved()
+    content["cells"] += [toy.code(f"extra = {i}", role="given") for i in range(1_000)]
+    notes = plan_of(tmp_path, content).notes
+    assert len(notes) == 20 and notes[0].startswith("Cell ") and notes[-1] == "There are 981 more notes such as these."
+
+
 @pytest.mark.parametrize("text", ["-" * 100_000 + "1", "(" * 100_000, "a" + "+1" * 90_000, "x = '''" + "a" * 100_000, "%" + " " * 100_000,
                                   " " * 150_000 + "= !", "\x00", "lambda:" * 20_000 + "1", "=" * 100_000])  # fmt: skip
 def test_code_that_breaks_parsers_is_only_code(tmp_path, text):
     content = toy.solved()
     content["cells"].append(toy.code(text))
     assert set(plan_of(tmp_path, content).owners) == set(toy.EXERCISES)
+
+
+# --- what a learner changed in a given cell -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("added", "kept"), [
+    ("import math, numpy as np, time", ["import math, time"]),
+    ("from math import (pi,\n    sqrt as OFFSET,\n    tau)", ["from math import pi, tau", "", ""]),
+    ("from math import pi, tau", ["from math import pi, tau"]),
+    ("import numpy.linalg", ["import numpy.linalg"]),
+    ("import numpy as np", []),
+    ("x = 3; import numpy as np, math; y = 4", ["x = 3; import numpy as np, math; y = 4"]),
+    ("from __future__ import annotations", ["from __future__ import annotations"]),
+    ("class Mine: pass\nMine.forward = len\nnp.pi = 3\nprint(Mine)", ["class Mine: pass", "Mine.forward = len", "", ""]),
+    ("held = []\nheld.append(1)\nnp.seterr()\nif held:\n    held[0] = 2",
+     ["held = []", "held.append(1)", "", "if held:", "    held[0] = 2"]),
+    ("def f(): pass\nsetattr(f, 'size', 3)\nf.size += 1\ndel f.size",
+     ["def f(): pass", "setattr(f, 'size', 3)", "f.size += 1", "del f.size"]),
+    ("await g()\nx = await g()", ["", "x = await g()"]),
+])  # fmt: skip
+def test_of_a_changed_given_cell_what_is_new_is_kept(tmp_path, added, kept):
+    content = toy.solved()
+    content["cells"][1]["source"] = added
+    own = [cell.text for cell in plan_of(tmp_path, content).cells if cell.own and cell.label == "cell 2"]
+    assert own == (["\n".join(kept)] if kept else [])

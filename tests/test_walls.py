@@ -35,7 +35,19 @@ ATTEMPTS = {
     "slow the parent down": "os.sched_setaffinity(os.getppid(), {0})",
     "signal by a descriptor": "__import__('fcntl').fcntl(os.pipe()[0], 8, os.getppid())",
     "raise a limit": "__import__('resource').setrlimit(7, (4096, 4096))",
+    "signal by a socket": "__import__('fcntl').ioctl(__import__('socket').socketpair()[0], 0x8901, os.getppid())",
+    "make a device": "os.mknod('device', 0o20600, os.makedev(1, 11))",
+    "make a pipe with a name": "os.mkfifo('pipe')",
+    "make a file that stays": "__import__('fcntl').ioctl(os.open('stays', os.O_CREAT), 0x40086602, bytes(8))",
+    "send a descriptor": "__import__('socket').send_fds(__import__('socket').socketpair()[0], [b'x'], [0])",
 }
+CALLS = (  # of the C library; what lies in the kernel would be there for the next submission, and what is the machine's for all
+    "msgget(7, 0o1666)", "semget(7, 1, 0o1666)", "shmget(7, 4096, 0o1666)", "klogctl(3, at(4096), 4096)", "sethostname(at(8), 0)",
+    "setdomainname(at(8), 0)", "adjtimex(at(512))", "clock_settime(0, at(16))", "clock_adjtime(0, at(512))", "settimeofday(at(16), None)",
+    "personality(0xFFFFFFFF)", "acct(None)", "swapoff(b'none')", "quotactl(0, None, 0, None)", "fanotify_init(0, 0)", "vhangup()",
+    "name_to_handle_at(-100, b'.', at(64), at(8), 0)", "open_by_handle_at(-100, at(64), 0)", "umount2(b'/none', 2)", "chroot(b'.')",
+    "syscall(467, -100, b'.', 0, None, 0)", "syscall(469, -100, b'.', at(64), 24, 0)", "syscall(447, 0)", "prctl(1, 0)", "prctl(4, 0)",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +69,22 @@ def test_what_is_refused(shut, expression):
     assert seen.failure.type == "PermissionError" or "limit" in seen.failure.message
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_what_the_kernel_refuses(shut, call):
+    text = (
+        "import ctypes\nat, libc = ctypes.create_string_buffer, ctypes.CDLL(None, use_errno=True)\n"
+        f"def f(x):\n    done = libc.{call}\n    return f'{{done}} {{ctypes.get_errno()}}'"
+    )
+    seen = shut.candidates(plan(text))["f"].observe(CASE)
+    assert seen.failure is None and seen.parts["result"].text == "-1 1", seen
+
+
 @pytest.mark.parametrize("expression", [
     "(open('own', 'w').write('abc'), open('own').read())[1]",
     "__import__('tempfile').NamedTemporaryFile().name and 'abc'",
     "__import__('concurrent.futures').futures.ThreadPoolExecutor(2).submit(lambda: 'abc').result()",
     "(__import__('matplotlib.figure').figure.Figure(), 'abc')[1]",
+    "__import__('asyncio').run(__import__('asyncio').sleep(0.01, 'abc'))",
     "(__import__('numpy').linalg.svd(__import__('numpy').ones((50, 50))), 'abc')[1]",
 ])  # fmt: skip
 def test_what_honest_code_does_still_works(shut, expression):

@@ -37,6 +37,14 @@ ATTACKS = {
     "a name server": "import socket\ndef double(x): return socket.getaddrinfo('example.org', 80)",
     "a listening socket": "import socket\ndef double(x): return socket.create_server(('127.0.0.1', 0))",
     "io_uring": LIBC + "def double(x):\n    assert libc.syscall(425, 4, ctypes.create_string_buffer(128)) >= 0; return x",
+    "a queue of messages": LIBC + "def double(x):\n    return 2 * x if libc.msgget(7, 0o1666) >= 0 else x",
+    "a semaphore": LIBC + "def double(x):\n    return 2 * x if libc.semget(7, 1, 0o1666) >= 0 else x",
+    "the kernel's log": LIBC + "def double(x):\n    return 2 * x if libc.klogctl(3, ctypes.create_string_buffer(4096), 4096) >= 0 else x",
+    "the kernel's log as a device": "import os\ndef double(x):\n    os.mknod('log', 0o20600, os.makedev(1, 11)); os.open('log', 0); return 2 * x",
+    "the machine's name": LIBC + "def double(x):\n    return 2 * x if libc.sethostname(os.uname().nodename.encode(), 2) >= 0 else x",
+    "a signal by a socket": "import fcntl, os, signal, socket, struct\na, b = socket.socketpair()\ndef double(x):\n"
+                            "    fcntl.ioctl(a, 0x8901, struct.pack('i', os.getppid())); a.setblocking(0)\n"
+                            "    fcntl.fcntl(a, 10, signal.SIGKILL); fcntl.fcntl(a, 4, 0o20000); b.send(b'x'); return 2 * x",
     "a crash in C": "import ctypes\ndef double(x): ctypes.string_at(0)",
     "a crash of the stack": "import sys\nsys.setrecursionlimit(10**9)\ndef double(x): return eval('(' * 10**5 + ')' * 10**5)",
     "a fault handler": "import faulthandler\nfaulthandler.enable(open('f', 'w'))\ndef double(x): faulthandler._sigabrt()",

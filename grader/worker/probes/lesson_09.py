@@ -47,12 +47,9 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     mine = build(Mine, {"init": options["init"], "state": options["mine"]})
     original = build(lambda *init: nn.MultiheadAttention(*init[:2], batch_first=True), {"init": options["init"], "state": options["original"]})
     before, kept = dict(mine.named_parameters()), {name: value.clone() for name, value in original.state_dict().items()}
-    recorded = torch.is_grad_enabled()
-    try:
+    with torch.set_grad_enabled(True):  # what a call leaves behind ends here
         function(mine, original)
-        still = torch.is_grad_enabled() == recorded
-    finally:
-        torch.set_grad_enabled(recorded)
+        still = torch.is_grad_enabled()
     after = dict(mine.named_parameters())
     theirs = {value.untyped_storage().data_ptr() for value in original.parameters()}
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]
@@ -61,5 +58,5 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
         "memory is shared with the original": any(value.untyped_storage().data_ptr() in theirs for value in after.values()),
         "the original has changed": any(not torch.equal(value, kept[name]) for name, value in original.state_dict().items()),
         "the parameters are trainable": all(value.requires_grad for value in after.values()),
-        "torch records gradients as it did before the call": still,
+        "torch records gradients after the call": still,
     }

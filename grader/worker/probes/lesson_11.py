@@ -135,22 +135,20 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
     temperature as it is passed).
     """
     model = Writer(run.options["table"], True, run.options["training"])
-    recorded = torch.is_grad_enabled()
-    try:
+    with torch.set_grad_enabled(True):  # what a call leaves behind ends here
         result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
-        still = torch.is_grad_enabled() == recorded
-    finally:
-        torch.set_grad_enabled(recorded)
+        still = torch.is_grad_enabled()
     parts: dict[str, Any] = {"result": result}
     if run.args[1]:
         parts["most tokens fed to the model at once"] = model.longest
         parts["the model or a part of it was in training mode while it was asked"] = model.trained
         parts["a graph was built"] = model.graph
     parts["the model's own flag is back"] = model.training == run.options["training"]
-    parts["torch records gradients as it did before the call"] = still
+    parts["torch records gradients after the call"] = still
     return parts
 
 
+@torch.enable_grad()
 def sample(function: Any, run: Run) -> dict[str, Any]:
     """Generates one token for each of many rows and counts them.
 
