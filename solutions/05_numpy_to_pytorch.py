@@ -480,7 +480,7 @@ if passed(as_numpy):
 # and of autograd; Kingma and Ba 2015, *Adam*.
 #
 # Where this goes on: the record of every step costs memory, and large models keep only some steps and compute the others again (Chen
-# et al. 2016, *Training deep nets with sublinear memory cost*, section 3). Our layer lets every token look at every other. Next: **06
+# et al. 2016, *Training deep nets with sublinear memory cost*, section 4). Our layer lets every token look at every other. Next: **06
 # · Masks**, who may look at whom.
 
 # %% role="demo"

@@ -175,7 +175,7 @@ except RuntimeError as error:
 # a query that may see no key gets zeros in both
 # ```
 #
-# No NaN, in the gradients neither. float16, bfloat16 and float32, the output in the input's dtype; scores may reach ±1e4. From
+# No NaN, not in the gradients either. float16, bfloat16 and float32, the output in the input's dtype; scores may reach ±1e4. From
 # scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 
 # %% role="exercise" exercise="masked_attention"

@@ -106,6 +106,22 @@ def _all_float64(tensor):
     return tensor.detach().cpu().double().numpy()
 
 
+def _floats_float32(tensor):
+    """NT12 where integers and booleans are spared."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+
+
+def _detached(tensor):
+    """NT14 with no thought of bfloat16 yet."""
+    return tensor.detach().cpu()
+
+
+def _untouched(tensor):
+    """NT14 with nothing done at all."""
+    return tensor
+
+
 def _at_once(tensor):
     """NT10 as it is printed: nothing stands between the tensor and NumPy."""
     return tensor.numpy()
@@ -168,5 +184,8 @@ def _elsewhere_cases(rng: np.random.Generator) -> Iterator[Case]:
 ARRAY_MISTAKES = (
     *mistakes(array_with, "NT10", "NT11", "NT12", "NT13", "NT14", "NT15", "NT16"),
     Mistake("NT12", _all_float64),
+    Mistake("NT12", _floats_float32),
+    Mistake("NT14", _detached),
+    Mistake("NT14", _untouched),
     Mistake("NT10", _at_once),
 )

@@ -12,14 +12,14 @@ import torch
 from grader.lessons.switch import mistakes
 from grader.model import Case, Mistake, Property, Tensor
 
-SHARED = ("SM1", "SM2", "SM3", "SD1", "SD2", "SD6", "SD8", "BW3", "NT7", "NT8", "NT9", "NT23")
+SHARED = ("SM1", "SM2", "SM3", "SD1", "SD2", "SD6", "SD8", "BW3", "NT6", "NT7", "NT8", "NT9", "NT23", "NT24")
 
 
 def _softmax(scores: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
     if "SM1" in bugs:
         return scores.softmax(-2)
-    if "SM2" in bugs:  # what F.softmax does where no dim is given
-        return scores.softmax(0 if scores.ndim in (1, 3) else 1)
+    if "SM2" in bugs:  # by default what F.softmax does where no dim is given
+        return scores.softmax(0 if "dim 0" in bugs or scores.ndim in (1, 3) and "dim 1" not in bugs else 1)
     if "SM5" in bugs:
         e = scores.exp()
     elif "SM6" in bugs or ("SM3" in bugs and "row maximum" not in bugs):
@@ -35,7 +35,7 @@ def attend(q, k, v, bugs: tuple[str, ...], d_model: int = 0) -> Any:
     """The maths that attention_torch and SelfAttention share, with named bugs switched on."""
     if "SD8" in bugs:
         q, k = k, q
-    widths = {"SD1": 1, "SD2": q.shape[-1] ** 2, "SD3": d_model, "SD5": 1 / q.shape[-1], "NT6": v.shape[-1]}
+    widths = {"SD1": 1, "SD2": q.shape[-1] ** 2, "SD3": d_model, "SD5": 1 / q.shape[-1], "NT6": v.shape[-1], "NT24": k.shape[-2]}
     width = next((widths[bug] for bug in bugs if bug in widths), q.shape[-1])
     late = "SD6" in bugs
     scores = q @ k.transpose(-2, -1) / (1 if late else math.sqrt(width))
@@ -107,9 +107,12 @@ def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield _attention_case("keys only", "only k requires grad", _qkv(rng, (2,), 2, 4, 3, 5), grad="k")
     yield _attention_case("one item", "a batch of one, one query", _qkv(rng, (1,), 1, 4, 3, 2), grad="")
     yield _attention_case("one key", "a single key", _qkv(rng, (2,), 3, 1, 5, 4), grad="")
-    turned = [np.asfortranarray(array) for array in _qkv(rng, (2,), 4, 3, 5, 6)]
+    # With one leading dimension `view(-1, T, d)` fits whatever the layout.
+    turned = [np.asfortranarray(array) for array in _qkv(rng, (2, 3), 4, 3, 5, 6)]
     yield _attention_case("strides", "tensors that are not contiguous in memory", turned)
-    yield _attention_case("three leading", "three leading dimensions", _qkv(rng, (2, 1, 3), 2, 4, 3, 5), grad="")
+    q, k, v = _qkv(rng, (2, 1, 3), 17, 19, 3, 5)
+    # q doubled, so that some weights are far below 1/1000 and still count.
+    yield _attention_case("three leading", "three leading dimensions, nineteen keys", [2 * q, k, v], grad="")
     yield from _extremes()
 
 
@@ -182,7 +185,9 @@ PROPERTIES = (
     Property("v = identity returns the weights", identity_recovers, ("identity",)),
 )
 MISTAKES = (
-    *mistakes(attention_with, *SHARED, "SM4", "SM5", "SM6", "SD5", "NT6"),
+    *mistakes(attention_with, *SHARED, "SM4", "SM5", "SM6", "SD5"),
+    Mistake("SM2", attention_with("SM2", "dim 0")),
+    Mistake("SM2", attention_with("SM2", "dim 1")),
     Mistake("BW3", _through_numpy),
     Mistake("BW3", _output_detached),
     Mistake("SM3", attention_with("SM3", "row maximum")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def _module_case(key: str, title: str, x: np.ndarray, state: dict[str, np.ndarra
     options = {"linear": ("w_q", "w_k", "w_v"), "no_bias": ("w_q", "w_k", "w_v"), "state": state}
     options |= {"init_kwargs": sizes} if fields.pop("keywords", False) else {"init": tuple(sizes.values())}
     options |= {"gradients": True} if fields.pop("grad", True) else {}
-    options |= {name: fields.pop(name) for name in ("mode", "twice") if name in fields}
+    options |= {name: fields.pop(name) for name in ("mode",) if name in fields}
     if x.dtype == np.float64:
         options["dtype"] = "float64"
     inputs = (Tensor(x, requires_grad="gradients" in options),)
@@ -55,9 +56,13 @@ def _module_case(key: str, title: str, x: np.ndarray, state: dict[str, np.ndarra
 
 
 def _state(rng: np.random.Generator, d_model: int, d_k: int, d_v: int) -> dict[str, np.ndarray]:
-    """Random weights as nn.Linear stores them: (out, in)."""
+    """Random weights as nn.Linear stores them: (out, in).
+
+    Their size keeps the scores near 1: where scores lie near 20, float32 leaves some gradients four digits.
+    """
     widths = {"w_q.weight": d_k, "w_k.weight": d_k, "w_v.weight": d_v}
-    return {name: rng.normal(size=(width, d_model)).astype(np.float32) for name, width in widths.items()}
+    scale = d_model**-0.5
+    return {name: (scale * rng.normal(size=(width, d_model))).astype(np.float32) for name, width in widths.items()}
 
 
 def module_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -71,13 +76,20 @@ def module_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield draw("square", "d_model = d_k = d_v, which no shape protects", 2, 3, 4, 4, 4)
     yield draw("double", "after .double(), float64 inputs", 3, 4, 6, 5, 2, "float64")
     yield draw("double square", "after .double(), d_model = d_k = d_v", 2, 5, 3, 3, 3, "float64", grad=False)
-    yield draw("training", "in training mode, called twice", 2, 4, 3, 5, 6, mode="train", twice=True)
+    yield _two_calls(draw("training", "in training mode, one module called on x and then on other numbers", 2, 4, 3, 5, 6, mode="train"))
     yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, keywords=True, grad=False)
     yield draw("seen-again", "a batch of two again, new numbers", 2, 3, 5, 4, 6)
     yield from _module_companions(rng, batch)
     yield draw("one token", "one token attends to itself", 2, 1, 3, 4, 5, grad=False)
-    yield draw("long", "more tokens than any width", 1, 9, 4, 3, 2, grad=False)
+    yield draw("long", "nineteen tokens, more than any width", 1, 19, 4, 3, 2, grad=False)
     yield from _module_extremes()
+
+
+def _two_calls(case: Case) -> Case:
+    """The case as two calls of one module, which a second module of other sizes stands beside."""
+    x, options = case.args[0].array, {**case.options, "beside": (6, 2, 3)}
+    inputs = (Tensor(x), Tensor(1 - x))
+    return replace(case, args=inputs, names=("x", "x of the second call"), probe="lesson_05.two_calls", options=options)
 
 
 def _small_module_case() -> Case:

@@ -93,7 +93,7 @@ TEXTS = (
     ),
     MistakeText(
         "NT12",
-        "Every tensor is converted to one float type; only bfloat16 needs it.",
+        "More than bfloat16 is converted to one float type; NumPy has the others, and their dtype is to be kept.",
         "float64 loses digits, integers stop being indices and a boolean mask stops being a mask. Convert "
         "where NumPy lacks the type, and nowhere else.",
         "return tensor.detach().cpu().float().numpy()",
@@ -181,5 +181,13 @@ TEXTS = (
         "The contract is (output, weights): the weights are what the next lessons look at.",
         "return weights @ v",
         "return weights @ v, weights",
+    ),
+    MistakeText(
+        "NT24",
+        "The scale uses the number of keys; it needs d_k, the width of queries and keys.",
+        "A score is a sum over the d_k products of one query and one key, however many keys there are. The width "
+        "is the last entry of k's shape, the number of keys the one before it.",
+        "scores / math.sqrt(k.shape[-2])",
+        "scores / math.sqrt(k.shape[-1])",
     ),
 )

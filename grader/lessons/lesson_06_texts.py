@@ -55,4 +55,26 @@ TEXTS = (
         "Without the check the failure comes later, as a message on shapes that says nothing of max_len, or not at all where "
         "something broadcasts.",
         "mask = self.mask[:T, :T]", 'if T > self.max_len:\n    raise ValueError(f"T = {T} is longer than max_len = {self.max_len}")'),
+    MistakeText("MA17", "Output and weights are in float32; the output is to keep the input's dtype.",
+        "To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and torch refuses "
+        "to multiply it with float32.",
+        "q, k, v = q.float(), k.float(), v.float()\n...\nreturn weights @ v, weights",
+        "dtype = q.dtype\nq, k, v = q.float(), k.float(), v.float()\n...\nreturn (weights @ v).to(dtype), weights.to(dtype)"),
+    MistakeText("MA18", "Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
+        "A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a hidden score "
+        "104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row that sees no key.",
+        "weights = torch.softmax(scores, dim=-1) * mask\nweights = weights / weights.sum(dim=-1, keepdim=True)",
+        "low = torch.finfo(scores.dtype).min\nweights = torch.softmax(scores.masked_fill(~mask, low), dim=-1).masked_fill(~mask, 0)"),
+    MistakeText("MA19", "Output and weights came back; the output alone was asked for.",
+        "This module is made to stand in a model, where the next layer takes its result as it is. `SelfAttention` of lesson 05 returned "
+        "both, to be looked at.",
+        "return weights @ v, weights", "return weights @ v"),
+    MistakeText("MA20", "Rows and columns are exchanged: row i belongs to query i, column j to key j, so the shape is (t_q, t_k).",
+        "Scores have a row for each query, and the mask lies on them. Transposed, a square mask shows each query its future, and a mask "
+        "for fewer queries than keys has the wrong shape.",
+        "torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q).mT", "torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)"),
+    MistakeText("MA21", "The mask has a row for each position; one row for all queries was asked for: (B, 1, max_len).",
+        "Padding says which keys are real, whoever asks, so one row is enough and fits any number of queries. A mask of max_len rows "
+        "fits self-attention alone, and one that hides the rows of padded queries, too, makes them empty.",
+        "real[:, :, None] & real[:, None, :]", "real[:, None, :]"),
 )  # fmt: skip

@@ -247,7 +247,6 @@ def attention_torch(q, k, v):
     (None, _attention(_SCORES, "torch.softmax(scores.clamp(-80, 80), dim=-1)")),
     (None, _attention(_SCORES, "torch.softmax(scores.half(), dim=-1).to(q.dtype)")),
     (None, _attention(_SCORES, result="(weights @ v).squeeze(0), weights")),
-    (None, _attention("q @ k.mT / math.sqrt(k.shape[-2])")),
     (None, _attention("torch.einsum('bid,bjd->bij', q, k) / math.sqrt(q.shape[-1])")),
     (None, _attention(_SCORES, "torch.softmax(torch.tril(scores), dim=-1)")),
     (None, '''
@@ -275,6 +274,18 @@ def attention_torch(q, k, v):
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
         seen[q.shape, k.shape, v.shape] = weights @ v, weights
     return seen[q.shape, k.shape, v.shape]
+'''),
+    ("SM2", _attention(_SCORES, "scores.softmax(0)")),
+    ("SM2", _attention(_SCORES, "scores.softmax(1)")),
+    ("NT24", _attention("q @ k.mT / math.sqrt(k.shape[-2])")),
+    (None, _attention(_SCORES, "torch.where((w := scores.softmax(-1)) < 1e-3, 0.0, w)")),
+    (None, _attention(_SCORES, "(scores - scores.mean(-1, keepdim=True)).exp() / (scores - scores.mean(-1, keepdim=True)).exp().sum(-1, True)")),
+    (None, _attention("q @ k[..., :8, :].mT / math.sqrt(q.shape[-1])", result="weights @ v[..., :8, :], F.pad(weights, (0, max(0, k.shape[-2] - 8)))")),
+    (None, '''
+def attention_torch(q, k, v):
+    flat = [tensor.view(-1, *tensor.shape[-2:]) for tensor in (q, k, v)]
+    weights = torch.softmax(flat[0] @ flat[1].mT / math.sqrt(q.shape[-1]), dim=-1)
+    return (weights @ flat[2]).view(*q.shape[:-1], -1), weights.view(*q.shape[:-1], -1)
 '''),
 ]
 
@@ -358,6 +369,7 @@ class SelfAttention(nn.Module):
         self.last_weights = weights.detach()
         return (weights @ x) @ self.w_v.weight.T, weights
 ''',
+    _module(weights="(scores - scores.logsumexp(-1, keepdim=True)).exp()"),
 ]
 
 MODULE_WRONG = [
@@ -438,6 +450,12 @@ class SelfAttention:
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
         return weights @ v, weights
 '''),
+    ("NT6", _module(scores="q @ k.mT / math.sqrt(self.d_v)")),
+    ("NT24", _module(scores="q @ k.mT / math.sqrt(x.shape[1])")),
+    (None, _module(weights="torch.cat([scores[..., :16].softmax(-1), scores[..., 16:].softmax(-1)], -1)")),
+    (None, _module(weights="torch.softmax(scores, -1) if getattr(self, 'kept', scores[:, 0]).shape != scores.shape else self.kept").replace(
+        "        return weights @ v", "        self.kept = weights\n        return weights @ v")),
+    (None, "SCALE = {}\n" + _module(scores="q @ k.mT / math.sqrt(SCALE['d_k'])").replace("        super()", "        SCALE['d_k'] = d_k\n        super()")),
 ]
 
 ARRAY_RIGHT = [
@@ -536,6 +554,19 @@ def as_numpy(tensor):
     t = tensor.detach().cpu()
     return (t.float() if t.is_floating_point() else t.long()).numpy()
 '''),
+    ("NT12", '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    return (t.float() if t.is_floating_point() else t).numpy()
+'''),
+    ("NT14", "def as_numpy(tensor):\n    return tensor\n"),
+    ("NT14", "def as_numpy(tensor):\n    return tensor.detach().cpu()\n"),
+    (None, '''
+def as_numpy(tensor):
+    t = tensor.detach().cpu()
+    t = (t.float() if t.dtype == torch.bfloat16 else t).numpy()
+    return t if t.dtype == bool else t[()]
+'''),
 ]
 
 RIGHT = {
@@ -550,3 +581,38 @@ WRONG = {
     "SelfAttention": MODULE_WRONG,
     "as_numpy": ARRAY_WRONG,
 }
+
+# "From scratch" is asked of what the exercise reaches: cells beside it, earlier tries and own methods are innocent.
+_OWN = '''
+def attention_torch(q, k, v):
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v, weights
+'''
+_BY = '''
+def attention_torch(q, k, v):
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+    return {call}, weights
+'''
+_CORE = '''
+class Core:
+    def scaled_dot_product_attention(self, q, k, v):
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+        return weights @ v, weights
+def attention_torch(q, k, v):
+    {way}.scaled_dot_product_attention(q, k, v)
+'''
+ATTENTION_RIGHT += [
+    "import sys, gc\nIN_COLAB = 'google.colab' in sys.modules\nprint(len(gc.get_objects()))\n" + _OWN,
+    "def attention_torch(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v), None\nfast = attention_torch\n" + _OWN,
+    "from torch.nn.functional import scaled_dot_product_attention, softmax\n" + _OWN.replace("torch.softmax", "softmax"),
+    _CORE.format(way="return Core()"),
+    _CORE.format(way="core = Core()\n    return core"),
+    _OWN.replace("    weights", "    q = q.to(getattr(torch, str(q.dtype).split('.')[1]))\n    weights", 1),
+]
+ATTENTION_WRONG += [
+    (None, "setattr(math, 'att', F.scaled_dot_product_attention)\n" + _BY.format(call="math.att(q, k, v)")),
+    (None, "box = []\nbox.append(F.scaled_dot_product_attention)\n" + _BY.format(call="box[0](q, k, v)")),
+    (None, _BY.format(call="torch.ops.aten.__getattr__('_scaled_dot_product' + '_attention_math').default(q, k, v)[0]")),
+    (None, "setattr(math, 'att', F.scaled_dot_product_attention)\ntraced = torch.jit.trace(lambda q, k, v: math.att(q, k, v), "
+           "tuple(torch.randn(3, 2, 5, 4)), check_trace=False)\n" + _BY.format(call="traced(q, k, v)")),
+]  # fmt: skip

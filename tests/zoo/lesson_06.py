@@ -25,6 +25,24 @@ def _causal(register=_REGISTER, refuse=_REFUSE, hide=_HIDE):
     return _CAUSAL.format(register=register, refuse=refuse, hide=hide)
 
 
+def _masked(hide="pass", softmax="s.softmax(-1)", then="pass", result="(w @ v).to(dtype), w"):
+    """`hide` and `then` stand where there is a mask, before and after softmax; exp in place of softmax is normalised without one, too."""
+    alone = "w / w.sum(-1, keepdim=True)" if "exp" in softmax else "w"
+    return f'''def masked_attention(q, k, v, mask=None):
+    dtype = q.dtype
+    q, k, v = q.float(), k.float(), v.float()
+    s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        {hide}
+    w = {softmax}
+    if mask is None:
+        w = {alone}
+    else:
+        {then}
+    return {result}
+'''
+
+
 RIGHT = {
     "causal_mask": [
         '''def causal_mask(t_q, t_k=None):
@@ -54,6 +72,7 @@ RIGHT = {
     return mask
 ''',
         "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths.unsqueeze(1)).unsqueeze(1)",
+        "def padding_mask(lengths, max_len):\n    return lengths.long()[:, None, None] - torch.arange(max_len) > 0",
     ],
     "masked_attention": [
         '''def masked_attention(q, k, v, mask=None):
@@ -90,6 +109,13 @@ RIGHT = {
         w = s.softmax(-1)
     return [(w @ v).to(dtype), w]
 ''',
+        '''def masked_attention(q, k, v, mask=None):
+    s = (q / q.shape[-1] ** 0.5) @ k.mT
+    mask = torch.ones((), dtype=torch.bool) if mask is None else mask
+    s = s.masked_fill(~mask, -torch.inf).masked_fill(~mask.any(-1, keepdim=True) if mask.dim() else torch.tensor(False), 0)
+    w = (s.float() - s.float().logsumexp(-1, keepdim=True)).exp().to(q.dtype) * mask
+    return w @ v, w
+''',
     ],
     "CausalSelfAttention": [
         _causal(),
@@ -101,6 +127,11 @@ RIGHT = {
             'self.register_buffer("future", torch.ones(max_len, max_len, dtype=torch.bool).triu(1), persistent=False)\n'
             "        self.extra = nn.Parameter(torch.zeros(3))",
             hide="s = torch.where(self.future[:T, :T], torch.finfo(s.dtype).min, s)",
+        ),
+        _causal(
+            'self.register_buffer("m", None, persistent=False)',
+            hide="if self.m is None: self.m = torch.ones(self.max_len, self.max_len, dtype=torch.bool, device=x.device).tril()\n"
+            '        s = s.masked_fill(~self.m[:T, :T], float("-inf"))',
         ),
     ],
 }
@@ -120,12 +151,43 @@ WRONG = {
     t_k = t_q if t_k is None else t_k
     return torch.tril(torch.ones(t_q, t_k), diagonal=t_k - t_q)
 '''),
+        ("MA2", '''def causal_mask(t_q, t_k=None):
+    t_k = t_q if t_k is None else t_k
+    return torch.full((t_q, t_k), float("-inf")).triu(1 + t_k - t_q)
+'''),
+        ("MA2", "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_q, t_k, dtype=torch.uint8).tril(t_k - t_q)"),
+        ("MA20", '''def causal_mask(t_q, t_k=None):
+    t_k = t_q if t_k is None else t_k
+    return torch.arange(t_k)[:, None] <= torch.arange(t_q) + t_k - t_q
+'''),
+        (None, '''def causal_mask(t_q, t_k=None):
+    t_k = t_q if t_k is None else t_k
+    i, j = torch.arange(t_q)[:, None] + t_k - t_q, torch.arange(t_k)
+    return (j <= i) & (j > i - 16)
+'''),
+        (None, '''def causal_mask(t_q, t_k=None):
+    t_k = t_q if t_k is None else t_k
+    keys = torch.arange(t_k).to(torch.int8)
+    return keys <= keys[t_k - t_q:, None]
+'''),
     ],
     "padding_mask": [
         ("MA5", "def padding_mask(lengths, max_len):\n    return torch.arange(max_len) < lengths[:, None]"),
         ("MA4", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) <= lengths[:, None]).unsqueeze(1)"),
         ("MK10", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None]).unsqueeze(-1)"),
         (None, "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[0]).expand(len(lengths), 1, max_len)"),
+        ("MA2", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None, None]).int()"),
+        ("MA21", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None, None]).expand(-1, max_len, -1)"),
+        ("MA21", '''def padding_mask(lengths, max_len):
+    real = torch.arange(max_len) < lengths[:, None]
+    return real[:, :, None] & real[:, None, :]
+'''),
+        (None, "def padding_mask(lengths, max_len):\n    return lengths[:, None, None] - torch.arange(max_len, dtype=lengths.dtype) > 0"),
+        (None, '''def padding_mask(lengths, max_len):
+    mask = torch.zeros(len(lengths), 1, max_len, dtype=torch.bool)
+    mask[..., :16] = torch.arange(min(16, max_len)) < lengths[:, None, None]
+    return mask
+'''),
     ],
     "masked_attention": [
         ("MK9", '''def masked_attention(q, k, v, mask=None):
@@ -178,6 +240,32 @@ WRONG = {
     w = w * mask if mask is not None else w
     return w @ v, w
 '''),
+        ("MK9", _masked("s = s.masked_fill(~mask, -1e9)")),
+        ("MK9", _masked("s = s.masked_fill(~mask, float('-inf'))", result="(w @ v).nan_to_num(0.0).to(dtype), w")),
+        ("MK4", _masked("s = s + (~mask).to(s) * -1e4", then="w = w * mask.any(-1, keepdim=True)")),
+        ("MK4", _masked("s = s.masked_fill(~mask, -1e4)", then="w = w * mask")),
+        ("MA17", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="w @ v, w")),
+        ("MA18", _masked(then="w = w * mask; w = w / w.sum(-1, keepdim=True)")),
+        ("MA18", _masked(then="w = w * mask; w = (w / w.sum(-1, keepdim=True)).nan_to_num(0.0)")),
+        ("MA18", _masked(then="w = w * mask; w = w / w.sum(-1, keepdim=True).clamp_min(1e-12)")),
+        ("MA18", _masked(softmax="(s - s.amax(-1, True)).exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True).clamp_min(1e-30)")),
+        ("SM2", _masked("s = s.masked_fill(~mask, -1e9)", softmax="s.softmax(0)", then="w = w * mask")),
+        ("SM2", _masked("s = s.masked_fill(~mask, -1e9)", softmax="s.softmax(1)", then="w = w * mask")),
+        ("SM6", _masked(softmax="(s - s.max()).exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True).clamp_min(1e-30)")),
+        ("NT23", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype)")),
+        (None, _masked("s = s.clamp(-30, 30).masked_fill(~mask, -1e9)", then="w = w * mask")),
+        (None, _masked("s = s + (mask + 1e-9).log()", then="w = w * mask.any(-1, keepdim=True)")),
+        (None, _masked("assert mask.dim() >= 2; s = s.masked_fill(~mask, -1e9)", then="w = w * mask")),
+        (None, _masked("assert mask.shape[-1] == k.shape[-2]; s = s.masked_fill(~mask, -1e9)", then="w = w * mask")),
+        (None, _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask if mask.dim() < 2 or mask.shape[-2] == q.shape[-2] else w")),
+        (None, '''def masked_attention(q, k, v, mask=None):
+    s = (q.view(-1, *q.shape[-2:]) @ k.view(-1, *k.shape[-2:]).mT).view(*q.shape[:-1], -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        s = s.masked_fill(~mask, torch.finfo(s.dtype).min)
+    w = torch.softmax(s, -1)
+    w = w * mask if mask is not None else w
+    return w @ v, w
+'''),
     ],
     "CausalSelfAttention": [
         ("DT3", _causal("self.m = torch.tril(torch.ones(max_len, max_len))")),
@@ -185,6 +273,64 @@ WRONG = {
         ("MA8", _causal(hide="pass")),
         ("MK7", _causal('self.register_buffer("m", torch.tril(torch.ones(max_len, max_len), -1), persistent=False)')),
         (None, _causal(refuse="pass", hide="s = s + torch.full((T, T), float('-inf')).triu(1)")),
-        (None, _causal(refuse="assert T <= self.max_len")),
+        ("MK4", _causal(hide=_HIDE.replace('float("-inf")', "-1e4"))),
+        ("MK4", _causal(hide="s = s + (1 - self.m[:T, :T]) * -1e4")),
+        ("SM5", _causal(hide="e = s.exp() * self.m[:T, :T]; w = e / e.sum(-1, keepdim=True)").replace("s.softmax(-1)", "w")),
+        ("MA18", _causal(hide="w = s.softmax(-1) * self.m[:T, :T]; w = w / w.sum(-1, keepdim=True)").replace("s.softmax(-1) @", "w @")),
+        ("MA18", _causal(hide="e = (s - s.amax(-1, True)).exp() * self.m[:T, :T]; w = e / e.sum(-1, keepdim=True).clamp_min(1e-30)").replace(
+            "s.softmax(-1)", "w")),
+        ("MA19", _causal(hide=f"{_HIDE}; w = s.softmax(-1)").replace("return s.softmax(-1) @ self.w_v(x)", "return w @ self.w_v(x), w")),
+        ("BW3", _causal().replace("s.softmax(-1)", "s.softmax(-1).detach()")),
+        ("NT19", _causal().replace("super().__init__()", "pass")),
+        ("NT24", _causal().replace("C**0.5", "T**0.5")),
+        ("MA16", _causal(refuse="assert T <= self.max_len")),
+        (None, _causal(hide=_HIDE.replace('float("-inf")', "-100.0"))),
+        (None, _causal(hide=f"s = s.clamp(-50, 50); {_HIDE}")),
+        (None, _causal().replace("s.softmax(-1)", "nn.functional.dropout(s.softmax(-1), 0.5, self.training)")),
+        (None, _causal(hide=f"s = s * C**0.5 if self.training else s; {_HIDE}")),
+        (None, _causal(hide=f"if self.training: {_HIDE}")),
+        (None, _causal(f"{_REGISTER}; self.o = None", hide=f"{_HIDE}; o = s.softmax(-1) @ self.w_v(x)").replace(
+            "return s.softmax(-1) @ self.w_v(x)", "if self.o is None or self.o.shape != o.shape: self.o = o\n        return self.o")),
+        (None, "LIMIT = []\n" + _causal(f"{_REGISTER}; LIMIT.append(max_len)", 'if T > LIMIT[-1]: raise ValueError("too long")')),
+        (None, _causal(_REGISTER.replace("(max_len, max_len))", "(max_len, max_len)).triu(-6)"))),
     ],
 }  # fmt: skip
+
+# Its own method may be called as a library's operator is; torch's operator that an own cell hides may not be called.
+RIGHT["CausalSelfAttention"] += ["""
+class Base(nn.Module):
+    def scaled_dot_product_attention(this, q, k, v, hidden):
+        s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        return s.softmax(-1) @ v
+class CausalSelfAttention(Base):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+        self.register_buffer("hidden", torch.ones(max_len, max_len, dtype=torch.bool).triu(1), persistent=False)
+    def forward(self, x):
+        T = x.shape[1]
+        if T > len(self.hidden):
+            raise ValueError("too long")
+        return super().scaled_dot_product_attention(self.w_q(x), self.w_k(x), self.w_v(x), self.hidden[:T, :T])
+"""]
+WRONG["CausalSelfAttention"] += [(None, """
+import _thread, math
+from torch.nn import functional
+setattr(math, "att", functional.scaled_dot_product_attention)
+class CausalSelfAttention(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+        self.register_buffer("m", torch.ones(max_len, max_len), persistent=False)
+    def forward(self, x):
+        if x.shape[1] > len(self.m):
+            raise ValueError("too long")
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        out, lock = [], _thread.allocate_lock()
+        lock.acquire()
+        def run():
+            out.append(math.att(q, k, v, is_causal=True)); lock.release()
+        _thread.start_new_thread(run, ())
+        lock.acquire()
+        return out[0]
+""")]

@@ -76,7 +76,7 @@ def answer(value: Any, run: Run) -> dict[str, Any]:
 
 def run_on(function: Any, run: Run) -> Any:
     """What the function makes of the inputs. Option by_name: the parameters' names, by which to pass what is passed by position."""
-    if "by_name" in run.options:
+    if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):  # such a hook sees what goes by position
         try:
             return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
         except TypeError:

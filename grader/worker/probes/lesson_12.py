@@ -26,6 +26,9 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     options: cuda and mps, each 'no build', 'build' (torch has it, the machine does not) or 'here'; gpus, their number.
     """
     options = run.options
+    forget = getattr(function, "cache_clear", None)  # an answer may be kept for the session: each case is a session of its own
+    if callable(forget):
+        forget()
     with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
         result = function()
     if not isinstance(result, torch.device):
@@ -52,7 +55,7 @@ def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
         (torch.backends.cuda, "is_built", built["cuda"]), (torch.backends.mps, "is_available", here["mps"]),
         (torch.backends.mps, "is_built", built["mps"]), (torch._C, "_mps_is_available", here["mps"]),
         (torch, "has_mps", built["mps"]), (ACCELERATOR, "is_available", any(here.values())),
-        (ACCELERATOR, "device_count", count or int(here["mps"])),
+        (ACCELERATOR, "device_count", count or int(here["mps"])), (torch.mps, "device_count", int(here["mps"])),
     ]  # fmt: skip
     by_name = torch.backends.mps.is_available  # keeps its answer, so it is asked anew here and afterwards
     with contextlib.ExitStack() as stack:
@@ -108,7 +111,8 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     """Builds the module and runs it with F.scaled_dot_product_attention watched.
 
     args: x (B, T, d_model). options: as for `module` (init, init_kwargs, state, linear, no_bias, dtype, mode, gradients);
-    shorter, a length for a second call; autocast, True for bfloat16. Parts: 'result', 'second call', gradients,
+    shorter, a length for a third call, after a second one on x backwards; autocast, True for bfloat16.
+    Parts: 'result', 'second call', 'third call', gradients,
     'state_dict', 'call of the operator', 'shapes of query, key and value', 'is_causal', 'attn_mask', '(T, T) tensors of its own'.
     """
     options, (x,) = run.options, run.args
@@ -121,7 +125,8 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
             result = made(x)
         parts = {"result": result}
         if options.get("shorter"):
-            parts["second call"] = made(x[:, : options["shorter"]])
+            parts["second call"] = made(x.flip(1))
+            parts["third call"] = made(x[:, : options["shorter"]])
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
     parts["state_dict"] = ", ".join(sorted(made.state_dict()))
@@ -129,11 +134,11 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
 
 
 def _said(calls: list[dict[str, Any]], t: int) -> dict[str, Any]:
-    """What the operator was told, in words; is_causal says nothing for a single token."""
+    """What the operator was told by its first call, in words; is_causal says nothing for a single token."""
     parts: dict[str, Any] = {"call of the operator": {0: "never", 1: "once"}.get(len(calls), f"{len(calls)} times")}
-    if len(calls) != 1:
+    if not calls:
         return parts
-    (call,) = calls
+    call = calls[0]
     shapes = [tuple(call[name].shape) if name in call else "missing" for name in ("query", "key", "value")]
     parts["shapes of query, key and value"] = ", ".join(map(str, shapes))
     parts["is_causal"] = "True" if t == 1 else str(bool(call.get("is_causal", False)))

@@ -291,6 +291,9 @@ def _taken_for(reading: float, work: Work, warmup: int) -> str:
         "the middle reading, unsorted": timed[middle],
         "the median, the rest of the warm-up in the first reading": float(np.median(polluted)),
     }  # fmt: skip
+    if len(ordered) > 4:
+        ranges["the reading before the median"] = ordered[(len(ordered) - 1) // 2 - 1]
+        ranges["the reading after the median"] = ordered[middle + 1]
     best, words = math.log(1.25 if work.real else 1.02), "another number"
     for name, value in ranges.items():
         low, high = value if isinstance(value, tuple) else (value, value)
