@@ -152,6 +152,8 @@ def _container(exercise: Exercise, name: str, want: Part, got: Part) -> Problem 
         kinds, words = ("tensor", "ndarray"), "a tensor"
     if got.kind in kinds and got.array is not None:
         return None
+    if got.kind == "other" and "with shape" in got.text:  # an array that is not read: too large, or of complex numbers
+        words += f" of shape {want.shape}"
     return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {words} was asked for.")
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from grader.errors import InputError
-from grader.model import LessonReport, Statuses, SubmissionReport, Table, Verdict
+from grader.model import Cut, LessonReport, Statuses, SubmissionReport, Table, Verdict
 
 FORMAT = 1
 _TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look")
@@ -247,7 +247,8 @@ def _from_verdict(verdict: Verdict) -> dict[str, Any]:
     data: dict[str, Any] = {key: getattr(verdict, key) for key in _TEXTS}
     data |= {key: list(getattr(verdict, key)) for key in _LISTS}
     data["tables"] = [
-        {"name": table.name, "role": table.role, "dtype": table.dtype, "array": _from_array(table.array)}
+        {"name": table.name, "role": table.role, "dtype": table.dtype, "array": _from_array(table.array),
+         "cut": None if table.cut is None else _from_cut(table.cut)}
         for table in verdict.tables
     ]
     largest = verdict.max_difference
@@ -261,12 +262,22 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     texts = {key: _text(data[key]) for key in _TEXTS}
     lists = {key: tuple(map(_text, data[key])) for key in _LISTS}
     tables = tuple(
-        Table(_text(table["name"]), _to_array(table["array"]), _text(table["role"]), _text(table["dtype"]))
+        Table(_text(table["name"]), _to_array(table["array"]), _text(table["role"]), _text(table["dtype"]),
+              None if table["cut"] is None else _to_cut(table["cut"]))
         for table in data["tables"]
     )
     largest = data["max_difference"]
     largest = None if largest is None else _to_float(largest)
     return Verdict(**texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]))
+
+
+def _from_cut(cut: Cut) -> list[Any]:
+    return [list(cut.shape), list(cut.index), list(cut.first), _from_float(cut.largest)]
+
+
+def _to_cut(data: Any) -> Cut:
+    shape, index, (row, column), largest = data
+    return Cut(tuple(map(int, shape)), tuple(map(int, index)), (int(row), int(column)), _to_float(largest))
 
 
 def _text(value: Any) -> str:

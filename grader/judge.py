@@ -6,6 +6,7 @@ finite, properties, values, extremes, inputs left alone.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -293,7 +294,9 @@ class _Judging:
             return Verdict(name, status, f"{name} is not started: {still}.", "attempted", look=look)
         if status == "missing":
             headline = failure.message or f"No cell defines {name}."
-            return Verdict(name, status, headline, "attempted", look="`grader reset` restores a lesson and keeps a backup.")
+            absent = re.search(r"No notebook of lesson (\w+) was handed in", headline)
+            look = f"Hand in {absent[1]}.ipynb." if absent else "`grader reset` restores a lesson and keeps a backup."
+            return Verdict(name, status, headline, "attempted", look=look)
         headline, details = telling.failure(self.exercise, failure)
         return Verdict(name, status, headline, "runs", details=details, look=look)
 

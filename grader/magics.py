@@ -16,7 +16,8 @@ _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*\n?")
 _LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]]+\s*\?\??\s*)$")
 _TIMED = re.compile(r"(\s*)%time\s+(\S.*)$")
 _TARGETS = re.compile(r"[\w.\[\], ]+")
-_STRING = re.compile(r"'''|\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*|[()\[\]{}]")
+# Possessive, and a string that does not end reaches to the line's end: no place of a line is read twice.
+_STRING = re.compile(r"'''|\"\"\"|'(?:\\.?|[^'\\])*+'?|\"(?:\\.?|[^\"\\])*+\"?|#.*|[()\[\]{}]")
 
 
 def without_magics(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from grader.worker.values import Observation, Part, Tensor
 
 __all__ = [
-    "Case", "Exercise", "Lesson", "Mistake", "MistakeText", "Observation", "Part", "Property",
+    "Case", "Cut", "Exercise", "Lesson", "Mistake", "MistakeText", "Observation", "Part", "Property",
     "Statuses", "Table", "Tensor", "Verdict", "LessonReport", "SubmissionReport", "Report",
 ]
 
@@ -149,14 +149,36 @@ class Lesson:
     outcome: str = ""
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Where a part of an array lies. shape: of the whole; index: of the slice; first: row and column at which it begins.
+
+    largest: the largest finite magnitude of the whole.
+    """
+
+    shape: tuple[int, ...]
+    index: tuple[int, ...]
+    first: tuple[int, int]
+    largest: float
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers to be shown. role: 'input', 'expected', 'got' or 'difference' (got − expected)."""
+    """Numbers to be shown. role: 'input', 'expected', 'got' or 'difference' (got − expected).
+
+    cut: of a large array, whose shown part alone is in `array` as rows and columns; None where it is whole.
+    """
 
     name: str
     array: np.ndarray
     role: str
     dtype: str = ""
+    cut: Cut | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole array."""
+        return self.array.shape if self.cut is None else self.cut.shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,10 +60,13 @@ def passed(target: Any, answer: Any = MISSING) -> bool:
     call = "its check"
     try:
         namespace = names_at(sys._getframe(1))
-        wanted = find(target, answer, namespace)
+        wanted = find(target, answer, namespace, "passed")
         call = wanted.call
         if _judged(wanted, _fingerprint(wanted), namespace, again=False).passed:
             return True
+    except Refusal as refusal:
+        print(refusal)
+        return False
     except (Exception, KeyboardInterrupt):  # a payoff must never stop a notebook's Run All
         pass
     print(f"This opens once {call} passes.")
@@ -73,7 +76,7 @@ def passed(target: Any, answer: Any = MISSING) -> bool:
 def hint(target: Any, level: int | None = None) -> Shown:
     """A hint: first a question, then where to look, then code with a blank; each call goes one further."""
     try:
-        wanted = find(target, MISSING, names_at(sys._getframe(1)))
+        wanted = find(target, MISSING, names_at(sys._getframe(1)), "hint")
     except Refusal as refusal:
         return _shown(str(refusal))
     if level is not None and (not isinstance(level, int) or not 1 <= level <= HINTS):
@@ -92,7 +95,7 @@ def hint(target: Any, level: int | None = None) -> Shown:
 def solution(target: Any) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts."""
     try:
-        wanted = find(target, MISSING, names_at(sys._getframe(1)))
+        wanted = find(target, MISSING, names_at(sys._getframe(1)), "solution")
     except Refusal as refusal:
         return _shown(str(refusal))
     record = _record()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 64 << 20
 MAX_CELLS = 20_000
-MAX_CODE = 2_000_000  # characters of all code cells together; the longest solved lesson has about 20,000
+MAX_CODE = 300_000  # characters of all code cells together; the longest solved lesson has about 10,000
 ROLES = ("given", "demo", "exercise", "check", "payoff")
 EXPECTED = (
     "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
@@ -79,6 +80,17 @@ def code_cells(content: Any) -> list[NotebookCell] | None:
     return [_cell(number, cell) for number, cell in enumerate(cells, 1) if _is_code(cell)]
 
 
+def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell], list[NotebookCell]]:
+    """The cells that go into so many characters, and those left aside: the longest, such as pasted data, which are no answers."""
+    taken = set()
+    for at in sorted(range(len(cells)), key=lambda at: len(cells[at].text)):
+        room -= len(cells[at].text)
+        if room < 0:
+            break
+        taken.add(at)
+    return [cells[at] for at in sorted(taken)], [cell for at, cell in enumerate(cells) if at not in taken]
+
+
 def _text(path: Path, file: str) -> tuple[str, list[str]]:
     try:
         status = path.stat()
@@ -106,10 +118,11 @@ def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
         raise Unreadable(f"{file} is JSON, but no notebook: it has no list called cells.")
     if len(cells) > MAX_CELLS:
         raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete those of no use.")
-    length = sum(len(cell.text) for cell in cells)
-    if length > MAX_CODE:
-        what = f"{file} has {length} characters of code; at most {MAX_CODE} are read."
-        raise Unreadable(what, "Keep data in files and delete cells of no use.")
+    cells, left = within(cells, MAX_CODE)
+    if left:
+        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
+        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
+        notes = [*notes, f"{what} Keep data in files and delete cells of no use."]
     lesson = _metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 

@@ -15,7 +15,9 @@ from grader import course
 from grader.definitions import defined_names
 from grader.finding import find, in_place_of_notebooks
 from grader.overlay import Plan, empty_plan, lay_over
-from grader.reading import Notebook, Unreadable, printable, read_notebook
+from grader.reading import Notebook, Unreadable, printable, read_notebook, within
+
+MAX_TOLD_BY = 50_000  # characters of code by which a lesson is told; the longest solved lesson has about 10,000
 
 __all__ = ["Plan", "Submission", "SubmissionError", "nothing_handed_in", "read_submission"]
 
@@ -177,8 +179,9 @@ def _lesson_of_name(path: Path) -> str:
 
 
 def _lesson_of_cells(notebook: Notebook) -> str:
-    """The lesson with the most exercises that the notebook defines."""
-    defined = {name for cell in notebook.cells for name in defined_names(cell.text)}
+    """The lesson with the most exercises that the notebook defines, as far as it is read for that."""
+    cells, _ = within(notebook.cells, MAX_TOLD_BY)
+    defined = {name for cell in cells for name in defined_names(cell.text)}
     counts = Counter({lesson: len(defined & set(course.CONTRACT[lesson])) for lesson in course.lessons()})
     return next((lesson for lesson, count in counts.most_common(1) if count), "")
 

@@ -38,11 +38,11 @@ class Refusal(Exception):
     """An argument that names no exercise; the message is for the learner."""
 
 
-def find(target: Any, answer: Any, namespace: Mapping[str, Any]) -> Target:
+def find(target: Any, answer: Any, namespace: Mapping[str, Any], caller: str = "check") -> Target:
     """The exercise that `target` names, and the object to judge.
 
     target: an exercise's name, looked up in `namespace` unless `answer` is given; or the object itself, known
-    by its own name, else by the name that it is bound to in `namespace`.
+    by its own name, else by the name that it is bound to in `namespace`. caller: what the learner called.
     Raises: Refusal.
     """
     if isinstance(target, str):
@@ -51,7 +51,7 @@ def find(target: Any, answer: Any, namespace: Mapping[str, Any]) -> Target:
             return Target(name, answer)
         return Target(name, namespace.get(name), name in namespace)
     try:
-        name = _name_of(target, namespace)
+        name = _name_of(target, namespace, caller)
     except Refusal:
         raise
     except Exception as error:  # an object may raise from anything that it is asked
@@ -71,7 +71,7 @@ def _known(name: str) -> str:
     raise Refusal(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
 
 
-def _name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
+def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
     names = course.exercise_names()
     own = getattr(obj, "__name__", None)
     own = own if isinstance(own, str) else None
@@ -81,27 +81,31 @@ def _name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
         for name in names:
             if namespace.get(name, MISSING) is obj:
                 return name
-    raise Refusal(_why_not(obj, own, names))
+    raise Refusal(_why_not(obj, own, names, caller))
 
 
-def _why_not(obj: Any, own: str | None, names: tuple[str, ...]) -> str:
+def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> str:
     kind = type(obj).__name__
     if kind in names:
-        return f"check takes the class {kind} itself, not an instance of it: check({kind})."
+        return f"{caller} takes the class {kind} itself, not an instance of it: {caller}({kind})."
+    takes_answer = caller in ("check", "passed")
     if callable(obj):
         inner = getattr(getattr(obj, "func", None), "__name__", None)  # of a functools.partial
-        said = "A lambda" if own == "<lambda>" else repr(own) if own else f"An object of type {kind}"
-        return (
-            f"{said} is not the name of an exercise. {_nearest(inner or own or '')} "
-            f'Code under another name goes with the exercise\'s: check("{_example(inner or own)}", {own or "it"}).'
-            if own != "<lambda>"
-            else f"A lambda has no name to know its exercise by. {_nearest('')} "
-            f'It goes with one: check("{names[0]}", the_lambda).'
-        )
+        if own == "<lambda>":
+            said = f"A lambda has no name to know its exercise by. {_nearest('')}"
+            goes = f'It goes with one: {caller}("{names[0]}", the_lambda).'
+        else:
+            name = repr(own) if own else f"An object of type {kind}"
+            said = f"{name} is not the name of an exercise. {_nearest(inner or own or '')}"
+            goes = f'Code under another name goes with the exercise\'s: {caller}("{_example(inner or own)}", {own or "it"}).'
+        return f"{said} {goes}" if takes_answer else said
+    answers = (
+        f'an answer goes with its name, as in {caller}("{names[0]}", answer)' if takes_answer
+        else f'an exercise goes by its name, too, as in {caller}("{names[0]}")'
+    )  # fmt: skip
     return (
-        f"check takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "
-        f"without being called, as in check({names[0]}); an answer goes with its name, as in "
-        f'check("{names[0]}", answer).'
+        f"{caller} takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "
+        f"without being called, as in {caller}({names[0]}); {answers}."
     )
 
 

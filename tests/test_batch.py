@@ -121,6 +121,8 @@ def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(whole, 
     other = run(folder, out, scratch, "--resume", "--seed", "8")
     assert other.returncode == 2 and "seed 7 (now 8)" in other.stderr
     assert scores(out)["ada"][1] == "passed"
+    assert run(folder, out, scratch, "--resume").returncode == 0
+    assert [path.name for path in tmp_path.glob("out.backup-*")] == ["out.backup-1"]  # neither of these two replaced anything
 
 
 def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsys):

@@ -118,6 +118,22 @@ def test_timeout_is_for_one_exercise(tmp_path, monkeypatch, capsys):
         "double": "timeout", "row_sums": "passed", "the_answer": "passed"}
 
 
+@pytest.mark.parametrize("name", ["a\n::error::boo\x1b[31m", "##teamcity[buildStop]", "##vso[task.complete]"])
+def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, capsys, monkeypatch, name):
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)  # a path that begins with the name
+    solved.rename(folder / solved.name)
+    assert main(["grade", name]) == 0
+    assert main(["grade", f"{name}x"]) == 2
+    (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class" / f"{name}.txt").touch()
+    assert main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "class" / name)]) == 2
+    seen = capsys.readouterr()
+    for line in (seen.out + seen.err).split("\n"):
+        assert "\x1b" not in line and "##teamcity[" not in line and "##vso[" not in line and "::error" not in line
+
+
 @pytest.mark.parametrize("arguments, said", [
     (["grade", "nowhere.ipynb"], "nowhere.ipynb is not there"),
     (["grade", __file__], "is not a notebook"),
@@ -130,6 +146,15 @@ def test_timeout_is_for_one_exercise(tmp_path, monkeypatch, capsys):
     (["grade", "{solved}", "--seed", "-1"], "whole number"),
     (["grade", "{solved}", "--timeout", "0"], "number of seconds"),
     (["grade", "{solved}", "--lessons", "01,01_tyo"], "did you mean 01_toy"),
+    (["grade", "{solved}", "--lessons", ""], "names no lesson"),
+    (["grade", "{solved}", "--lessons", ","], "names no lesson"),
+    (["grade", "{solved}", "--seed", "²"], "whole number"),
+    (["grade", "{solved}", "--timeout", "nan"], "number of seconds"),
+    (["grade", "{solved}", "--min-score", "nan"], "neither points"),
+    (["class", "{empty}", "--out", "x", "--lessons", " "], "names no lesson"),
+    (["class", "{empty}", "--out", "x", "--jobs", "0"], "whole number of 1"),
+    (["class", "{empty}", "--out", "x", "--max-points", "-3"], "number above 0"),
+    (["release", "x", "--lessons", ""], "names no lesson"),
     (["build", "77"], "there is no lesson '77'"),
     (["reset", "01_tyo"], "did you mean 01_toy"),
     (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),

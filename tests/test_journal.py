@@ -13,6 +13,7 @@ from grader.errors import InputError
 from grader.journal import Journal, Result, from_line, load, to_line
 from grader.model import LessonReport, SubmissionReport, Table, Verdict
 from grader.reports import json as json_report
+from grader.window import cut
 
 SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_three_tokens"]}
 ARRAYS = [
@@ -64,6 +65,13 @@ def test_a_report_comes_back_bit_for_bit(name):
     assert line.endswith(b"\n") and line.count(b"\n") == 1
     same(from_line(line), result)
     assert json_report.submission(from_line(line).report) == json_report.submission(result.report)
+
+
+def test_a_table_that_was_cut_comes_back():
+    large = cut([Table("x", np.arange(3_000.0).reshape(2, 30, 50), "got", "float64"), Table("y", np.full((40, 30), np.nan), "input")])
+    line = to_line(Result("ada", "d1", "full", report(tables=large)))
+    assert len(line) < 4_000
+    same(from_line(line).report.lessons[0].verdicts[0].tables, large)
 
 
 @pytest.mark.parametrize("number", [None, 0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-320])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from grader.magics import without_magics
@@ -27,6 +29,9 @@ CASES = {
     "text = '''\n%not a magic\n'''\n%magic": "text = '''\n%not a magic\n'''\npass",
     "x = 7 % 4  # why?": "x = 7 % 4  # why?",
     "s = '(' # [\n%magic": "s = '(' # [\npass",
+    "s = 'it\\'s (\n%m": "s = 'it\\'s (\npass",
+    "s = 'a\\\n%m": "s = 'a\\\npass",
+    "s = \"'\" + '(\\'' # (\n%m": "s = \"'\" + '(\\'' # (\npass",
     "x != 3\n%m": "x != 3\npass",
     "def f(:\n    return": "def f(:\n    return",
 }
@@ -35,6 +40,13 @@ CASES = {
 @pytest.mark.parametrize("text", CASES)
 def test_magics(text):
     assert without_magics(text) == CASES[text]
+
+
+@pytest.mark.parametrize("line", ["'" + "\\'" * 200_000, '"' * 400_000, "'\"" * 200_000, "\\" * 400_000, "f('" * 100_000])
+def test_a_long_line_takes_a_time_in_proportion(line):
+    started = time.process_time()
+    assert without_magics(f"{line}\n(").endswith("\n(")
+    assert time.process_time() - started < 2
 
 
 def test_python_is_never_changed():

@@ -135,16 +135,27 @@ class Thing:
         (renamed, "'renamed' is not the name of an exercise."),
         (functools.partial(made(RIGHT)),
          "An object of type partial is not the name of an exercise. Nearest: softmax_rows"),
-        (np.zeros((2, 2)), "check takes a function, a class or an exercise's name; this is of type ndarray. A "
-                           "function is passed without being called, as in check("),
+        (np.zeros((2, 2)), "takes a function, a class or an exercise's name; this is of type ndarray. A function is passed "
+                           "without being called, as in"),
         (None, "this is of type NoneType"), (5, "this is of type int"), (Thing(), "this is of type Thing"),
-        (type("SelfAttention", (), {})(), "check takes the class SelfAttention itself, not an instance of it"),
+        (type("SelfAttention", (), {})(), "takes the class SelfAttention itself, not an instance of it"),
     ],
 )  # fmt: skip
 def test_what_names_no_exercise_gets_one_sentence(target, said):
     for function in (check, hint, solution):
         shown = function(target)
         assert said in str(shown).replace("\n", " ") and not shown
+
+
+@pytest.mark.parametrize("function", [check, hint, solution])
+def test_what_refuses_calls_itself_by_its_own_name(function):
+    name = function.__name__
+    others = {"check(", "hint(", "solution("} - {f"{name}("}
+    for target in (None, 3, np.zeros(2), renamed, (lambda x: x), type("SelfAttention", (), {})()):
+        said = str(function(target))
+        assert not any(other in said for other in others)
+        assert (f'{name}("hard_lookup", answer)' in said or ", renamed)" in said or "the_lambda" in said) is (
+            name == "check" and type(target).__name__ != "SelfAttention")
 
 
 def test_a_wrapped_function_is_judged_by_its_name():
@@ -250,7 +261,9 @@ def test_passed_says_one_sentence_or_nothing(capsys):
     assert passed("corrected_first_row", None) is False
     assert capsys.readouterr().out == 'This opens once check("corrected_first_row", corrected_first_row) passes.\n'
     assert passed(None) is False
-    assert capsys.readouterr().out == "This opens once its check passes.\n"
+    assert capsys.readouterr().out.startswith("passed takes a function, a class or an exercise's name; this is of type NoneType.")
+    assert passed("softmax_row") is False
+    assert capsys.readouterr().out.startswith("No exercise is called 'softmax_row'. Nearest: softmax_rows")
 
 
 def test_hints_go_further_with_each_call_and_open_the_solution():

@@ -20,7 +20,7 @@ from grader import course, release as releasing
 from grader.cli import main
 from grader.errors import InputError
 from grader.grading import grade_submission
-from grader.release import gradescope, handout, release
+from grader.release import Release, gradescope, handout, release
 from grader.release.leaks import all_secrets, leaks, secrets_of
 from tests.conftest import ROOT
 
@@ -356,3 +356,8 @@ def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code):
     done = run(autograder / "source" / "run_autograder", env=env)
     assert done.returncode == 1 and "a mistake in the grader" in done.stderr
     assert not (autograder / "results" / "results.json").exists()
+
+
+@pytest.mark.parametrize("lessons, said", [(("00_start_here",), "out: 1 lesson in"), (("00_start_here", "01_three_tokens"), "out: 2 lessons in")])
+def test_lessons_are_counted_in_english(lessons, said):
+    assert str(Release(Path("out"), (), lessons, None, ())).startswith(said)

@@ -194,6 +194,26 @@ def test_a_length_beyond_the_limit_is_refused_before_anything_is_read():
         read_all(b"HTTP/1.1 200 OK\r\nX-Score: passed with all points\r\n\r\n")
 
 
+def test_a_header_beyond_the_limit_is_refused_before_it_is_read(monkeypatch):
+    monkeypatch.setattr(wire, "load", lambda blob: pytest.fail("read"))
+    entries = ",".join(f'"{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(20_000)).encode()
+    with pytest.raises(wire.WireError, match="too many"):
+        wire.unpack(wire.Body(b"{}", (len(entries) + 2).to_bytes(8, "little") + b"{" + entries + b"}"))
+    with pytest.raises(wire.WireError):
+        wire.unpack(wire.Body(b"{}", b"short"))
+
+
+def test_too_many_arrays_are_not_sent():
+    with pytest.raises(wire.WireError, match="10001 arrays and numbers are too many"):
+        wire.body({"value": [np.zeros(0)] * 10_001})
+
+
+def test_an_array_that_is_too_large_is_refused():
+    data = packed({"value": np.zeros(200_001)})
+    with pytest.raises(wire.WireError, match="too many"):
+        read_all(data)
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b"[]", b'{"$tuple": []}', b'{"a": {"$array": ["9", []]}}',
                                   b'{"a": {"$array": 1}}', b'{"a": {"$tuple": 3}}', b'{"$eval": "1"}', b'{"a": {"$": 1}}',
                                   b'{"a": {"$tensor": [1]}}', b'{"a": {"$generator": {"bit_generator": "os"}}}',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -35,54 +36,52 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
 
 
 def lesson_list(text: str) -> tuple[str, ...]:
+    """Lessons with commas between them. None at all would stand for all of them: an unset variable of a shell is no choice."""
     try:
-        return tuple(dict.fromkeys(lesson_name(part.strip()) for part in text.split(",") if part.strip()))
+        named = tuple(dict.fromkeys(lesson_name(part.strip()) for part in text.split(",") if part.strip()))
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if not named:
+        raise argparse.ArgumentTypeError(f"{text!r} names no lesson; leave the option out for all of them")
+    return named
 
 
 def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        number = -1.0
     percent = text.endswith("%")
-    if not 0 <= number <= (100 if percent else float("inf")):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither points, such as 12, nor a share, such as 80%")
+    number = _float(text.removesuffix("%"))
+    _checked(text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a share, such as 80%")
     return number, percent
 
 
 def natural(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
-    return int(text)
+    return int(_checked(text, text.isdecimal(), "not a whole number of 0 or more"))
 
 
 def whole(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
+    return int(_checked(text, text.isdecimal() and int(text) > 0, "not a whole number of 1 or more"))
 
 
 def positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
+    return float(_checked(text, 0 < _float(text) < 1e9, "not a number above 0"))
 
 
 def seconds(text: str) -> float:
+    return float(_checked(text, 0 < _float(text) < 86_400, "not a number of seconds above 0, and below a day"))
+
+
+def _checked(text: str, right: bool, otherwise: str) -> str:
+    if not right:
+        raise argparse.ArgumentTypeError(f"{text!r} is {otherwise}")
+    return text
+
+
+def _float(text: str) -> float:
+    """NaN, for which no comparison holds, where it is no number."""
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
-        number = 0.0
-    if not 0 < number < 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return number
+        return math.nan
 
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from grader import course
 from grader.cli.arguments import command, lesson_list, natural, positive, seconds, threshold, whole
-from grader.cli.exits import NOT_GRADED, STOPPED, complain
+from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
 from grader.errors import InputError
 
@@ -46,9 +45,9 @@ def _class(options: argparse.Namespace) -> int:
 
     found, passed_over = entries(options.folder)
     if passed_over:
-        _say(f"passed over, being no folder and no notebook: {shown(passed_over)}.")
+        say(f"passed over, being no folder and no notebook: {shown(passed_over)}.")
     for sentence in prepared(options.out, options.folder, options.resume):
-        _say(sentence)
+        say(sentence)
     settings = _settings(options)
     try:
         with closing(_pool(options, settings)) as pool:
@@ -87,7 +86,7 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
 def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader import batch
-    from grader.cli.out import JOURNAL
+    from grader.cli.out import JOURNAL, copied
     from grader.cli.progress import Progress
     from grader.cluster import course_digest
     from grader.journal import Journal
@@ -101,7 +100,7 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) 
     }  # fmt: skip
     with Journal(options.out / JOURNAL, about) as journal:
         if journal.dropped:
-            _say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
+            say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
         results = {}
         for one in found:
             kept = journal.results.get(one.key)
@@ -116,7 +115,7 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        folder.write_all(report, options.out, max_points=options.max_points)
+        folder.write_all(report, options.out, max_points=options.max_points, before_change=lambda: say(copied(options.out)))
         journal.finish()
     print(_summary(report, options.out))
     return outcome(report, options.min_score)
@@ -144,7 +143,3 @@ def _summary(report: Any, out: Path) -> str:
     if len({tuple(lesson.name for lesson in one.lessons) for one in report.submissions}) > 1:
         lines += ["", "Not everyone handed in the same lessons; with --lessons what is absent counts as missing."]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))
-
-
-def _say(sentence: str) -> None:
-    print(f"grader: {sentence}", file=sys.stderr, flush=True)

@@ -9,5 +9,17 @@ STOPPED = 130  # by Ctrl-C, as a shell counts it
 
 
 def complain(sentence: str, code: int) -> int:
-    print(f"grader: {sentence}", file=sys.stderr)
+    say(sentence)
     return code
+
+
+def say(sentence: str) -> None:
+    """A sentence on standard error."""
+    print(f"grader: {harmless(sentence)}", file=sys.stderr, flush=True)
+
+
+def harmless(sentence: str) -> str:
+    """A sentence in which no name, such as that of a learner's folder, commands the terminal or a CI service."""
+    from grader.reports import text
+
+    return text.defuse(text.clean(sentence))

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader import course
 from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
-from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain
+from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
 from grader.errors import InputError
 
 RENDERERS = {  # an option of `grader grade` -> the module of grader/reports that renders it
@@ -74,7 +74,9 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _told(path: str) -> None:
-    print(f"grading {path} …", file=sys.stderr, flush=True)
+    from grader.reports import text
+
+    print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True)
 
 
 def _print_card(report: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader import course
 from grader.cli.arguments import chosen, command, lesson_name
-from grader.cli.exits import BAD_INPUT, NOT_PASSED, PASSED, complain
+from grader.cli.exits import BAD_INPUT, NOT_PASSED, PASSED, complain, harmless
 from grader.errors import InputError
 
 
@@ -63,7 +63,7 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
     failed = False
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
-            print(getattr(workspace, what)(name, workspace.folder(asked)))
+            print(harmless(getattr(workspace, what)(name, workspace.folder(asked))))
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     return BAD_INPUT if failed else PASSED

@@ -28,18 +28,26 @@ def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
     if not found.finished and not resume:
         raise InputError(f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to go "
                          "on with it, or name another folder.")  # fmt: skip
-    if found.finished:
-        return [f"the earlier run is kept in {_kept(out, resume)}."]
+    if found.finished and not resume:
+        backup = _backup(out)
+        out.rename(backup)
+        return [_kept(backup)]
     return []
 
 
-def _kept(out: Path, resume: bool) -> Path:
-    """Copies the finished run beside itself, or moves it there where a new one is to begin."""
+def copied(out: Path) -> str:
+    """Copies the folder beside itself, before a run that goes on replaces reports in it. Returns: a sentence that says so."""
+    backup = _backup(out)
+    shutil.copytree(out, backup)
+    return _kept(backup)
+
+
+def _backup(out: Path) -> Path:
     number = 1
     while (backup := out.with_name(f"{out.name}.backup-{number}")).exists():
         number += 1
-    if resume:
-        shutil.copytree(out, backup)
-    else:
-        out.rename(backup)
     return backup
+
+
+def _kept(backup: Path) -> str:
+    return f"the earlier run is kept in {backup}."

@@ -8,6 +8,7 @@ from typing import Any
 
 from grader import course
 from grader.cli.arguments import command, lesson_list
+from grader.cli.exits import harmless
 
 
 def add(commands: Any) -> None:
@@ -48,5 +49,5 @@ def run(options: argparse.Namespace) -> int:
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",
     )
-    print(made)
+    print(harmless(str(made)))
     return 0

@@ -37,7 +37,8 @@ class Release:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.handout}: {len(self.lessons)} lessons in {len(self.files)} files, to hand out as it is."]
+        count = f"{len(self.lessons)} lesson{'s' if len(self.lessons) != 1 else ''}"
+        lines = [f"{self.handout}: {count} in {len(self.files)} files, to hand out as it is."]
         if self.bundle:
             lines.append(f"{self.bundle}: the Gradescope autograder. It holds the solutions: it is for you alone.")
         return "\n".join([*lines, *self.notes])

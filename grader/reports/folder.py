@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from grader.errors import InputError
@@ -18,18 +19,24 @@ NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
-def write_all(report: Report, folder: Path, *, max_points: float | None = None) -> list[Path]:
+def write_all(
+    report: Report, folder: Path, *, max_points: float | None = None, before_change: Callable[[], None] | None = None
+) -> list[Path]:
     """Writes report.html, grades.csv, canvas.csv, moodle.csv, report.json, junit.xml, summary.md, and for each learner
     feedback/NAME.html and gradescope/NAME.json. Files of these names are replaced, each in one step; such files of
-    learners that the report doesn't have are removed (`grader class` has kept a copy of a finished run before).
+    learners that the report doesn't have are removed.
 
     max_points: what full marks give in canvas.csv, moodle.csv and gradescope/; None: the course's own points.
+    before_change: called once, before a file that is there is replaced by another content or removed.
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
     """
     folder = Path(folder)
     written = []
+    warn = cache(before_change or (lambda: None))
     for name, content in files(report, max_points):
         try:
+            if _differs(folder / name, content):
+                warn()
             write_whole(folder / name, content)
         except OSError as error:
             raise InputError(
@@ -39,8 +46,13 @@ def write_all(report: Report, folder: Path, *, max_points: float | None = None) 
         written.append(folder / name)
     for kind in ("feedback/*.html", "gradescope/*.json"):
         for stale in set(folder.glob(kind)) - set(written):  # of a learner who is no longer in the class
+            warn()
             stale.unlink(missing_ok=True)
     return written
+
+
+def _differs(path: Path, content: str) -> bool:
+    return path.is_file() and path.read_bytes() != content.encode("utf-8")
 
 
 def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]:

@@ -192,7 +192,7 @@ def _key(shown: Sequence[View]) -> str:
 
 def _mistakes(judged: Verdict) -> list[str]:
     if not judged.mistakes:
-        return [row("Likely mistake", f"<p>{text.NO_MISTAKE}</p>")] if judged.status == "failed" else []
+        return [row("Likely mistake", f"<p>{text.NO_MISTAKE}</p>")] if text.sought(judged) else []
     label = "Likely mistake" if len(judged.mistakes) == 1 else "Likely mistakes"
     said = [
         f'<p><span class="attn-name">{escape(id)}</span>&ensp;{prose(sentence)}</p>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 
 from grader.model import SubmissionReport, Verdict
@@ -26,9 +27,15 @@ def table(room: Room) -> str:
     )
     return (
         f'{_key(room)}<div class="scroll" tabindex="0" role="region" aria-label="Learners and exercises">'
-        '<table class="grid"><caption class="unseen">The status of each exercise, a row a learner</caption>'
+        f'<table class="grid{" few" if _fits(room) else ""}"><caption class="unseen">The status of each exercise, a row a learner</caption>'
         f"<thead>{_head(room)}</thead><tbody>{rows}</tbody></table></div>"
     )
+
+
+def _fits(room: Room) -> bool:
+    """Whether there is room for every lesson's whole name above its columns, in characters of a page's width."""
+    counts = Counter(column.lesson for column in room.columns)
+    return sum(max(len(name), 4 * count) for name, count in counts.items()) <= 90
 
 
 def _key(room: Room) -> str:

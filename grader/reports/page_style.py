@@ -45,6 +45,7 @@ caption {text-align: left; color: var(--soft); font-size: .88rem; padding: .2rem
 .grid thead tr + tr th {top: 1.95rem}
 .grid thead .lesson {text-align: left; white-space: nowrap; height: 1.95rem; border-left: 1px solid var(--line);
   max-width: 1px; overflow: hidden; text-overflow: ellipsis}
+.grid.few thead .lesson {max-width: none}
 .grid .first {border-left: 1px solid var(--line)}
 .grid .name {writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; font-weight: 400;
   max-height: 15rem; margin: 0 auto; text-align: left}

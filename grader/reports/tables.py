@@ -6,14 +6,14 @@ Text tables and heat maps show the same view, so that they agree number for numb
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from grader.model import Table
+from grader.window import largest, matrix_shape, part, place, window
 
-SIDE = 8  # rows and columns of a view; more cannot be checked by hand
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
@@ -35,15 +35,14 @@ class View:
     @property
     def total(self) -> tuple[int, int]:
         """Rows and columns of the whole slice."""
-        return _as_matrix_shape(self.table.array.shape)
+        return matrix_shape(self.table.shape)
 
     @property
     def written(self) -> list[list[str]]:
         """The cells as text."""
         noise = 0.0
         if self.table.role == "difference":
-            finite = np.abs(self.table.array[np.isfinite(self.table.array)])
-            noise = NOISE * float(finite.max(initial=0.0))
+            noise = NOISE * (self.table.cut.largest if self.table.cut else largest(self.table.array))
         return [[number(value, noise) for value in row] for row in self.cells]
 
     @property
@@ -53,7 +52,7 @@ class View:
         said = {"input": name, "difference": "difference, got − expected"}.get(role, f"{role} {name}")
         if role in ("expected", "got") and name == "result":
             said = role
-        shape = f" {tuple(self.table.array.shape)}" if role != "difference" else ""
+        shape = f" {tuple(self.table.shape)}" if role != "difference" else ""
         return f"{said}{shape}{' ' + self.dtype if role == 'got' else ''}".strip()
 
     @property
@@ -77,7 +76,7 @@ class View:
 def content(tables: Sequence[Table]) -> tuple:
     """What tables hold, as a key: equal where every report shows the same of them."""
     return tuple(
-        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes()) for one in tables
+        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes(), one.cut) for one in tables
     )
 
 
@@ -87,8 +86,8 @@ def views(tables: Sequence[Table]) -> tuple[View, ...]:
     With more than two axes, the first slice whose difference comes near the largest is shown.
     """
     tables = tuple(table for table in tables if isinstance(table.array, np.ndarray))
-    by_role = {table.role: table.array for table in tables}
-    at = _place(by_role.get("expected"), by_role.get("got"))
+    by_role = {table.role: table for table in tables}
+    at = _place(by_role)
     shape = by_role["expected"].shape if at is not None else None
     return tuple(_view(table, at, shape) for table in tables)
 
@@ -107,47 +106,28 @@ def number(value: object, noise: float = 0.0) -> str:
     return format(value, ".4g")
 
 
-def _place(expected: np.ndarray | None, got: np.ndarray | None) -> tuple[int, ...] | None:
-    """The index of the largest difference within the first slice that comes near it."""
-    if expected is None or got is None or expected.shape != got.shape or expected.size == 0:
+def _place(by_role: Mapping[str, Table]) -> tuple[int, ...] | None:
+    """Where the largest difference is, in the whole arrays."""
+    expected, got = by_role.get("expected"), by_role.get("got")
+    if expected is None or got is None or expected.shape != got.shape:
         return None
-    want, have = expected.astype(np.float64), got.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(have - want)
-    same = (have == want) | (np.isnan(have) & np.isnan(want))
-    gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
-    if not gap.any():
-        return None
-    if gap.ndim > 2:
-        largest = gap.max(axis=(-2, -1))
-        first = int(np.argmax(largest >= largest.max() / 10))
-        lead = tuple(int(i) for i in np.unravel_index(first, largest.shape))
-        gap = gap[lead]
-    else:
-        lead = ()
-    return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
-
-
-def _as_matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    return (1, 1) if not shape else (1, shape[0]) if len(shape) == 1 else (shape[-2], shape[-1])
+    at = place(expected.array, got.array)
+    if at is None or expected.cut is None:
+        return at
+    within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
+    return (*expected.cut.index, *within[2 - min(len(expected.shape), 2) :])
 
 
 def _view(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> View:
-    array = table.array
-    lead = array.shape[:-2]
-    index = at[: len(lead)] if at is not None and shape is not None and shape[:-2] == lead else (0,) * len(lead)
-    if 0 in array.shape:
+    if 0 in table.shape:
         return View(table, np.zeros((0, 0)), (), (0, 0), None)
-    matrix = array[index].reshape(_as_matrix_shape(array.shape))
-    place = None
-    if at is not None and table.role != "input":
-        place = (0, 0, *at)[-2:]
-    first = tuple(_start(size, place[axis] if place else 0) for axis, size in enumerate(matrix.shape))
-    cells = matrix[first[0] : first[0] + SIDE, first[1] : first[1] + SIDE]
-    mark = (place[0] - first[0], place[1] - first[1]) if place and table.role != "expected" else None
-    return View(table, cells, tuple(index), first, mark)
-
-
-def _start(size: int, place: int) -> int:
-    """Where a window of SIDE begins that holds `place`: at 0 where it can."""
-    return 0 if place < SIDE else min(place - SIDE // 2, size - SIDE)
+    if table.cut is None:
+        index, first = window(table, at, shape)
+        cells = part(table.array, index, first)
+    else:
+        index, first, cells = table.cut.index, table.cut.first, table.array
+    mark = None
+    if at is not None and table.role in ("got", "difference"):
+        row, column = (0, 0, *at)[-2:]
+        mark = (row - first[0], column - first[1])
+    return View(table, cells, index, first, mark)

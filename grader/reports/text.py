@@ -39,8 +39,8 @@ def clean(text: object, limit: int = LIMIT) -> str:
 
 
 def defuse(text: str) -> str:
-    """Breaks what a CI service would take for a command in a log: `::error …::`, `##[…]`, `##vso[…]`."""
-    return re.sub(r"##(?=\[|vso\[)", "# #", re.sub(r"::(?=[A-Za-z])", ": :", text))
+    """Breaks what a CI service would take for a command in a log: `::error …::`, `##[…]`, `##vso[…]`, `##teamcity[…]`."""
+    return re.sub(r"##(?=\w*\[)", "# #", re.sub(r"::(?=[A-Za-z])", ": :", text))
 
 
 def one_line(text: object, limit: int = 300) -> str:
@@ -132,7 +132,12 @@ def _mistakes(judged: Verdict) -> list[str]:
         title = "Likely mistake" if len(judged.mistakes) == 1 else "Likely mistakes: each gives exactly this result"
         said = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
         return [_section(title, said)]
-    return [_section("Likely mistake", [NO_MISTAKE])] if judged.status == "failed" else []
+    return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
+
+
+def sought(judged: Verdict) -> bool:
+    """Whether it says something that no known mistake fits: of a wrong type, what is wrong has been said."""
+    return judged.status == "failed" and judged.stage != "type"
 
 
 def _verified(judged: Verdict) -> list[str]:

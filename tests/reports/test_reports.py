@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -232,10 +233,10 @@ def test_clean(said, cleaned):
 
 
 @pytest.mark.parametrize(
-    "said", ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "x\n::set-output name=a::b"]
+    "said", ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "##teamcity[x]", "x\n::set-output name=a::b"]
 )
 def test_defuse(said):
-    assert not re.search(r"::[A-Za-z]|##\[|##vso\[", text.defuse(said))
+    assert not re.search(r"::[A-Za-z]|##\w*\[", text.defuse(said))
 
 
 def test_an_explanation_reads_as_text_and_as_html():
@@ -249,3 +250,8 @@ def test_an_explanation_reads_as_text_and_as_html():
     )
     made = html.explanation(told)
     assert "<code>a</code>" in made and '<pre class="attn-code">x = 1</pre>' in made and "```" not in made
+
+
+def test_a_wrong_type_is_no_mistake_that_was_sought():
+    judged = replace(VERDICTS["unproven"], stage="type")
+    assert "No known mistake fits." not in html.verdict(judged) + text.verdict(judged)
