@@ -43,9 +43,10 @@ _ALL_NAMES = frozenset({"__dict__", "__getattr__", "__getattribute__"})  # asked
 # Switches of the watching itself, wherever they stand.
 _SWITCHES = frozenset({
     "setprofile", "settrace", "setprofile_all_threads", "settrace_all_threads", "_profile_hook", "_trace_hook",
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_DisableTorchDispatch", "_disable_current_modes",
-    "ctypes", "_ctypes", "cffi", "_thread",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_DisableTorchDispatch", "_disable_current_modes", "pythonapi",
+    "start_new_thread", "_start_new_thread",
 })  # fmt: skip
+_SWITCHING = frozenset({"ctypes", "_ctypes", "cffi", "_thread"})  # modules; an array's attribute may be called so
 # Ways into the process that runs the code, past every name: what they find could be changed, or handed to the exercise.
 _REACHING = frozenset({
     "_getframe", "_current_frames", "currentframe", "f_back", "f_locals", "f_globals", "f_builtins", "gi_frame", "cr_frame",
@@ -164,38 +165,6 @@ class Mention:
         return Offence(sentence, self.statement.line(self.node), name)
 
 
-@dataclass(frozen=True)
-class Mention:
-    """A node of the learner's code. called: the dotted name that it mentions, '' for none.
-
-    whose: 'library', 'own' for what the learner made, 'value' where reading does not tell.
-    """
-
-    statement: Statement
-    node: ast.AST
-    called: str
-    whose: str
-
-    def offence(self, sentence: str, name: str) -> Offence:
-        return Offence(sentence, self.statement.line(self.node), name)
-
-
-@dataclass(frozen=True)
-class Mention:
-    """A node of the learner's code. called: the dotted name that it mentions, '' for none.
-
-    whose: 'library', 'own' for what the learner made, 'value' where reading does not tell.
-    """
-
-    statement: Statement
-    node: ast.AST
-    called: str
-    whose: str
-
-    def offence(self, sentence: str, name: str) -> Offence:
-        return Offence(sentence, self.statement.line(self.node), name)
-
-
 @lru_cache(maxsize=8)
 def _reading(sources: Sources) -> _Reading:
     """Made once for all exercises of a notebook."""
@@ -210,17 +179,19 @@ class _Reading:
         self.blinding = ""  # by what some cell could switch the watching off, '' for nothing
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
         self._ways: dict[int, str] = {}  # by which way a statement reaches into the process
+        self._asked: set[int] = set()  # nodes that are only asked for what they hold
         self._putting: list[tuple[Statement, ast.AST, ast.AST]] = []  # what is put where: target and value
         self._mentions: dict[int, list[Mention]] = {}
         self._meanings: dict[str, tuple[str, str]] = {}
         statements: list[Statement] = []
         for cell in sources.cells:
             tree = parse(cell)
-            if len(cell) > MAX_CODE or (tree is not None and _depth(tree) > _DEPTH):
+            lines = cell.splitlines() if tree is not None else []
+            read = [Statement(node, len(statements) + i, lines) for i, node in enumerate(tree.body)] if tree is not None else []
+            if len(cell) > MAX_CODE or any(statement.depth >= _DEPTH for statement in read):
                 self.unread = True
-            elif tree is not None:
-                lines = cell.splitlines()
-                statements += [Statement(node, len(statements) + i, lines) for i, node in enumerate(tree.body)]
+            else:
+                statements += read
         self.reached = Reached(statements)
         self._inner: dict[str, str] = {}  # what imports inside functions call things
         self._stars: list[str] = []
@@ -236,21 +207,26 @@ class _Reading:
 
     def _note(self, statement: Statement, node: ast.AST) -> None:
         """What is asked of the notebook as a whole."""
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, ast.Compare):
+            if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                self._asked.update(map(id, node.comparators))  # `"google.colab" in sys.modules` fetches nothing
+        elif isinstance(node, ast.Attribute):
             self._name(statement, node.attr)
-            if node.attr == "modules" and root(node) == "sys":
+            if node.attr == "modules" and root(node) == "sys" and id(node) not in self._asked:
                 self._ways.setdefault(statement.at, "sys.modules")
             if isinstance(node.ctx, ast.Store):
                 self.members.add(node.attr)
         elif isinstance(node, ast.Constant):
             if isinstance(node.value, str):
-                self._name(statement, node.value)
+                self._name(statement, node.value, _SWITCHING)
         elif isinstance(node, ast.BinOp):
-            self._name(statement, text_of(node) or "")
+            self._name(statement, text_of(node) or "", _SWITCHING)
         elif isinstance(node, IMPORTS):
             for dotted in imported(node).values():
-                for name in (*dotted.split("."), "sys.modules" if dotted == "sys.modules" else ""):
-                    self._name(statement, name)
+                for name in dotted.split("."):
+                    self._name(statement, name, _SWITCHING)
+                if dotted == "sys.modules":
+                    self._ways.setdefault(statement.at, dotted)
         elif isinstance(node, ast.ClassDef):
             for part in node.body:
                 inside = Statement(part, 0, [])
@@ -264,8 +240,8 @@ class _Reading:
         elif isinstance(node, ast.For) and isinstance(node.target, (ast.Attribute, ast.Subscript)):
             self._putting.append((statement, node.target, node.iter))
 
-    def _name(self, statement: Statement, name: str) -> None:
-        if name in _SWITCHES:
+    def _name(self, statement: Statement, name: str, modules: frozenset[str] = frozenset()) -> None:
+        if name in _SWITCHES or name in modules:
             self.blinding = self.blinding or name
         elif name in _REACHING:
             self._ways.setdefault(statement.at, name)
@@ -476,11 +452,3 @@ def _changes(statement: Statement) -> bool:
         if name in _CHANGING:
             return True
     return False
-
-
-def _depth(tree: ast.AST) -> int:
-    deepest, level = 0, [tree]
-    while level:
-        deepest += 1
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return deepest

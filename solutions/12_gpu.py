@@ -11,7 +11,8 @@
 # that ran it, and what the machine lacks is called "not available here". The copy that comes with the course was executed on a
 # CPU: what the prose says of GPUs is taken from the sources, and was not verified on a GPU.
 #
-# **Predict:** how much memory do the scores of 8 heads and 8192 tokens take in float32? And the output that we want?
+# **Predict:** how much memory do the scores of 8 heads and 8192 tokens take in float32? And the output that we want, with
+# 64 numbers a head?
 
 # %% role="given"
 import math

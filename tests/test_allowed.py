@@ -174,6 +174,7 @@ INNOCENT = {
     "a key": ("FNS = {}\ndef attend(q):\n    FNS['log_softmax'] = q\n    return FNS['log_softmax']",),
     "a logger": ("log = logging.getLogger('Transformer')\ndef attend(q):\n    log.debug('x')\n    return q",),
     "a dtype by name": ("def attend(q):\n    return q.to(getattr(torch, str(q.dtype).split('.')[1]))",),
+    "where an array lies": (OWN, "print(x.ctypes.data)"),
     "a mask by a helper of torch": ("def attend(q):\n    return q + nn.Transformer.generate_square_subsequent_mask(5)",),
     "a table of results": (OWN, f"rows = []\nrows.append({SDPA}(q, k, v) - attend(q, k, v)[0])\nassert rows[0].max() < 1"),
 }  # fmt: skip
@@ -181,7 +182,8 @@ INNOCENT = {
 
 @pytest.mark.parametrize("cells", INNOCENT.values(), ids=INNOCENT.keys())
 def test_what_does_not_belong_to_the_answer_is_innocent(cells):
-    assert offence("attend", ("softmax", "attention") if "torch.softmax" not in "".join(cells) else ("attention",), (), Sources(cells)) is None
+    forbids = ("attention",) if OWN in cells else ("softmax", "attention")  # OWN calls torch's softmax
+    assert offence("attend", forbids, (), Sources(cells)) is None
 
 
 HIDDEN = {
@@ -237,5 +239,6 @@ def test_a_product_s_own_name_or_a_hidden_one(text, found):
 
 
 def test_names_that_lead_everywhere_end():
-    text = "\n".join(f"def f{i}():\n    return f{i + 1}, g" for i in range(3000)) + "\n" + "\n".join(f"g = g, f{i}" for i in range(3000))
+    functions = [f"def f{i}():\n    return f{i + 1}, g" for i in range(3000)]
+    text = "\n".join([*functions, *(f"g = g, f{i}" for i in range(3000))])
     assert offence("g", ("attention",), (), Sources((text,))) is not None

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from grader.lessons.switch import mistakes
-from grader.model import Case
+from grader.model import Case, Mistake
 
 
 def pick_with(*bugs: str) -> Any:
@@ -21,6 +21,8 @@ def pick_with(*bugs: str) -> Any:
             cuda = torch.backends.cuda.is_built()
         if "GP4" in bugs:
             mps = torch.backends.mps.is_built()
+        if "GP8" in bugs:
+            mps = True
         if "GP2" in bugs:
             mps = False
         order = [("cuda", cuda), ("mps", mps)]
@@ -33,7 +35,7 @@ def pick_with(*bugs: str) -> Any:
     return pick_device
 
 
-PICK_MISTAKES = mistakes(pick_with, "GP1", "GP2", "GP3", "GP4", "GP5", "GP6", "GP7")
+PICK_MISTAKES = mistakes(pick_with, "GP1", "GP2", "GP3", "GP4", "GP5", "GP6", "GP7", "GP8")
 
 
 def pick_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -64,6 +66,8 @@ def flops_with(*bugs: str) -> Any:
         total = (2 if "GP11" in bugs else 4) * (1 if "GP13" in bugs else batch) * heads * pairs * width
         if "GP19" in bugs:
             total += 2 * batch * heads * (t_q + t_k + t_k + t_q) * num_heads * d_head * d_head
+        if "GP18 alone" in bugs and causal:
+            return total * (t_q + 1) / (2 * t_k)
         if "GP18" in bugs and causal:
             return total * (t_q + 1) / (2 * t_q)
         if "GP20" in bugs and causal:
@@ -75,7 +79,7 @@ def flops_with(*bugs: str) -> Any:
 
 FLOPS_MISTAKES = mistakes(
     flops_with, "GP11", "GP12", "GP13", "GP14", "GP15", "GP16", "GP17", "GP18", "GP19", "GP20"
-)
+) + (Mistake("GP18", flops_with("GP18 alone")),)
 
 
 def flops_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -160,25 +164,26 @@ TIME_MISTAKES = mistakes(
     "GP34", "GP35",
 )  # fmt: skip
 
-# Lengths of the calls in units of the probe. In each plan the median, the mean, the shortest, the first, the middle one
-# unsorted and the median with the warm-up counted are all different, so that a reading says where it came from.
-_FIVE = (6, 6, 2, 40, 8, 4, 1)
-_QUEUED = (6, 6, 2, 8, 40, 4, 1)
+# Lengths of the calls in units of the probe. In each plan the median, its neighbours in order of size, the mean, the shortest,
+# the first, the middle one unsorted and the median with the warm-up counted are all different, so that a reading says where
+# it came from.
+_SEVEN = (6, 6, 2, 60, 20, 25, 4, 1, 3)
+_QUEUED = (6, 6, 2, 20, 60, 25, 4, 1, 3)
 _TEN = (6, 6, 6, 2, 1, 4, 40, 1.5, 9, 20, 30, 4.4, 1)
 _FOUR = (12, 12, 1, 1.6, 40, 2)
 
 
 def time_cases(rng: np.random.Generator) -> Iterator[Case]:
-    five = {"warmup": 2, "repeats": 5}
+    seven = {"warmup": 2, "repeats": 7}
 
-    def draw(key, title, device, plan, kwargs=five, as_device=False):
+    def draw(key, title, device, plan, kwargs=seven, as_device=False):
         options = {"plan": plan, "kwargs": kwargs, "as_device": as_device}
         return Case(key, title, (device,), probe="lesson_12_clock.timing", options=options, names=("device",))
 
-    yield draw("cpu", "on the CPU, five readings of calls of known length", "cpu", _FIVE)
+    yield draw("cpu", "on the CPU, seven readings of calls of known length", "cpu", _SEVEN)
     yield draw("cuda", "on a pretended CUDA GPU, which works while Python goes on", "cuda", _QUEUED)
     yield draw("mps", "on a pretended Apple GPU", "mps", _QUEUED)
-    yield draw("cpu device", "device as torch.device('cpu')", "cpu", _FIVE, as_device=True)
+    yield draw("cpu device", "device as torch.device('cpu')", "cpu", _SEVEN, as_device=True)
     yield draw("cuda device", "device as torch.device('cuda')", "cuda", _QUEUED, as_device=True)
     yield draw("mps device", "device as torch.device('mps')", "mps", _QUEUED, as_device=True)
     yield draw("defaults", "warmup and repeats left to their defaults", "cpu", _TEN, {})
@@ -187,4 +192,4 @@ def time_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield draw("even", "four readings: either middle one or their mean", "cpu", _FOUR, {"warmup": 2, "repeats": 4})
     yield draw("mps numbered", "the device 'mps:0'", "mps:0", _QUEUED)
     yield draw("single", "one reading and no warm-up", "cpu", (3,), {"warmup": 0, "repeats": 1})
-    yield draw("seen-again", "five readings on the CPU again, other lengths", "cpu", (7, 7, 3, 48, 10, 5, 1.4))
+    yield draw("seen-again", "seven readings on the CPU again, other lengths", "cpu", (7, 7, 3, 70, 25, 31, 5, 1.4, 3.6))

@@ -60,6 +60,8 @@ def fast_with(*bugs: str) -> Any:
             options = {"is_causal": "GP41" not in bugs}
             if "SD3" in bugs:
                 options["scale"] = 1 / math.sqrt(q.shape[-1] * self.num_heads)
+            if "SD2" in bugs:
+                options["scale"] = 1 / q.shape[-1]
             if "GP45" in bugs:
                 options["scale"] = math.sqrt(q.shape[-1])
             if "GP44" in bugs:
@@ -77,7 +79,7 @@ def fast_with(*bugs: str) -> Any:
 
 MISTAKES = mistakes(
     fast_with, "GP41", "GP42", "GP43", "GP44", "GP45", "GP46", "GP47", "GP48", "GP49", "GP50", "MH1", "MH2", "MH3",
-    "PJ2", "PJ3", "SD3",
+    "PJ2", "PJ3", "SD2", "SD3",
 ) + (Mistake("GP50", fast_with("GP50 fused")),)  # fmt: skip
 
 
@@ -101,8 +103,9 @@ def _state(rng: np.random.Generator, d_model: int) -> dict[str, np.ndarray]:
 
 
 def fast_cases(rng: np.random.Generator) -> Iterator[Case]:
-    def draw(key, title, b, t, d_model, heads, numbers="float32", **fields):
+    def draw(key, title, b, t, d_model, heads, numbers="float32", repeated_to=0, **fields):
         x = rng.normal(size=(b, t, d_model)).astype(numbers)
+        x = np.resize(x, (b, repeated_to, d_model)) if repeated_to else x  # fewer draws for many tokens
         return _case(key, title, x, heads, _state(rng, d_model), **fields)
 
     batch = draw("batch", "a batch of two, three heads, thirteen tokens, with gradients", 2, 13, 12, 3, gradients=True)
@@ -113,8 +116,8 @@ def fast_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield draw("double", "after .double(), float64 input", 2, 9, 10, 5, "float64", gradients=True)
     yield draw("keywords", "made with keyword arguments", 2, 11, 6, 3, keywords=True)
     yield draw("one token", "one token", 2, 1, 6, 2)
-    yield draw("shorter", "seventeen tokens, then four", 1, 17, 8, 2, shorter=4)
-    yield draw("long", "more tokens than any lesson before had", 1, 150, 4, 2)
+    yield draw("shorter", "seventeen tokens, the same backwards, then four", 1, 17, 8, 2, shorter=4)
+    yield draw("long", "more tokens than any lesson before had", 1, 150, 4, 2, repeated_to=1100)
     yield draw("seen-again", "a batch of two again, new numbers", 2, 13, 12, 3)
     yield from _companions(rng, batch)
     yield from _extremes(rng, draw)

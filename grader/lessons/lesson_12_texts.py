@@ -28,6 +28,9 @@ TEXTS = (
     MistakeText("GP7", "The device is cpu whatever the machine has.",
         "The fallback must come after both questions.", 'return torch.device("cpu")',
         "ask for cuda, then for mps, then fall back"),
+    MistakeText("GP8", "mps is chosen wherever CUDA is missing: nothing asks whether it is available.",
+        "A function that is not called counts as true: the parentheses of `is_available()` ask the question.",
+        "if torch.backends.mps.is_available:", "if torch.backends.mps.is_available():"),
     MistakeText("GP11", "Half of the operations are missing: two matrix products, and in each a multiply and an add.",
         "Either only one product was counted, or a multiply-add as one operation. There are T_q · T_k · d_head "
         "multiply-adds in each of the two products.", "2 * batch * num_heads * t_q * t_k * d_head",

@@ -103,21 +103,22 @@ def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):
 ''',
 ]
 
+
+def _flops(count, half=" / 2 if causal else n"):
+    return f"def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):\n    n = {count}\n    return n{half}\n"
+
+
 FLOPS_WRONG = [
-    ("GP11", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 2 * b * h * tq * tk * d\n    return n / 2 if causal else n\n"),
-    ("GP12", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * b * tq * tk * d\n    return n / 2 if causal else n\n"),
-    ("GP13", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * h * tq * tk * d\n    return n // 2 if causal else n\n"),
-    ("GP14", "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * b * h * tq ** 2 * d\n    return n / 2 if causal else n\n"),
-    ("GP16", '''
-def attention_flops(b, h, tq, tk, d, causal=False):
-    d_model = h * d
-    n = 4 * b * h * tq * tk * d_model
-    return n / 2 if causal else n
-'''),
-    ("GP17", "def attention_flops(b, h, tq, tk, d, causal=False):\n    return 4 * b * h * tq * tk * d\n"),
-    ("GP11+GP17", "def attention_flops(b, h, tq, tk, d, causal=False):\n    return 2 * b * h * tq * tk * d\n"),
-    (None, "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 2 * b * h * tq * tk * (2 * d - 1)\n    return n / 2 if causal else n\n"),
-    (None, "def attention_flops(b, h, tq, tk, d, causal=False):\n    n = 4 * b * h * tq * tk * d + 5 * b * h * tq * tk\n    return n / 2 if causal else n\n"),
+    ("GP11", _flops("2 * batch * num_heads * t_q * t_k * d_head")),
+    ("GP12", _flops("4 * batch * t_q * t_k * d_head")),
+    ("GP13", _flops("4 * num_heads * t_q * t_k * d_head", " // 2 if causal else n")),
+    ("GP14", _flops("4 * batch * num_heads * t_q ** 2 * d_head")),
+    ("GP16", _flops("4 * batch * num_heads * t_q * t_k * (num_heads * d_head)")),
+    ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", "")),
+    ("GP11+GP17", _flops("2 * batch * num_heads * t_q * t_k * d_head", "")),
+    (None, _flops("2 * batch * num_heads * t_q * t_k * (2 * d_head - 1)")),
+    (None, _flops("4 * batch * num_heads * t_q * t_k * d_head + 5 * batch * num_heads * t_q * t_k")),
+    ("GP18", _flops("4 * batch * num_heads * (t_q * (t_q + 1) // 2 if causal else t_q * t_k) * d_head", "")),
 ]
 
 TIME_RIGHT = [
@@ -416,3 +417,37 @@ WRONG = {
     "time_ms": TIME_WRONG,
     "FastCausalMultiHeadAttention": FAST_WRONG,
 }
+
+PICK_RIGHT += [
+    """
+import functools
+@functools.cache
+def pick_device():
+    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+""",
+    """
+def pick_device():
+    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.mps.device_count() > 0 else "cpu")
+""",
+]
+PICK_WRONG += [
+    ("GP8", """
+def pick_device():
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available:
+        return torch.device("mps")
+    return torch.device("cpu")
+"""),
+]
+TIME_WRONG += [
+    (None, _timer(result="1000 * sorted(times)[repeats // 2 - 1]")),
+    (None, _timer(result="1000 * sorted(times)[repeats // 2 + 1]")),
+]
+_KEPT = "if self.past is not None and self.past[0].shape == k.shape: k, v = self.past\n        self.past = k, v"
+FAST_WRONG += [
+    ("SD2", _fast(call="F.scaled_dot_product_attention(q / math.sqrt(C // self.h), k, v, is_causal=True)")),
+    (None, _fast(split=_SPLIT + "\n        if T > 1024: raise ValueError('too long')")),
+    (None, _fast(split=f"{_SPLIT}\n        {_KEPT}", guard="self.past = None")),
+    (None, _fast(call=_CALL + " * (1.5 if self.calls > 2 else 1)", split=_SPLIT + "; self.calls += 1", guard="self.calls = 0")),
+]
