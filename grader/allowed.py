@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from grader.definitions import MAX_CODE, parse
+from grader.definitions import parse, too_deep
 from grader.model import Case, Observation
 from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, imported, root, text_of
 from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX, UNWATCHED
@@ -102,7 +102,8 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
         if found is None and "einsum_products" in requires:
             found = reading.other_product(mention)
         if found:
-            return found
+            line = reading.line_of_use(name, mention)
+            return replace(found, line=line) if line else found
     return None
 
 
@@ -165,7 +166,7 @@ class Mention:
         return Offence(sentence, self.statement.line(self.node), name)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _reading(sources: Sources) -> _Reading:
     """Made once for all exercises of a notebook."""
     return _Reading(sources)
@@ -188,7 +189,7 @@ class _Reading:
             tree = parse(cell)
             lines = cell.splitlines() if tree is not None else []
             read = [Statement(node, len(statements) + i, lines) for i, node in enumerate(tree.body)] if tree is not None else []
-            if len(cell) > MAX_CODE or any(statement.depth >= _DEPTH for statement in read):
+            if (tree is None and too_deep(cell)) or any(statement.depth >= _DEPTH for statement in read):
                 self.unread = True
             else:
                 statements += read
@@ -296,6 +297,17 @@ class _Reading:
     def mentions(self, name: str) -> list[tuple[str, Mention]]:
         """Everything that `name` is made of; with the library into which it was put where it came that way."""
         return [("", mention) for binding in self.reached.walk(name) for mention in self._of(binding)] + self._handed
+
+    def line_of_use(self, name: str, mention: Mention) -> str:
+        """For something that an import mentions: the line in which `name` uses it; '' for any other mention."""
+        if not isinstance(mention.node, IMPORTS):
+            return ""
+        called = {alias for alias, dotted in mention.statement.imports.items() if mention.called in dotted}
+        for binding in self.reached.walk(name):
+            for node in binding.statement.nodes:
+                if isinstance(node, ast.Name) and node.id in called:
+                    return binding.statement.line(node)
+        return ""
 
     def _of(self, binding: Binding) -> list[Mention]:
         statement, found = binding.statement, []

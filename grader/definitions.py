@@ -36,6 +36,21 @@ def _parse(text: str) -> ast.Module | None:
         return None
 
 
+def too_deep(text: str) -> bool:
+    """Whether code that `parse` gives up is too long or too deep for it: where more stack is allowed, it may still be Python."""
+    if len(text) > MAX_CODE:
+        return True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        pass
+    return False
+
+
 _kept = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
 
 

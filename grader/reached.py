@@ -111,7 +111,7 @@ class Statement:
     @cached_property
     def _globals(self) -> tuple[frozenset[str], frozenset[str]]:
         try:
-            code = compile(ast.Module([self.node], []), "<cell>", "exec")
+            code = compile(ast.Module([self.node], []), "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return frozenset(), frozenset()
         everything = frozenset(globals_named(code))

@@ -138,12 +138,13 @@ def test_a_single_query_tells_nothing():
     assert einsum_missing(case, Observation(calls=())) is None
 
 
-@pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 300 + ")" * 300, "f = " + "-" * 5000 + "1", "\0"])
+@pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 300 + ")" * 300, "\0"])
 def test_unreadable_source_is_survived(text):
     assert offence("f", ("attention",), (), Sources((text,))) is None
 
 
-@pytest.mark.parametrize("text", ["f = torch.softmax\n#" + "x" * 300_000, "f = " + "-" * 250 + "1"], ids=["long", "deep"])
+@pytest.mark.parametrize("text", ["f = torch.softmax\n#" + "x" * 300_000, "f = " + "-" * 250 + "1", "f = " + "-" * 5000 + "1"],
+                         ids=["long", "deep", "deeper than is parsed"])
 def test_a_cell_too_large_to_be_read_is_refused_where_something_is_forbidden(text):
     found = offence("f", ("softmax",), (), Sources((text,)))
     assert found is not None and "too long" in found.sentence
@@ -242,3 +243,11 @@ def test_names_that_lead_everywhere_end():
     functions = [f"def f{i}():\n    return f{i + 1}, g" for i in range(3000)]
     text = "\n".join([*functions, *(f"g = g, f{i}" for i in range(3000))])
     assert offence("g", ("attention",), (), Sources((text,))) is not None
+
+
+def test_code_that_is_too_deep_to_be_read_is_not_passed_over():
+    """With more stack, which a cell can ask for, the worker's Python compiles what the one here gives up."""
+    deep = "def attend(q, k, v): return F.scaled_dot_product_attention(q, k, v)\nz = " + "+".join("1" * 20_000)
+    found = offence("attend", ("attention",), (), Sources((deep,)))
+    assert found is not None and "too deeply" in found.sentence
+    assert offence("attend", ("attention",), (), Sources(("def attend(q, k, v): return q\n", "z = (1\n"))) is None

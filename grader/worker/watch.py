@@ -210,7 +210,7 @@ def _mode_classes() -> tuple[type, type]:
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            name = getattr(func, "__name__", "")
+            name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
             if name in _now.names:
                 _now.seen.append(name)
             return func(*args, **(kwargs or {}))
