@@ -86,7 +86,7 @@ check(split_heads)
 
 # %% [markdown]
 # To see where numbers go, we let them say where they come from: number j of token i is 10 i + j. Beside our split stands the one that a
-# published implementation had for years, a view straight into the final shape (hyunwoongko/transformer#15).
+# published implementation had for two years, a view straight into the final shape (mended in hyunwoongko/transformer#4).
 
 # %% role="payoff" exercise="split_heads"
 if passed(split_heads):
@@ -302,7 +302,8 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
 
 # %% [markdown]
 # With the mask reversed both agree to the last digits of float32. With the same mask torch's last query may see nothing, and its
-# answer is NaN: a mistake that announces itself, for once. A padding mask would not.
+# answer is NaN: a mistake that announces itself, for once. A padding mask passed the wrong way round gives NaN for full-length items
+# only; the shorter ones attend to their padding, in silence.
 #
 # `F.scaled_dot_product_attention` has the convention of this course. It takes tensors that are split already and returns no weights:
 

@@ -60,8 +60,8 @@ print("evaluation", layer.eval()(weights).tolist())
 
 # %% [markdown]
 # A single row may sum to 0 or to 2; it is 1 on average. `nn.Dropout` is a module, so it follows `.train()` and `.eval()` of the module
-# that owns it. `F.dropout` is a function and drops whenever nobody tells it not to, a mistake that PyTorch's own tracker knows
-# well (pytorch/pytorch#124464).
+# that owns it. `F.dropout` is a function and drops whenever nobody tells it not to. So does `dropout_p` of
+# `F.scaled_dot_product_attention`, which PyTorch's own tracker knows as a surprise (pytorch/pytorch#124464).
 
 # %% [markdown]
 # @exercise CausalMultiHeadAttention

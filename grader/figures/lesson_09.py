@@ -34,7 +34,7 @@ def where_numbers_go(split: Callable[..., Any]) -> None:
     import torch
 
     x = (10 * torch.arange(3)[:, None] + torch.arange(4)).float()[None]  # number j of token i is 10 i + j
-    fig, axes = panels(5, width=10.4, height=2.7, ratios=(4, 2, 2, 2, 2), columns=5)
+    fig, axes = panels(5, width=10.4, height=3.1, ratios=(4, 2, 2, 2, 2), columns=5)
     owner = [f"token {i}" for i in range(3)]
     matrix(x[0].numpy(), "x: number j of token i is 10 i + j", ax=axes[0], kind="values", limits=(0, 30), rows=owner,
            columns=[str(j) for j in range(4)], xlabel="number", ylabel="", fmt=".0f")  # fmt: skip

@@ -51,7 +51,7 @@ def dropped(attention: Callable[..., Any], p: float = 0.5) -> None:
         x = torch.eye(t)[None]
         still = layer.eval()(x)[0].numpy()
         steps = layer.train()(x.repeat(400, 1, 1)).numpy()
-    fig, axes = panels(3, width=9.2, height=3.2)
+    fig, axes = panels(3, width=9.2, height=3.6)
     for ax, values, title in zip(axes, (still, steps[0], steps.mean(axis=0)), (
             "In evaluation", f"One training step, dropout={p}", "Mean of 400 training steps"), strict=True):  # fmt: skip
         matrix(values, title, ax=ax, limits=(0, 2))

@@ -36,9 +36,9 @@ TEXTS = (
     MistakeText("MU9", "The values are not projected: w_v is not used.",
         "Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is.",
         "v = split_heads(value, self.num_heads)", "v = split_heads(self.w_v(value), self.num_heads)"),
-    MistakeText("MU11", "An axis is put into every mask; the mask comes in a shape that broadcasts to (B, num_heads, T_q, T_k) already.",
-        "The axis is right for a mask (B, T_q, T_k) and wrong for all others. A mask (T_q, T_k) is then read as one query row for "
-        "each head, and one with four axes gets a fifth.",
+    MistakeText("MU11", "An axis is put into the mask; it comes in a shape that broadcasts to (B, num_heads, T_q, T_k) already.",
+        "The axis is right for a mask (B, T_q, T_k), and no mask here has that shape: three axes are (num_heads, T_q, T_k), and the new "
+        "one makes items of the heads. A mask (T_q, T_k) is read as one query row for each head, and one with four axes gets a fifth.",
         "scores.masked_fill(~mask.unsqueeze(1), -torch.inf)", "scores.masked_fill(~mask, -torch.inf)"),
     MistakeText("MU12", "The projections have no bias; here all four have one.",
         "Both kinds exist, and lesson 05 was without. `nn.MultiheadAttention` has biases by default, so weights of it can be copied only "
@@ -71,6 +71,13 @@ TEXTS = (
     MistakeText("MU20", "The tokens are back at axis 1, and the heads still have an axis of their own.",
         "(B, T, num_heads, d_head) has the numbers in the right order; the last two axes are to become one of num_heads · d_head.",
         "x.transpose(1, 2)", "x.transpose(1, 2).reshape(B, T, -1)"),
+    MistakeText("MU21", "Hidden weights were set to 0 after softmax and the rest divided by its new sum: that sum may be 0.",
+        "Where all visible scores lie far below a hidden one, softmax has given the hidden key everything and rounded the visible "
+        "weights to 0; nothing is left to be divided, and 0 / 0 is NaN. A maximum that is taken over the hidden scores, too, does the "
+        "same.\n\nTake the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it "
+        "gives [0.2689, 0.7311, 0].",
+        "weights = torch.softmax(scores, dim=-1) * mask\nweights = weights / weights.sum(dim=-1, keepdim=True)",
+        "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)"),
     MistakeText("MU31", "The thirds of in_proj are mixed up: they are q, k, v, in this order.",
         "`in_proj_weight` stacks three matrices in the order of the arguments query, key, value. Nothing but the convention says so: "
         "all have the same shape.",
@@ -78,7 +85,7 @@ TEXTS = (
     MistakeText("MU32", "Every third row was taken; q, k and v are three blocks of d_model rows each.",
         "Rows 0 to d_model − 1 make queries, the next d_model keys, the last values.",
         "torch_mha.in_proj_weight[0::3]", "torch_mha.in_proj_weight[:d_model]"),
-    MistakeText("MU33", "The weights were transposed on the way; nn.Linear and nn.MultiheadAttention both store (out, in).",
+    MistakeText("MU33", "A weight was transposed on the way; nn.Linear and nn.MultiheadAttention both store (out, in).",
         "Square matrices fit either way, so nothing raises. A transpose is needed only from code that computes x @ w (lesson 05).",
         "mine.w_q.weight.copy_(weight.T)", "mine.w_q.weight.copy_(weight)"),
     MistakeText("MU34", "A bias was not copied: there are in_proj_bias, in thirds like the weight, and out_proj.bias.",
@@ -105,4 +112,12 @@ TEXTS = (
         "`module.weight = tensor` raises TypeError, since a module's parameters can be replaced by parameters only. `copy_` keeps the "
         "parameter and changes its numbers.",
         "mine.w_q.weight = weight", "mine.w_q.weight.copy_(weight)  # under torch.no_grad()"),
+    MistakeText("MU41", "The parameters are matched by their order in the module; match them by name.",
+        "`parameters()` gives them in the order in which `__init__` made the layers. All weights have one shape, so with `w_o` made first "
+        "each matrix lands in another layer, and nothing raises.",
+        "for p, value in zip(mine.parameters(), values):\n    p.copy_(value)", "mine.w_q.weight.copy_(q)\n…"),
+    MistakeText("MU42", "load_state_dict asks for every entry of the module, and this module has more than the four layers.",
+        "A buffer or a further parameter of `mine` has no counterpart in torch's module. `strict=False` leaves it as it is; so does "
+        "copying into the four layers one by one.",
+        "mine.load_state_dict(new)", "mine.load_state_dict(new, strict=False)"),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from torch import nn
 
 from grader.lessons.lesson_11_attention import attention, weights_of
 from grader.lessons.switch import mistakes
-from grader.model import Case, Tensor
+from grader.model import Case, Mistake, Tensor
 
 LAYERS = ("attn.qkv", "attn.proj", "mlp.0", "mlp.2")
 
@@ -28,7 +28,8 @@ class _Block(nn.Module):
         self.ln1, self.ln2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.attn = attention()(d_model, num_heads, max_len, 0.0 if "CM30" in self.bugs else dropout)
         self.mlp = nn.Sequential(nn.Linear(d_model, width), activation, nn.Linear(width, d_model))
-        self.drop = nn.Dropout(dropout if "CM31" in self.bugs else 0.0)
+        self.drop = nn.Dropout(dropout if "CM31" in self.bugs and "of mlp" not in self.bugs else 0.0)
+        self.drop_mlp = nn.Dropout(dropout if "CM31" in self.bugs else 0.0)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         bugs, ln2 = self.bugs, self.ln1 if "CM24" in self.bugs else self.ln2
@@ -40,11 +41,16 @@ class _Block(nn.Module):
             return x + self.attn(self.ln1(x))
         if "CM29" in bugs:
             return x + self.attn(self.ln1(x)) + self.mlp(ln2(x))
-        attended = self.drop(self.attn(x if "CM33" in bugs else self.ln1(x)))
+        start, bare = x, ("ln1", "ln2") if "CM33" in bugs else bugs
+        attended = self.drop(self.attn(x if "ln1" in bare else self.ln1(x)))
+        if "CM35" in bugs:
+            x += attended
+            x += self.mlp(ln2(x))
+            return x
         kept = self.ln1(x) if "CM25" in bugs else x
         x = attended if "CM22" in bugs else kept + attended
-        out = self.drop(self.mlp(x if "CM33" in bugs else ln2(x)))
-        kept = ln2(x) if "CM25" in bugs else x
+        out = self.drop_mlp(self.mlp(x if "ln2" in bare else ln2(x)))
+        kept = ln2(x) if "CM25" in bugs else start if "CM34" in bugs else x
         return out if "CM23" in bugs else kept + out
 
 
@@ -53,7 +59,12 @@ def block(*bugs: str) -> type:
 
 
 MISTAKES = mistakes(
-    block, "CM21", "CM22", "CM23", "CM24", "CM25", "CM26", "CM27", "CM28", "CM29", "CM30", "CM31", "CM32", "CM33",
+    block, "CM21", "CM22", "CM23", "CM24", "CM25", "CM26", "CM27", "CM28", "CM29", "CM30", "CM31", "CM32", "CM33", "CM34",
+    "CM35",
+) + (
+    Mistake("CM31", block("CM31", "of mlp")),
+    Mistake("CM33", block("ln1")),
+    Mistake("CM33", block("ln2")),
 )  # fmt: skip
 
 
@@ -80,7 +91,7 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5)
     yield case("sizes", "all sizes different, three heads", (2, 4, 6), 3, 7, gradients=True)
     yield case("seen-again", "the same sizes, new numbers", (2, 4, 6), 3, 7, gradients=True)
-    yield case("full", "as many tokens as max_len", (2, 5, 8), 4, 5)
+    yield case("full", "as many tokens as max_len, in training mode, without dropout", (2, 5, 8), 4, 5, mode="train")
     yield case("one", "one token, one head", (3, 1, 4), 1, 6)
     yield case("double", "after .double()", (2, 3, 4), 2, 4, dtype="float64")
     yield case("evaluation", "dropout=0.5, in evaluation", (2, 3, 6), 2, 4, 0.5, twice=True)

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from grader.lessons.switch import mistakes
-from grader.model import Case, Tensor
+from grader.model import Case, Mistake, Tensor
 
-ROWS = 3000  # drawn to count shares: the standard error of a share is below 0.01
+ROWS = 3000  # drawn to count shares, half of them for each of two last tokens: the standard error of a share is below 0.013
 
 
 def generate(*bugs: str) -> Callable[..., torch.Tensor]:
@@ -22,6 +22,9 @@ def generate(*bugs: str) -> Callable[..., torch.Tensor]:
             return logits.argmax(dim=-1, keepdim=True)
         scaled = logits if "CM46" in bugs else logits * temperature if "CM45" in bugs else logits / temperature
         weights = scaled.exp() if "CM57" in bugs else torch.softmax(scaled, dim=0 if "CM49" in bugs else -1)
+        if "CM60" in bugs:
+            weights = torch.softmax(logits, dim=-1) ** (1 / temperature)
+            weights = weights / weights.sum(dim=-1, keepdim=True) if "normalised" in bugs else weights
         if "CM44" in bugs:
             generator = None
         if "CM56" in bugs:
@@ -40,17 +43,23 @@ def generate(*bugs: str) -> Callable[..., torch.Tensor]:
         with torch.set_grad_enabled("CM43" in bugs):
             for _ in range(max_new_tokens):
                 fed = ids if "CM51" in bugs else ids[:, :max_len] if "CM52" in bugs else ids[:, -max_len:]
+                if "in the loop" in bugs:
+                    ids = ids[:, -max_len:]
+                    fed = ids
                 fed = ids[:, -1:] if "CM55" in bugs else fed
                 logits = model(fed)[:, 0 if "CM50" in bugs else -1]
                 ids = torch.cat([ids, follow(logits, temperature, generator)], dim=1)
         if "CM42" not in bugs:
             model.train("CM53" in bugs or was)
-        return ids[:, start:] if "CM54" in bugs else ids[:, -max_len:] if "CM59" in bugs else ids
+        return ids[:, start:] if "CM54" in bugs else ids[:, -max_len:] if bugs == ("CM59",) else ids
 
     return generate
 
 
-MISTAKES = mistakes(generate, *(f"CM{number}" for number in range(41, 60)))
+MISTAKES = mistakes(generate, *(f"CM{number}" for number in range(41, 61))) + (
+    Mistake("CM59", generate("CM59", "in the loop")),
+    Mistake("CM60", generate("CM60", "normalised")),
+)
 
 
 def cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -73,20 +82,23 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _samples(rng: np.random.Generator) -> Iterator[Case]:
-    def sample(key: str, title: str, temperature: float, seed: int | None = 5, shift: float = 0.0, **more: Any) -> Case:
-        table = shift + rng.permuted(np.tile([1.2, 0.4, -0.3, -1.5], (4, 1)), axis=1)
+    def sample(key: str, title: str, temperature: float, seed: int | None = 5, shift: float = 0.0, scale: float = 1.0,
+               each: int = 1, **more: Any) -> Case:  # fmt: skip
+        logits = rng.permutation([1.2, 0.4, -0.3, -1.5])
+        rows = np.stack([logits, logits, logits, np.roll(np.sort(logits)[::-1], -1)[np.argsort(np.argsort(-logits))]])
         ids = rng.integers(0, 3, size=(ROWS, 3))
-        ids[:, -1] = 3  # the last token, which decides, is the same in all rows
+        ids[: ROWS // 2, -1], ids[ROWS // 2 :, -1] = 2, 3  # the last token decides
         names = ("ids", "max_new_tokens", "max_len", "temperature")
+        table = shift + scale * np.repeat(rows, each, axis=1)
         options = {"table": table.astype(np.float32), "seed": seed, "again": seed is not None and seed >= 5}
         return Case(key, title, (Tensor(ids), 1, 5, temperature), probe="lesson_11.sample", options=options, names=names,
                     show=False, **more)  # fmt: skip
 
     yield sample("warm", "3000 rows at temperature 1", 1.0)
-    yield sample("warm-again", "3000 rows at temperature 1, new numbers", 1.0, seed=9)
-    yield sample("cool", "3000 rows at temperature 0.5", 0.5, seed=1)
-    yield sample("hot", "3000 rows at temperature 2", 2.0, seed=2)
-    yield sample("tepid", "3000 rows at temperature 1.5", 1.5, seed=7)
-    yield sample("global", "3000 rows without a generator", 0.7, seed=None)
+    yield sample("warm-again", "3000 rows at temperature 1, new numbers, 200 tokens to choose from", 1.0, seed=9, each=50)
+    yield sample("cool", "3000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=1, scale=0.01)
+    yield sample("hot", "3000 rows at temperature 100, logits that differ by hundreds", 100.0, seed=2, scale=100.0)
+    yield sample("tepid", "3000 rows at temperature 120, logits that differ by hundreds", 120.0, seed=7, scale=120.0)
+    yield sample("global", "3000 rows without a generator", 150.0, seed=None, scale=150.0)
     for i, (shift, temperature) in enumerate(((9000.0, 1.0), (-9000.0, 1.5), (9000.0, 0.9))):
         yield sample(f"large-{i}", f"logits around {shift:.0f}", temperature, seed=i, shift=shift, stage="extremes")

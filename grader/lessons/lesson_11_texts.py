@@ -57,6 +57,9 @@ _ATTENTION = (
         "The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it makes the "
         "factor depend on what was dropped.",
         "weights = weights / weights.sum(dim=-1, keepdim=True)", "weights = self.dropout(weights)"),
+    MistakeText("CM15", "Dropout drops every second weight whatever the argument says: its probability is not handed on.",
+        "`F.dropout` and `nn.Dropout` have p = 0.5 by default. With dropout=0.0 half of the weights are dropped in training, too.",
+        "weights = F.dropout(weights, training=self.training)", "weights = F.dropout(weights, self.p, training=self.training)"),
 )  # fmt: skip
 
 _BLOCK = (
@@ -101,9 +104,16 @@ _BLOCK = (
     MistakeText("CM32", "The network widens to 2 · d_model; 4 · d_model was asked for.",
         "The factor 4 is the one of Vaswani et al. 2017, section 3.3, where 512 numbers widen to 2048.",
         "nn.Linear(d_model, 2 * d_model)", "nn.Linear(d_model, 4 * d_model)"),
-    MistakeText("CM33", "The normalisations are made and not used.",
-        "Without them the numbers grow from block to block, since every block adds to them, and scores saturate the softmax.",
+    MistakeText("CM33", "A normalisation is made and not used: attention is to read ln1(x), and mlp ln2(x).",
+        "Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax.",
         "x = x + self.attn(x)", "x = x + self.attn(self.ln1(x))"),
+    MistakeText("CM34", "The second sum starts from the block's input; it is to start from what attention has added to.",
+        "What attention gathered then reaches the output only through mlp, and not on the path that leads past it.",
+        "h = x + self.attn(self.ln1(x))\nreturn x + self.mlp(self.ln2(h))",
+        "h = x + self.attn(self.ln1(x))\nreturn h + self.mlp(self.ln2(h))"),
+    MistakeText("CM35", "`x += …` writes into the tensor that the caller passed: write x = x + ….",
+        "`+=` on a tensor works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses.",
+        "x += self.attn(self.ln1(x))", "x = x + self.attn(self.ln1(x))"),
 )  # fmt: skip
 
 _GENERATE = (
@@ -165,6 +175,11 @@ _GENERATE = (
     MistakeText("CM59", "The text is cut to its last max_len tokens; only what is fed to the model is to be cut.",
         "Keep two things apart: the text, which grows, and the context, which slides along it.",
         "ids = ids[:, -max_len:]\nlogits = model(ids)", "logits = model(ids[:, -max_len:])"),
+    MistakeText("CM60", "The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
+        "p^(1/T), normalised, is softmax(logits / T) on paper. In float32 a weight below about 1e-45 is 0, and every power of 0 is 0; "
+        "at a low temperature all the powers may be.\n\n"
+        "Take logits [0, −200] at T = 100. Divided they are [0, −2], with weights [0.8808, 0.1192]. Softmax first gives [1, 0].",
+        "torch.softmax(logits, dim=-1) ** (1 / temperature)", "torch.softmax(logits / temperature, dim=-1)"),
 )  # fmt: skip
 
 TEXTS = _ATTENTION + _BLOCK + _GENERATE

@@ -150,7 +150,11 @@ RIGHT = {
     return out
 ''',
     ],
-    "MultiHeadAttention": [_MHA, _LOOP, _EINSUM, _OWN],
+    "MultiHeadAttention": [
+        _MHA, _LOOP, _EINSUM, _OWN,
+        _MHA.replace("torch.softmax(scores, dim=-1)", "(scores - scores.logsumexp(-1, keepdim=True)).exp()"),
+        _MHA.replace('float("-inf")', "-2.5e4"),
+    ],
     "copy_torch_weights": [
         _COPY,
         '''def copy_torch_weights(mine, torch_mha):
@@ -169,7 +173,7 @@ def copy_torch_weights(mine, torch_mha):
     for name, w, b in zip(names, torch_mha.in_proj_weight.split(d), torch_mha.in_proj_bias.split(d)):
         new[f"{name}.weight"], new[f"{name}.bias"] = w, b
     new["w_o.weight"], new["w_o.bias"] = torch_mha.out_proj.weight, torch_mha.out_proj.bias
-    mine.load_state_dict(new)
+    mine.load_state_dict(new, strict=False)
     return mine
 ''',
         '''def copy_torch_weights(mine, torch_mha):
@@ -185,12 +189,19 @@ def copy_torch_weights(mine, torch_mha):
 }
 
 _SPLIT = RIGHT["split_heads"][0]
+_RENORMALISED = _MHA.replace('            scores = scores.masked_fill(mask == 0, float("-inf"))\n', "            pass\n").replace(
+    "        attn = torch.softmax(scores, dim=-1)\n", "        attn = torch.softmax(scores, dim=-1)\n        if mask is not None:\n"
+    "            attn = attn * mask\n        attn = attn / attn.sum(-1, keepdim=True)\n")
 
 WRONG = {
     "split_heads": [
         ("MH1", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)", "x.reshape(B, num_heads, T, C // num_heads)")),
         ("MH1", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)", "x.view(B, num_heads, -1, C // num_heads)")),
         ("MU1", _CUT),
+        ("MU1", "def split_heads(x, num_heads):\n    d = x.shape[-1] // num_heads\n"
+                "    return torch.stack([x[..., h * d:(h + 1) * d] for h in range(num_heads)], 1)\n"),
+        ("MU1", "def split_heads(x, num_heads):\n    return torch.stack(x.chunk(num_heads, -1), 1)\n"),
+        (None, _SPLIT.replace("return x.view", "x = torch.cat([x[:, :8], 0 * x[:, 8:]], 1)\n    return x.view")),
         ("MU4", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)",
                                "torch.stack([x[..., h::num_heads] for h in range(num_heads)], dim=1)")),
         ("MU13", _SPLIT.replace(".transpose(1, 2)", "")),
@@ -205,6 +216,7 @@ WRONG = {
         ("MU18", "def merge_heads(x):\n    return x.sum(1) / x.shape[1]\n"),
         ("MU19", "def merge_heads(x):\n    return torch.cat(list(x.data.unbind(1)), dim=-1)\n"),
         (None, "def merge_heads(x):\n    return x.sum(1)\n"),
+        (None, "def merge_heads(x):\n    x = torch.cat([x[:, :, :8], 0 * x[:, :, 8:]], 2)\n    return torch.cat(list(x.unbind(1)), dim=-1)\n"),
         (None, "def merge_heads(x):\n    return torch.cat(list(x.unbind(1))[::-1], dim=-1)\n"),
     ],
     "MultiHeadAttention": [
@@ -225,6 +237,31 @@ WRONG = {
         ("SM5", _LOOP.replace("            s = s - s.max(dim=-1, keepdim=True).values\n", "")),
         ("NT8", _MHA.replace("return self.w_o(out), attn", "return attn, self.w_o(out)")),
         ("NT23", _MHA.replace("return self.w_o(out), attn", "return self.w_o(out)")),
+        ("SD5", _MHA.replace("/ math.sqrt(self.d_k)", "* math.sqrt(self.d_k)")),
+        ("SD6", _MHA.replace(" / math.sqrt(self.d_k)", "").replace("dim=-1)", "dim=-1) / math.sqrt(self.d_k)")),
+        ("SM2", _MHA.replace("scores, dim=-1", "scores, dim=0")),
+        ("SM2", _MHA.replace("scores, dim=-1", "scores, dim=1")),
+        ("SM6", _LOOP.replace("s.max(dim=-1, keepdim=True).values", "s.max()")),
+        ("SM6", _OWN.replace("scores.softmax(-1)", "(scores - scores.amax((-1, -2), keepdim=True)).exp()\n"
+                             "        weights = weights / weights.sum(-1, keepdim=True)")),
+        ("MK4", _MHA.replace('masked_fill(mask == 0, float("-inf"))', "add((~mask) * -1e4)")),
+        ("MK4", _MHA.replace('float("-inf")', "-100.0")),
+        ("MK5", _MHA.replace('masked_fill(mask == 0, float("-inf"))', "add((1 - mask.float()) * -torch.inf)")),
+        ("MU21", _RENORMALISED),
+        ("MU21", _RENORMALISED.replace("torch.softmax(scores, dim=-1)", "(scores - scores.amax(-1, keepdim=True)).exp()")),
+        ("MU11", _MHA.replace("            scores = scores.masked", "            mask = mask[:, None] if mask.dim() == 3 else mask\n"
+                              "            scores = scores.masked")),
+        ("BW3", _MHA.replace("torch.softmax(scores,", "torch.softmax(scores.detach(),")),
+        (None, _MHA.replace("torch.softmax(scores, dim=-1)", "torch.softmax(scores - scores.mean(-1, keepdim=True), dim=-1).half().to(v)")),
+        (None, _MHA.replace("        B = query.size(0)\n", "        B = query.size(0)\n        if getattr(self, 'seen', None) == query.shape:\n"
+                            "            return self.kept\n        self.seen = query.shape\n").replace(
+            "return self.w_o(out), attn", "self.kept = self.w_o(out), attn\n        return self.kept")),
+        (None, _MHA.replace("        B = query.size(0)\n", "        B = query.size(0)\n        self.mask = getattr(self, 'mask', mask)\n"
+                            "        mask = self.mask\n")),
+        (None, _MHA.replace("        if mask is", "        if query.size(0) > 4 or key.size(1) > 8 or self.num_heads > 4:\n"
+                            "            scores = scores * 1.5\n        if mask is")),
+        *((None, _LOOP.replace("s.max(dim=-1, keepdim=True).values", less)) for less in (
+            "s.mean(-1, keepdim=True)", "s.min(-1, keepdim=True).values", "s.median(-1, keepdim=True).values", "s[..., :1]", "s[..., -1:]")),
         (None, _MHA.replace("self.w_o", "self.out")),
         (None, _MHA.replace("query, key, value, mask=None", "query, key, value")),
         (None, '''class MultiHeadAttention(nn.Module):
@@ -243,6 +280,17 @@ WRONG = {
     ],
     "copy_torch_weights": [
         ("MU31", _COPY.replace("w_q, w_k, w_v = torch", "w_q, w_v, w_k = torch").replace("b_q, b_k, b_v = torch", "b_q, b_v, b_k = torch")),
+        ("MU31", _COPY.replace("w_q, w_k, w_v = torch", "w_k, w_q, w_v = torch").replace("b_q, b_k, b_v = torch", "b_k, b_q, b_v = torch")),
+        ("MU33", _COPY.replace("out_proj.weight)", "out_proj.weight.t())")),
+        ("MU41", '''def copy_torch_weights(mine, torch_mha):
+    (a, b, c), (d, e, f), o = torch_mha.in_proj_weight.chunk(3), torch_mha.in_proj_bias.chunk(3), torch_mha.out_proj
+    with torch.no_grad():
+        for p, new in zip(mine.parameters(), (a, d, b, e, c, f, o.weight, o.bias)):
+            p.copy_(new)
+'''),
+        ("MU42", RIGHT["copy_torch_weights"][2].replace(", strict=False", "")),
+        (None, _COPY + "    mine.requires_grad_(False)\n"),
+        (None, _COPY + "    torch.set_grad_enabled(False)\n"),
         ("MU33", _COPY.replace("(w_q)", "(w_q.t())").replace("(w_k)", "(w_k.t())").replace("(w_v)", "(w_v.t())").replace(
             "out_proj.weight)", "out_proj.weight.t())")),
         ("MU34", _COPY.replace("        mine.w_o.bias.copy_(torch_mha.out_proj.bias)\n", "")),

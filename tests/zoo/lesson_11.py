@@ -76,6 +76,8 @@ _EINSUM = '''class CausalMultiHeadAttention(nn.Module):
         return self.proj(torch.einsum("bhqk,bkhd->bqhd", w, v).flatten(2))
 '''
 
+_FILL = 'masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))'
+
 # What a block needs, so that its cells stand alone.
 _BLOCK = _GPT.replace("CausalMultiHeadAttention", "Attention") + '''
 class TransformerBlock(nn.Module):
@@ -112,11 +114,16 @@ _PLAIN = '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, g
 '''
 
 RIGHT = {
-    "CausalMultiHeadAttention": [_LOOPS, _GPT, _EINSUM],
+    "CausalMultiHeadAttention": [
+        _LOOPS, _GPT, _EINSUM,
+        _GPT.replace("F.softmax(att, dim=-1)", "(att - att.logsumexp(-1, keepdim=True)).exp()"),
+        _GPT.replace("F.softmax(att, dim=-1)", "(att - att.amax(-1, keepdim=True)).exp()\n        att = att / att.sum(-1, keepdim=True)"),
+    ],
     "TransformerBlock": [
         _block(),
         _block("a = x + self.attn(self.ln1(x))\n        b = a + self.mlp(self.ln2(a))\n        return b", 'nn.GELU(approximate="none")'),
         _block(attention="GivenAttention"),
+        _block().replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-6)"),
         _block("x = self.attn(self.ln1(x)).add(x)\n        for part in self.mlp:\n            pass\n        return x + self.mlp(self.ln2(x))"),
     ],
     "generate": [
@@ -139,7 +146,8 @@ def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=Non
     return out
 ''',
         '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
-    training, model.training = model.training, False
+    training = model.training
+    model.eval()
     rows = [row.clone() for row in ids]
     try:
         with torch.inference_mode():
@@ -154,7 +162,7 @@ def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=Non
                     chosen = (p < u).sum(dim=1).clamp_max(last.shape[1] - 1)
                 rows = [torch.cat([row, c[None].to(row.dtype)]) for row, c in zip(rows, chosen)]
     finally:
-        model.training = training
+        model.train(training)
     return torch.stack(rows)
 ''',
         '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
@@ -197,6 +205,28 @@ WRONG = {
         ("CM9", _GPT.replace(", persistent=False", "")),
         ("CM7", _LOOPS.replace('raise ValueError("too long")', "pass")),
         ("CM11", _GPT.replace("return self.proj(y)", "return y")),
+        ("MH4", _GPT.replace(".transpose(1, 2).contiguous().view", ".transpose(1, 2).view")),
+        ("SD5", _LOOPS.replace("self.d ** -0.5", "self.d ** 0.5")),
+        ("SM5", _GPT.replace("F.softmax(att, dim=-1)", "att.exp() / att.exp().sum(-1, keepdim=True)")),
+        *(("SM6", _GPT.replace("F.softmax(att, dim=-1)", f"(att - {top}).exp()\n        att = att / att.sum(-1, keepdim=True)"))
+          for top in ("att.max()", "att.amax((-1, -2), keepdim=True)")),
+        ("MK1", _GPT.replace("] == 0", "] == 1")),
+        ("MK4", _GPT.replace('float("-inf")', "-1e4")),
+        ("MK4", _GPT.replace(f"att.{_FILL}", "att + (self.bias[:, :, :T, :T] == 0) * -1e4")),
+        ("MK5", _GPT.replace(f"att.{_FILL}", "att + (1 - self.bias[:, :, :T, :T]) * -torch.inf")),
+        ("MK6", _GPT.replace(f"att.{_FILL}", "att + self.bias[:, :, :T, :T]")),
+        *(("MU21", _GPT.replace(f"att = att.{_FILL}", "pass").replace(
+            "F.softmax(att, dim=-1)", f"{all_of_it} * self.bias[:, :, :T, :T]\n        att = att / att.sum(-1, keepdim=True)"))
+          for all_of_it in ("F.softmax(att, dim=-1)", "(att - att.amax(-1, keepdim=True)).exp()")),
+        ("PJ2", _GPT.replace("nn.Linear(d_model, d_model, bias=False)", "nn.Linear(d_model, d_model)")),
+        ("BW3", _GPT.replace("self.attn_dropout(att)", "self.attn_dropout(att.detach())")),
+        ("CM15", _GPT.replace("self.attn_dropout(att)", "F.dropout(att, training=self.training)")),
+        (None, _GPT.replace("F.softmax(att, dim=-1)", "F.softmax(att.clamp(-80, 80).masked_fill("
+                            "self.bias[:, :, :T, :T] == 0, -torch.inf), dim=-1)")),
+        (None, _GPT.replace("        att = self.attn", "        torch.manual_seed(0)\n        att = self.attn")),
+        (None, _LOOPS.replace("        heads = []\n", "        heads = []\n        self.n = getattr(self, 'n', torch.full((T, T), -torch.inf).triu(1))\n")
+            .replace('torch.full((T, T), float("-inf"), dtype=s.dtype).triu(1)', "self.n[:T, :T].to(s)")),
+        (None, _LOOPS.replace("        heads = []\n", "        heads = []\n        if T > 8 or B > 3 or self.h > 4:\n            q = q * 1.1\n")),
         (None, _LOOPS.replace("raise ValueError(\"too long\")", "raise RuntimeError(\"too long\")")),
         (None, _GPT.replace("self.attn_dropout(y)", "y").replace("return self.proj(y)", "return self.attn_dropout(self.proj(y))")),
         (None, _GPT.replace("self.qkv", "self.c_attn")),
@@ -229,7 +259,12 @@ WRONG = {
         (None, _block().replace("self.ln1", "self.norm1")),
         (None, _block("x = x + self.attn(self.ln1(x))\n        return x + F.dropout(self.mlp(self.ln2(x)), 0.1, self.training)")),
         (None, _block("x = x + self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x.detach()")),
-        (None, _block("x += self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
+        ("CM31", _block().replace("4 * d_model, d_model)", "4 * d_model, d_model), nn.Dropout(dropout)")),
+        ("CM33", _block("x = x + self.attn(x)\n        return x + self.mlp(self.ln2(x))")),
+        ("CM33", _block("x = x + self.attn(self.ln1(x))\n        return x + self.mlp(x)")),
+        ("CM34", _block("h = x + self.attn(self.ln1(x))\n        return x + self.mlp(self.ln2(h))")),
+        (None, _block().replace("dropout=0.0", "dropout=0.1")),
+        ("CM35", _block("x += self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
     ],
     "generate": [
         ("CM41", _PLAIN.replace("    model.eval()\n", "")),
@@ -246,6 +281,17 @@ WRONG = {
         ("CM53", _PLAIN.replace("model.train(was)", "model.train()")),
         ("CM54", _PLAIN.replace("return ids", "return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]")),
         ("CM59", _PLAIN.replace("return ids", "return ids[:, -max_len:]")),
+        ("CM59", _PLAIN.replace("            logits = model(ids[:, -max_len:])", "            ids = ids[:, -max_len:]\n            logits = model(ids)")),
+        ("CM60", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) ** (1 / temperature)")),
+        ("CM41", _PLAIN.replace("model.eval()", "model.training = False").replace("model.train(was)", "model.training = was")),
+        (None, _PLAIN.replace("temperature == 0", "temperature < 0.1")),
+        ("CM60", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)",
+                                "(w := torch.softmax(logits, dim=-1) ** (1 / temperature)) / w.sum(-1, True)")),
+        (None, _PLAIN.replace("/ temperature", "/ (temperature + 0.01)")),
+        *((None, _PLAIN.replace("torch.multinomial(", f"logits.topk(min({k}, logits.shape[-1])).indices.gather(1, torch.multinomial(").replace(
+            "torch.softmax(logits / temperature", f"torch.softmax(logits.topk(min({k}, logits.shape[-1])).values / temperature").replace(
+            "generator=generator)\n", "generator=generator))\n")) for k in (5, 50)),
+        (None, _PLAIN.replace("    was =", "    torch.set_grad_enabled(False)\n    was =")),
         (None, _PLAIN.replace("return ids", "return ids.float()")),
         (None, _PLAIN.replace("return ids", "return ids.tolist()")),
         (None, _PLAIN.replace("    for _", "    ids[:, 0] = ids[:, -1]\n        for _").replace("\n    ids[:, 0]", "\n        ids[:, 0]")),

@@ -45,7 +45,8 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     """
     options = run.options
     mine = build(Mine, {"init": options["init"], "state": options["mine"]})
-    original = build(lambda *init: nn.MultiheadAttention(*init[:2], batch_first=True), {"init": options["init"], "state": options["original"]})
+    d_model, num_heads = options["init"][:2]
+    original = build(lambda: nn.MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
     before, kept = dict(mine.named_parameters()), {name: value.clone() for name, value in original.state_dict().items()}
     with torch.set_grad_enabled(True):  # what a call leaves behind ends here
         function(mine, original)

@@ -152,8 +152,8 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
 def sample(function: Any, run: Run) -> dict[str, Any]:
     """Generates one token for each of many rows and counts them.
 
-    args: (ids, max_new_tokens, max_len, temperature). options: table (rows by last token, a multiple of four columns); seed (of the generator; None: no generator is passed);
-    again (True: whether further calls give the same ids).
+    args: (ids, max_new_tokens, max_len, temperature). options: table (a row for each last token, a multiple of four columns);
+    seed (of the generator; None: no generator is passed); again (True: whether further calls give the same ids).
     """
     options = run.options
     model = Writer(options["table"], False, False)
