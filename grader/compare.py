@@ -154,7 +154,8 @@ def _container(exercise: Exercise, name: str, want: Part, got: Part) -> Problem 
         return None
     if got.kind == "other" and "with shape" in got.text:  # an array that is not read: too large, or of complex numbers
         words += f" of shape {want.shape}"
-    return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {words} was asked for.")
+    mixed = ", not all of them numbers" if got.kind == "sequence" and container == "answer" else ""
+    return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}{mixed}; {words} was asked for.")
 
 
 def _dtype(name: str, want: Part, got: Part, allowed: tuple[str, ...]) -> Problem | None:

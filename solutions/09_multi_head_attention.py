@@ -257,8 +257,8 @@ if passed(MultiHeadAttention):
 # %% [markdown]
 # @exercise copy_torch_weights
 #
-# `mine` a module with the attributes of `MultiHeadAttention`, `torch_mha` an `nn.MultiheadAttention(d_model, num_heads, batch_first=True)`
-# → nothing; `mine` is changed in place
+# `mine` a module with the attributes of `MultiHeadAttention` (it may hold more besides), `torch_mha` an
+# `nn.MultiheadAttention(d_model, num_heads, batch_first=True)` → nothing; `mine` is changed in place
 #
 # ```text
 # in_proj_weight, in_proj_bias   three blocks of d_model rows, for w_q, w_k, w_v

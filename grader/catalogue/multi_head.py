@@ -12,7 +12,7 @@ TEXTS = (
         "of each token. The direct view gives it [[0, 1], [2, 3]]: token 0 alone.",
         "heads = x.view(B, num_heads, T, d_head)",
         "heads = x.view(B, T, num_heads, d_head).transpose(1, 2)",
-        "hyunwoongko/transformer#15"),
+        "hyunwoongko/transformer#4"),
     MistakeText(
         "MH2", "The heads were merged before the tokens returned to axis 1: transpose first, then reshape.",
         "`reshape` takes (B, H, T, d_head) for (B, T, d_model) without complaint, since both hold the same count of "
@@ -45,7 +45,7 @@ TEXTS = (
         "MH5", "Dropout is active in evaluation: gate it on `self.training`.",
         "`F.dropout(weights, p)` drops unless it is told `training=False`; it does not know the module it is called from. "
         "So `model.eval()` has no effect on it, and two calls with the same input differ. An `nn.Dropout` stored in the "
-        "module follows its mode.\n\n"
+        "module follows its mode. `F.scaled_dot_product_attention(..., dropout_p=p)` knows as little.\n\n"
         "Take the weights [0.5, 0.5] and p = 0.5. In evaluation they are to stay as they are. Dropped, each of them is "
         "0 or 1, anew in every call.",
         "weights = F.dropout(weights, p=0.5)",

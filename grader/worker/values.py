@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -112,6 +114,8 @@ def _describe(value: Any, depth: int) -> Part:
         if array.dtype.kind in "iuf":
             return Part("number", array, array.dtype.name)
         return Part("other", text=f"a number of {len(str(value))} digits")
+    if isinstance(value, (Fraction, Decimal)):
+        return Part("number", np.array(float(value)), "float64")
     if is_tensor(value):
         return _describe_tensor(value)
     if isinstance(value, np.ndarray):
