@@ -114,7 +114,7 @@ def silence() -> None:
     if null > 2:
         os.close(null)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # for as long as the process lives
-    sys.stdout, sys.stderr = output.nowhere(1), output.nowhere(2)
+    sys.stdout, sys.stderr = output.nowhere(1), output.nowhere(2)  # type: ignore[assignment]
 
 
 def main(arguments: list[str]) -> None:

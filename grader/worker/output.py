@@ -6,20 +6,41 @@ import io
 
 MUCH_BYTES = 1_000_000  # more than this is worth a note: nobody reads it, and it takes time
 
-written_bytes = 0  # by this process, to all streams of `nowhere` together
+written_bytes = 0  # by this process, to all streams of `nowhere` together; of text, its characters
 
 
-class _Nowhere(io.RawIOBase):
+def _count(size: int) -> int:
+    global written_bytes
+    written_bytes += size
+    return size
+
+
+class _NoBytes(io.RawIOBase):
     """Takes any number of bytes at once: a pipe that nobody empties would stop a print in its middle."""
+
+    def write(self, data) -> int:  # bytes, or whatever has their buffer
+        return _count(memoryview(data).nbytes)
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Nothing: what a learner's code closes is open for the next case."""
+
+
+class _NoText(io.TextIOBase):
+    """Takes text as it is: to encode a print of 2 GB would take as much memory again."""
+
+    encoding, errors = "utf-8", "replace"
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
+        self.buffer = _NoBytes()
 
-    def write(self, data) -> int:  # bytes, or whatever has their buffer
-        global written_bytes
-        size = memoryview(data).nbytes
-        written_bytes += size
-        return size
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        return _count(len(text))
 
     def writable(self) -> bool:
         return True
@@ -28,9 +49,9 @@ class _Nowhere(io.RawIOBase):
         return super().fileno() if self._descriptor is None else self._descriptor
 
     def close(self) -> None:
-        """Nothing: what a learner's code closes is open for the next case."""
+        """Nothing, as above."""
 
 
-def nowhere(descriptor: int | None = None) -> io.TextIOWrapper:
+def nowhere(descriptor: int | None = None) -> io.TextIOBase:
     """A text stream with a `buffer`, as Python's own have. descriptor: what its `fileno` says; without one, it has none."""
-    return io.TextIOWrapper(_Nowhere(descriptor), encoding="utf-8", errors="replace", write_through=True)
+    return _NoText(descriptor)
