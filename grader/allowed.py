@@ -15,9 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from grader.definitions import parse, too_deep
+from grader.definitions import parse, root, too_deep
 from grader.model import Case, Observation
-from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, imported, root, text_of
+from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, imported, text_of
 from grader.worker.watch import ATTENTION, GROUPS, LIBRARIES, SOFTMAX, UNWATCHED
 
 LAYERS = frozenset({

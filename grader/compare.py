@@ -65,7 +65,7 @@ def compare(exercise: Exercise, case: Case, expected: dict[str, Part], got: dict
     scale = gradient_scale(expected)
     for name, want in expected.items():
         if name not in got:
-            problems.append(Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} missing."))
+            problems.append(Problem("type", name, f"{_it_is(name)} missing."))
             continue
         problem = _compare_part(exercise, case, name, want, got[name], scale)
         if problem:
@@ -86,6 +86,10 @@ def gradient_scale(expected: Mapping[str, Part]) -> float:
 
 def _the(name: str) -> str:
     return name[:1].upper() + name[1:] if name.startswith(("the ", "a ", "another ", "what ")) else f"The {name}"
+
+
+def _it_is(name: str) -> str:
+    return f"{_the(name)} {_verb(name, 'is', 'are')}"
 
 
 def _verb(name: str, one: str, many: str) -> str:
@@ -110,19 +114,19 @@ def _compare_part(exercise: Exercise, case: Case, name: str, want: Part, got: Pa
         problem = _dtype(name, want, got, allowed)
         if problem:
             return problem
-    return _numbers(name, want.array, got.array, *_tolerances(exercise, case, name, scale))
+    return _numbers(name, want.array, got.array, *tolerances(exercise, case, name, scale))
 
 
 def _compare_plain(name: str, want: Part, got: Part) -> Problem | None:
     if want.kind == "sequence":
         same = got.kind == "sequence" and len(got.items) == len(want.items)
-        return None if same else Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {said(want)} was asked for.")
+        return None if same else Problem("type", name, f"{_it_is(name)} {said(got)}; {said(want)} was asked for.")
     if got.kind != want.kind:
-        return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}; {said(want)} was asked for.")
+        return Problem("type", name, f"{_it_is(name)} {said(got)}; {said(want)} was asked for.")
     if want.kind == "bool" and bool(got.array) != bool(want.array):
         return Problem("values", name, f"'{name}' is {bool(got.array)}; {bool(want.array)} was asked for.")
     if want.kind in ("text", "other") and got.text != want.text:
-        return Problem("values", name, f"{_the(name)} {_verb(name, 'is', 'are')} {got.text!r}; {want.text!r} was asked for.")
+        return Problem("values", name, f"{_it_is(name)} {got.text!r}; {want.text!r} was asked for.")
     return None
 
 
@@ -155,12 +159,12 @@ def _container(exercise: Exercise, name: str, want: Part, got: Part) -> Problem 
     if got.kind == "other" and "with shape" in got.text:  # an array that is not read: too large, or of complex numbers
         words += f" of shape {want.shape}"
     mixed = ", not all of them numbers" if got.kind == "sequence" and container == "answer" else ""
-    return Problem("type", name, f"{_the(name)} {_verb(name, 'is', 'are')} {said(got)}{mixed}; {words} was asked for.")
+    return Problem("type", name, f"{_it_is(name)} {said(got)}{mixed}; {words} was asked for.")
 
 
 def _dtype(name: str, want: Part, got: Part, allowed: tuple[str, ...]) -> Problem | None:
     wanted = _wrong_dtype(want, got, allowed)
-    return Problem("dtype", name, f"{_the(name)} {_verb(name, 'is', 'are')} {got.dtype}{wanted}") if wanted else None
+    return Problem("dtype", name, f"{_it_is(name)} {got.dtype}{wanted}") if wanted else None
 
 
 def _wrong_dtype(want: Part, got: Part, allowed: tuple[str, ...]) -> str:
@@ -174,11 +178,6 @@ def _wrong_dtype(want: Part, got: Part, allowed: tuple[str, ...]) -> str:
         return "; numbers were asked for."
     coarse = got.dtype in ("float16", "bfloat16")
     return ", which is too coarse here; float32 or float64 was asked for." if coarse else ""
-
-
-def _tolerances(exercise: Exercise, case: Case, name: str, scale: float) -> tuple[float, float]:
-    rtol, atol = tolerances(exercise, case)
-    return rtol, atol * scale if name.startswith("gradient") else atol
 
 
 def _numbers(name: str, want: np.ndarray, got: np.ndarray, rtol: float, atol: float) -> Problem | None:
@@ -196,10 +195,11 @@ def _numbers(name: str, want: np.ndarray, got: np.ndarray, rtol: float, atol: fl
     return Problem("values", name, differs)
 
 
-def tolerances(exercise: Exercise, case: Case) -> tuple[float, float]:
-    """(rtol, atol) of a case."""
+def tolerances(exercise: Exercise, case: Case, name: str, scale: float) -> tuple[float, float]:
+    """(rtol, atol) of a case's part of that name; scale: the case's `gradient_scale`."""
     rtol = exercise.rtol if case.rtol is None else case.rtol
-    return rtol, exercise.atol if case.atol is None else case.atol
+    atol = exercise.atol if case.atol is None else case.atol
+    return rtol, atol * scale if name.startswith("gradient") else atol
 
 
 def close(want: np.ndarray, got: np.ndarray, rtol: float, atol: float) -> bool:

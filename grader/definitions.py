@@ -27,11 +27,15 @@ def parse(text: str) -> ast.Module | None:
     return _kept(text) if len(text) <= MAX_KEPT else _parse(text)
 
 
+def _tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
 def _parse(text: str) -> ast.Module | None:
     try:
-        with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
+        return _tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -41,9 +45,7 @@ def too_deep(text: str) -> bool:
     if len(text) > MAX_CODE:
         return True
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        _tree(text)
     except (RecursionError, MemoryError):
         return True
     except (SyntaxError, ValueError):
@@ -97,11 +99,11 @@ def changed_names(statement: ast.AST) -> set[str]:
     else:
         blocks = (getattr(statement, part, ()) for part in ("body", "orelse", "handlers", "finalbody"))
         return {name for block in blocks for inner in block for name in changed_names(inner)}
-    return {name for node in changed if (name := _root(node))}
+    return {name for node in changed if (name := root(node))}
 
 
-def _root(node: ast.AST) -> str:
-    """The name that an expression such as a.b[c].d begins with, else ''."""
+def root(node: ast.AST) -> str:
+    """The name at the beginning of `name.a[0].b`, '' where something else stands there."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -117,11 +119,16 @@ def used_names(text: str) -> frozenset[str]:
 
 def globals_read(statement: ast.stmt) -> tuple[str, ...]:
     """The global names that a top-level statement reads; local variables of its functions are not among them."""
+    code = compiled(statement)
+    return () if code is None else tuple(dict.fromkeys(globals_named(code)))
+
+
+def compiled(statement: ast.stmt) -> CodeType | None:
+    """The code of a top-level statement; None where Python refuses it."""
     try:
-        code = compile(ast.Module([statement], []), "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return compile(ast.Module([statement], []), "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(dict.fromkeys(globals_named(code)))
+        return None
 
 
 def globals_named(code: CodeType) -> Iterator[str]:

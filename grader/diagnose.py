@@ -99,13 +99,12 @@ class Diagnosis:
             return _same_failure(mistake, got)
         if set(mistake.modified) != set(got.modified):
             return False
-        rtol, atol = tolerances(self.exercise, self.cases[i])
         if mistake.parts.keys() != got.parts.keys():
             return False
         picky = bool(self.cases[i].dtype or self.exercise.dtype)
         scale = gradient_scale(mistake.parts)
         return all(
-            _same_part(part, got.parts[name], rtol, atol * scale if name.startswith("gradient") else atol, picky)
+            _same_part(part, got.parts[name], *tolerances(self.exercise, self.cases[i], name, scale), picky)
             for name, part in mistake.parts.items()
         )
 

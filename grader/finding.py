@@ -67,7 +67,7 @@ def _entries(folder: Path, found: Found, inside: Path, strict: bool = False) -> 
             raise
         return
     for path in entries:
-        if path.is_symlink() and not _leads_into(path, inside):
+        if path.is_symlink() and not leads_into(path, inside):
             if _is_notebook(path) or path.is_dir():
                 found.notes.append(f"{printable(path.name)} is a link that leads out of the folder; it was not read.")
         else:
@@ -82,7 +82,8 @@ def _may_hold_some(path: Path) -> bool:
     return path.name.lower() not in PASSED_OVER and path.is_dir()
 
 
-def _leads_into(file: Path, folder: Path) -> bool:
+def leads_into(file: Path, folder: Path) -> bool:
+    """Whether a path, its links followed, ends in a folder, which is resolved."""
     try:
         return file.resolve().is_relative_to(folder)
     except (OSError, RuntimeError):  # a link that leads to itself

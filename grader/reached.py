@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 
-from grader.definitions import globals_named
+from grader.definitions import compiled, globals_named, root
 
 # Names of the lessons' given cells, which are no learner's.
 GIVEN = {
@@ -110,9 +110,8 @@ class Statement:
 
     @cached_property
     def _globals(self) -> tuple[frozenset[str], frozenset[str]]:
-        try:
-            code = compile(ast.Module([self.node], []), "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        code = compiled(self.node)
+        if code is None:
             return frozenset(), frozenset()
         everything = frozenset(globals_named(code))
         later = frozenset(name for inner in _functions(code) for name in globals_named(inner))
@@ -198,13 +197,6 @@ def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
             top = alias.name.partition(".")[0]
             found[alias.asname or top] = alias.name if alias.asname else top
     return found
-
-
-def root(node: ast.AST) -> str:
-    """The name at the beginning of `name.a[0].b`, '' where something else stands there."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def text_of(node: ast.AST | None) -> str | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.errors import InputError
-from grader.finding import PASSED_OVER, find, in_place_of_notebooks
+from grader.finding import PASSED_OVER, find, in_place_of_notebooks, leads_into
 from grader.reading import MAX_BYTES, printable
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
@@ -92,13 +92,8 @@ def _entry(path: Path, key: str, inside: Path) -> Entry | None:
         return None
     notebook = path.suffix.lower() == ".ipynb"
     name = printable(path.stem if notebook else key)
-    if path.is_symlink():
-        try:
-            leads_out = not path.resolve().is_relative_to(inside)
-        except (OSError, RuntimeError):  # a link to itself
-            leads_out = True
-        if leads_out:
-            return Entry(key, name, path, f"{printable(key)} is a link that leads out of the folder; it was not read.")
+    if path.is_symlink() and not leads_into(path, inside):
+        return Entry(key, name, path, f"{printable(key)} is a link that leads out of the folder; it was not read.")
     return Entry(key, name, path) if notebook or path.is_dir() else None
 
 
