@@ -181,6 +181,8 @@ def _wrong_dtype(want: Part, got: Part, allowed: tuple[str, ...]) -> str:
 
 
 def _numbers(name: str, want: np.ndarray, got: np.ndarray, rtol: float, atol: float) -> Problem | None:
+    if want.dtype == got.dtype and want.tobytes() == got.tobytes():
+        return None  # often, and for a tenth of what follows
     want64, got64 = _float64(want), _float64(got)
     if not np.isfinite(got64).all() and np.isfinite(want64).all():
         bad = int((~np.isfinite(got64)).sum())

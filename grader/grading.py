@@ -100,18 +100,18 @@ def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: i
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
         plan = submission.plan(lesson)
-        candidates = _candidates(plan, sandbox)
+        candidates = _candidates(plan, sandbox, submission)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
-def _candidates(plan: Plan, sandbox: Sandbox) -> Mapping[str, Any]:
+def _candidates(plan: Plan, sandbox: Sandbox, learner: object) -> Mapping[str, Any]:
     from grader.allowed import Sources
 
     if plan.own_texts:
-        return sandbox.candidates(plan, Sources(plan.own_texts))
+        return sandbox.candidates(plan, Sources(plan.own_texts), learner)
     return {name: _Absent(name, Failure("missing", message=plan.missing(name))) for name in plan.exercises}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from grader import course
@@ -93,7 +93,8 @@ class _Overlay:
     def __init__(self, lesson: str, notebook: Notebook) -> None:
         self.lesson = lesson
         self.notebook = notebook
-        self.defined_names, self.used_names = cache(defined_names), cache(used_names)  # parsing is what takes time
+        self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
+        self.defined_names = cache(defined_names)  # parsing is what takes time
         self.exercises = course.CONTRACT[lesson]
         self.pristine, self.by_id, self.by_text, self.by_exercise, self.taken = _pristine(lesson)
         self.cells: list[RunCell] = []
@@ -102,18 +103,16 @@ class _Overlay:
         self.given = 0  # pristine cells before this one have been laid out
 
     def plan(self) -> Plan:
-        plain = [(cell, without_magics(cell.text)) for cell in self.notebook.cells]
-        self._note_magics([cell for cell, text in plain if text != cell.text])
-        needed = self._needed(plain)
+        self._note_magics([cell for cell, text in self.plain if text != cell.text])
         self._lay_given(self._first_other())
-        for cell, text in plain:
-            self._lay(cell, text, needed)
+        for cell, text in self.plain:
+            self._lay(cell, text)
         self._lay_given(len(self.pristine))
         owners = self._owners()
         absent = {name: self._absent(name) for name in self.exercises}
         return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, _first(self.notes))
 
-    def _lay(self, cell: NotebookCell, text: str, needed: frozenset[str]) -> None:
+    def _lay(self, cell: NotebookCell, text: str) -> None:
         """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
         role, at = self._match(cell)
         if at is not None:
@@ -129,7 +128,7 @@ class _Overlay:
                 self.notes.append(
                     f"Cell {cell.number} is one of the lesson's own: the course's copy ran, and after it what was added."
                 )
-        elif self.defined_names(text) & needed:
+        elif self.defined_names(text) & self.needed:
             self._own(cell, text)
 
     def _match(self, cell: NotebookCell) -> tuple[str, int | None]:
@@ -170,12 +169,13 @@ class _Overlay:
         others = (at for at, cell in enumerate(self.pristine) if cell.role != "given")
         return next(others, len(self.pristine))
 
-    def _needed(self, plain: list[tuple[NotebookCell, str]]) -> frozenset[str]:
+    @cached_property
+    def needed(self) -> frozenset[str]:
         """Names for which a changed demonstration runs after all: exercises, and what other cells use."""
         used = set(self.exercises)
-        for cell, text in plain:
+        for cell, text in self.plain:
             if self._match(cell)[0] in ("", "exercise"):
-                used |= self.used_names(text)
+                used |= used_names(text)
         return frozenset(used)
 
     def _additions(self, text: str) -> str:

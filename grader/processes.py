@@ -146,6 +146,10 @@ class Worker:
         if said:
             raise WorkerLost("disk", said)
 
+    def is_alone(self) -> bool:
+        """Whether nothing that it started is still there beside it."""
+        return len(self._processes()) <= 1
+
     def close(self) -> None:
         """Ends the worker and all that it started. May be called again."""
         raise NotImplementedError

@@ -60,7 +60,7 @@ class Candidate:
 
 
 class Sandbox:
-    """Where strangers' code runs. A context manager; one notebook at a time.
+    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each learner.
 
     timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell.
     memory_bytes: of one worker and all that it starts, beyond what the libraries take.
@@ -92,6 +92,7 @@ class Sandbox:
         self._fork = sys.platform == "linux" if fork is None else fork
         self._warm: WarmParent | None = None
         self._session: Session | None = None
+        self._learner: object = None  # whose notebook that is
         if self._fork:
             self._warm = self._warm_parent()
 
@@ -124,7 +125,7 @@ class Sandbox:
         if not self._torch:
             self._torch = True
             if self._session is not None:
-                self._session.close()
+                self._session.close()  # its worker has no torch
             if self._fork:
                 self._replace_warm_parent()
 
@@ -133,16 +134,22 @@ class Sandbox:
             self._warm.close()
         self._warm = self._warm_parent()
 
-    def candidates(self, plan: Plan, sources: Sources | None = None) -> Mapping[str, Candidate]:
+    def candidates(self, plan: Plan, sources: Sources | None = None, learner: object = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run when the first of them is asked.
 
+        learner: whose it is. A worker goes on from one notebook to the next of the same object, where the first left
+            nothing behind; it never goes on to another's, nor to one of nobody's.
         The candidates of an earlier notebook are closed by this.
         """
-        if self._session is not None:
+        on_meta = self._warm is not None and any(name in ON_META for name in plan.exercises)
+        worker = None
+        if self._session is not None and learner is not None and learner is self._learner and not on_meta:
+            worker = self._session.leave()
+        elif self._session is not None:
             self._session.close()
-        if self._warm is not None and any(name in ON_META for name in plan.exercises):
-            self._warm.prepare_meta()
-        self._session = Session(self, plan)
+        if on_meta:
+            self._warm.prepare_meta()  # type: ignore[union-attr]
+        self._session, self._learner = Session(self, plan, worker), learner
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
     @property
@@ -152,13 +159,13 @@ class Sandbox:
 
     def verify(self) -> str:
         """The isolation that holds, before any stranger's code runs. Raises SandboxError, TooOpen."""
-        worker, folder = self.start()
+        worker = self.start()
         worker.close()
-        remove_folder(folder)
+        remove_folder(worker.folder)
         return self.isolation
 
-    def start(self) -> tuple[Worker, str]:
-        """A fresh worker, ready for cells, and its folder. Raises SandboxError, TooOpen."""
+    def start(self) -> Worker:
+        """A fresh worker, ready for cells. Its folder stays until it is removed. Raises SandboxError, TooOpen."""
         folder = new_folder()
         try:
             if self._fork:
@@ -167,6 +174,7 @@ class Sandbox:
                 worker: Worker = self._warm.fork(self.memory_bytes)  # type: ignore[union-attr]
             else:
                 worker = spawn(folder, self._torch, self.memory_bytes)
+            worker.folder = folder
             begin = {
                 "do": "begin", "memory_bytes": self.memory_bytes, "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
                 "folder": folder, "walls": self._walls,
@@ -182,4 +190,4 @@ class Sandbox:
             worker.close()
             remove_folder(folder)
             raise TooOpen(f"isolation '{self._require}' was asked for, and '{self.isolation}' is what holds here")
-        return worker, folder
+        return worker

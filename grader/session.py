@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grader.submission import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
+ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
 REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
 AT_ONCE = 16  # cases of one message
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
@@ -53,11 +54,12 @@ class NotRun(WorkerLost):
 class Session:
     """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
 
-    def __init__(self, sandbox: Sandbox, plan: Plan) -> None:
+    def __init__(self, sandbox: Sandbox, plan: Plan, worker: Worker | None = None) -> None:
+        """worker: one in which another notebook of the same learner ran and left nothing behind."""
         self._sandbox = sandbox
         self._plan = plan
         self._worker: Worker | None = None
-        self._folder = ""
+        self._taken_over = worker
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
         self._repeats_s = 0.0  # the others, after a restart
@@ -71,12 +73,26 @@ class Session:
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-        if self._folder:
-            remove_folder(self._folder)
-            self._folder = ""
+        worker, self._worker, self._taken_over = self._worker or self._taken_over, None, None
+        if worker is not None:
+            worker.close()
+            remove_folder(worker.folder)
+
+    def leave(self) -> Worker | None:
+        """Ends this session, too, but leaves its worker to another notebook of the same learner.
+
+        None where there is no worker, or where something of this notebook would stay in it: it has ended then.
+        """
+        worker = self._worker
+        try:
+            if worker is not None and self._request({"do": "begin anew"}, ANEW_S).get("anew") is True:
+                if self._sandbox.isolation == "full" or worker.is_alone():  # behind the walls it can start no process
+                    self._worker = None
+                    return worker
+        except WorkerLost:
+            pass
+        self.close()
+        return None
 
     def problem(self, name: str) -> Failure | None:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
@@ -172,8 +188,9 @@ class Session:
         """Makes sure that a worker is there that has run the cells."""
         while self._worker is None:
             self._failures, self._bound = {}, {}
-            self._worker, self._folder = self._sandbox.start()
-            self._worker.folder = self._folder
+            self._worker, self._taken_over, taken_over = self._taken_over, None, self._taken_over is not None
+            if self._worker is None:
+                self._worker = self._sandbox.start()
             if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
                 often = NotRun("timeout", "running the cells again, each time that something ended their process, took too long")
                 self._skipped = dict.fromkeys(self._known, often) | self._skipped
@@ -181,17 +198,23 @@ class Session:
                 if position in self._skipped:
                     continue
                 try:
-                    self._run(position)
+                    given = self._run(position)
                 except WorkerLost as lost:
                     self._skip(position, lost)
                     break
+                if given is not None:
+                    self.close()
+                    if not taken_over:
+                        raise SandboxError(f"the lesson's own first cells do not run: {given.type}: {given.message}")
+                    break  # something of the other notebook has stayed after all
 
-    def _run(self, position: int) -> None:
+    def _run(self, position: int) -> Failure | None:
+        """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
         cell = self._plan.cells[position]
         known = position in self._known
         if not known and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
-            return
+            return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         started = time.monotonic()
         try:
@@ -206,11 +229,11 @@ class Session:
         failure, bound = self._valid(lambda: self._cell_result(reply))
         if failure is not None:
             self._failures[position] = failure
-            if not cell.own and not any(earlier.own for earlier in self._plan.cells[:position]):
-                self.close()  # nothing of the learner's has run yet
-                raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
+            if not any(earlier.own for earlier in self._plan.cells[: position + 1]):
+                return failure
         if cell.own:
             self._bound.update(dict.fromkeys(bound, position))
+        return None
 
     def _cell_result(self, reply: dict[str, Any]) -> tuple[Failure | None, list[str]]:
         failure = None if reply["failure"] is None else wire.failure_from_message(reply["failure"])

@@ -8,12 +8,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import _disable_current_modes
 
+from grader.model import Case
+from grader.worker.observe import observe
 from grader.worker.probes import ContractError, Run, module
+from grader.worker.values import Tensor
 from grader.worker.watch import UNWATCHED, follow_threads, watching
 
 Q = torch.ones(1, 2, 3)
@@ -108,6 +112,37 @@ def test_the_graders_own_look_aside_is_none():
     with watching(("attention",)) as seen:
         module(Layer, Run((torch.ones(1, 2, 3, requires_grad=True),), options={"gradients": True, "state": {"w.bias": [0.0, 0, 0]}}))
     assert seen == []
+
+
+class Late(torch.Tensor):
+    """Computes when it is read."""
+
+    def numpy(self, force=False):
+        fused()
+        return torch._C.TensorBase.numpy(self.as_subclass(torch.Tensor), force=force)
+
+
+class LateList(list):
+    def __iter__(self):
+        fused()
+        return super().__iter__()
+
+
+def observed(function) -> tuple[str, ...]:
+    return observe(function, Case("toy", "a toy", (Tensor(np.ones((1, 2, 3), np.float32)),), options={"watch": ("attention",)}, names=("q",))).calls
+
+
+@pytest.mark.parametrize("function", [
+    lambda q: q.as_subclass(Late), lambda q: [q.as_subclass(Late)], lambda q: (1, [q.as_subclass(Late)]), lambda q: LateList([1.0]),
+])  # fmt: skip
+def test_what_computes_only_when_it_is_read_is_seen(function):
+    assert observed(lambda q: q) == observed(lambda q: [1, (2.0, q)]) == ()
+    assert FUSED[0].__name__ in observed(function)
+
+
+def test_so_is_what_stands_in_the_place_of_torchs_own_methods(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "numpy", Late.numpy, raising=False)
+    assert FUSED[0].__name__ in observed(lambda q: q)
 
 
 def test_a_parameter_that_no_longer_asks_for_its_gradient_is_named():

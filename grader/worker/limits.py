@@ -63,7 +63,7 @@ def drop_capabilities() -> None:
         if number != CAP_DAC_READ_SEARCH:
             _prctl(PR_CAPBSET_DROP, number)
     _prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = walls.c_library()
     this_process = struct.pack("=Ii", 0x20080522, 0)  # version 3: two words of each set
     sets = ctypes.create_string_buffer(24)
     if libc.capget(this_process, sets) == 0:
@@ -139,7 +139,7 @@ def _parent_of(pid: str) -> int:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+        walls.c_library().prctl(option, value, 0, 0, 0)
 
 
 def _limit(name: str, value: int, grace: int = 0) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from . import limits, output, probes, standin, watch, wire
 from .cells import Notebook
-from .observe import failure_from, observe
-from .surroundings import Surroundings
+from .observe import failure_from, observe, seed
+from .surroundings import Start
 from .values import Failure, Observation
 
 
@@ -35,8 +35,7 @@ class Experiment:
 def serve(channel: socket.socket) -> None:
     """Answers requests until the channel ends."""
     notebook, me = None, os.getpid()
-    asked, around = "", None
-    _hide()
+    asked, around, start = "", None, None
     watch.follow_threads()
     while True:
         try:
@@ -46,14 +45,20 @@ def serve(channel: socket.socket) -> None:
         if request["do"] == "begin":
             _settle(request["folder"])
             limits.apply(request["memory_bytes"], request["cpu_s"])
-            notebook = Notebook()
             answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"]) if request["walls"] else "process"}
+            start = Start(request["folder"], request["cpu_s"])
+            notebook = fresh_notebook()
+        elif request["do"] == "begin anew":
+            anew = start.holds()
+            if anew:
+                notebook, asked, around = fresh_notebook(), "", None
+            answer = {"anew": anew}
         elif request["do"] == "cell":
             answer = run_cell(notebook, request)
         elif around is not None and request["name"] != asked and around.changed():
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
-            asked, around = request["name"], around or Surroundings()
+            asked, around = request["name"], around or start.surroundings()
             for case in request["cases"]:
                 answer = answer_of(notebook, request["name"], case)
                 _reply(channel, me, answer, nonce)
@@ -61,7 +66,7 @@ def serve(channel: socket.socket) -> None:
         _reply(channel, me, answer, nonce)
 
 
-def _hide() -> None:
+def hide() -> None:
     """Takes this package's modules out of Python's table, so that no import finds them: what looks on could be replaced there."""
     for name in [name for name in sys.modules if name.partition(".")[0] == __package__]:
         del sys.modules[name]
@@ -81,6 +86,13 @@ def _settle(folder: str) -> None:
     for name in ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"):
         os.environ[name] = folder
     tempfile.tempdir = None
+
+
+def fresh_notebook() -> Notebook:
+    """One whose cells find everything as every other notebook's do."""
+    output.written_bytes = 0
+    seed()
+    return Notebook()
 
 
 def run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
@@ -133,5 +145,6 @@ def main(arguments: list[str]) -> None:
 
         torch.set_num_threads(1)
     probes.load_all(libraries == "torch")
+    hide()
     serve(channel)
     os._exit(0)  # whatever threads the learner's code has left behind

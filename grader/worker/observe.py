@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .output import nowhere
-from .probes import ContractError, Run, find
-from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_tensor
+from .probes import BASIC, ContractError, Run, find
+from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
 
 
@@ -34,16 +34,21 @@ def observe(candidate: Any, case: Any) -> Observation:
     try:
         run = _prepare(case)
         before = {name: _snapshot(value) for name, value in run.named().items()}
-        _seed()  # before anything is watched: it calls torch
-        with _quiet(), watching(tuple(run.options.get("watch", ()))) as seen:
-            raw = find(case.probe)(candidate, run)
-            parts = {name: describe(value) for name, value in raw.items()}
+        seed()  # before anything is watched: it calls torch
+        groups, parts = tuple(run.options.get("watch", ())), {}
+        run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
+        with _quiet():
+            with watching(around, run.seen):
+                raw = find(case.probe)(candidate, run)
+            for name, value in raw.items():
+                with watching(() if is_plain(value) else groups, run.seen):
+                    parts[name] = describe(value)
         modified = tuple(name for name, value in run.named().items() if not _unchanged(before[name], value))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         return Observation(failure=failure_from(error))
-    return Observation(parts, modified=modified, calls=tuple(dict.fromkeys(seen)) if len(seen) > 200 else tuple(seen))
+    return Observation(parts, modified=modified, calls=tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen))
 
 
 def _prepare(case: Any) -> Run:
@@ -102,7 +107,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _seed() -> None:
+def seed() -> None:
     """Seeds the global generators, so that a verdict repeats."""
     torch = sys.modules.get("torch")
     random.seed(0)

@@ -18,6 +18,11 @@ MAX_DEPTH = 4
 MAX_TEXT = 2_000  # characters of one text that comes back
 
 
+_PLAIN = frozenset({type(None), bool, int, float, str, np.ndarray, np.float64, np.float32, np.int64, np.bool_})
+# What `describe` asks a tensor: these are C's, unless somebody has put something else in their place.
+_ASKED = frozenset({"dtype", "device", "layout", "shape", "numel", "float", "numpy"})
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A torch tensor as data, so that a case can be drawn without importing torch.
@@ -96,6 +101,17 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_plain(value: Any) -> bool:
+    """Whether describing the value runs only NumPy's and torch's code, so that nobody need watch it. What is nested is never plain."""
+    kind = type(value)
+    if kind in (tuple, list):
+        return all(type(item) not in (tuple, list) and is_plain(item) for item in value[: MAX_ITEMS + 1])
+    if kind in _PLAIN:
+        return True
+    torch = sys.modules.get("torch")
+    return torch is not None and kind is torch.Tensor and vars(kind).keys().isdisjoint(_ASKED)
+
+
 def describe(value: Any, depth: int = 0) -> Part:
     """Copies a returned value into a Part; never raises for a strange value."""
     try:
@@ -160,5 +176,5 @@ def _describe_tensor(value: Any) -> Part:
     if value.layout != torch.strided or kind.is_complex or value.numel() > MAX_ELEMENTS:
         large = _TOO_LARGE if value.numel() > MAX_ELEMENTS else ""
         return Part("other", text=f"tensor of {dtype} with shape {tuple(value.shape)}{large}")
-    plain = value.detach().float() if kind == torch.bfloat16 else value
+    plain = value.float() if kind == torch.bfloat16 else value
     return Part("tensor", np.array(plain.numpy(force=True), order="C"), dtype)

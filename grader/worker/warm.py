@@ -50,6 +50,7 @@ def main(arguments: list[str]) -> None:
     standin.install()
     walls.readable()
     rehearsal.rehearse(libraries == "torch")
+    worker.hide()  # once, for all forks
     gc.freeze()  # a collection in a worker then leaves these pages shared
     try:
         _live(control)

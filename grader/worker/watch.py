@@ -68,15 +68,15 @@ _now = _Watch()  # one for all threads
 
 
 @contextmanager
-def watching(groups: tuple[str, ...]) -> Iterator[list[str]]:
+def watching(groups: tuple[str, ...], seen: list[str] | None = None) -> Iterator[list[str]]:
     """Records the watched operations that run inside the block, in order.
 
-    groups: keys of GROUPS; with none, nothing is watched. Yields the list that fills: names, for
-    each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand, and
+    groups: keys of GROUPS; with none, nothing is watched. seen: a list to fill; by default a new one. Yields it:
+    names, for each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand, and
     UNWATCHED where the code inside switches the watching off.
     """
+    seen = [] if seen is None else seen
     names = frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
-    seen: list[str] = []
     if not names:
         yield seen
         return
@@ -90,6 +90,23 @@ def watching(groups: tuple[str, ...]) -> Iterator[list[str]]:
             yield seen
     finally:
         _now.names, _now.seen = before
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Leaves aside what computes no answer from inputs: a module's making and the backward pass, with hundreds of calls each."""
+    if not _now.names:
+        yield
+        return
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    hook = _getprofile()
+    _setprofile(None)
+    try:
+        with _disable_current_modes():
+            yield
+    finally:
+        _setprofile(hook)
 
 
 @contextmanager

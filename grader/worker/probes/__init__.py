@@ -6,13 +6,15 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from ..watch import paused, watching
 
 
 class ContractError(Exception):
@@ -24,12 +26,16 @@ class Run:
     """The inputs of one observation, copied and ready for use.
 
     names: what the positional arguments are called where a gradient or a change is reported.
+    watch: the groups of operations that a probe of BASIC watches for while the learner's code runs, and seen those
+        that ran (see watch.py). Every other probe is watched from its beginning to its end by whoever calls it.
     """
 
     args: tuple
     kwargs: dict[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    watch: tuple[str, ...] = ()
+    seen: list[str] = field(default_factory=list)
 
     def named(self) -> dict[str, Any]:
         names = [*self.names, *(f"argument {i + 1}" for i in range(len(self.names), len(self.args)))]
@@ -76,13 +82,14 @@ def answer(value: Any, run: Run) -> dict[str, Any]:
 
 def run_on(function: Any, run: Run) -> Any:
     """What the function makes of the inputs. Option by_name: the parameters' names, by which to pass what is passed by position."""
-    if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):  # such a hook sees what goes by position
-        try:
-            return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
-        except TypeError:
-            if not _takes_any_number(function):
-                raise
-    return function(*run.args, **run.kwargs)
+    with watching(run.watch, run.seen):
+        if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):  # such a hook sees what goes by position
+            try:
+                return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
+            except TypeError:
+                if not _takes_any_number(function):
+                    raise
+        return function(*run.args, **run.kwargs)
 
 
 def _takes_any_number(function: Any) -> bool:
@@ -107,7 +114,7 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     import torch
 
-    with _unwatched():  # the backward pass is torch's own: watching it would cost as much again
+    with paused():  # the backward pass is torch's own: watching it would cost as much again
         return _gradients(torch, result, wanted)
 
 
@@ -142,7 +149,8 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     result = run_on(made, run)
     parts = {"result": result}
     if options.get("twice"):
-        parts["second call"] = made(*run.args, **run.kwargs)
+        with watching(run.watch, run.seen):
+            parts["second call"] = made(*run.args, **run.kwargs)
     if options.get("gradients"):
         wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
         wanted |= {name: parameter(made, name) for name in options.get("state", {})}
@@ -154,7 +162,7 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
 
 def build(cls: Any, options: Mapping[str, Any]) -> Any:
     """An instance of a learner's module with the given weights; see `module` for the options."""
-    with _unwatched():
+    with paused():
         return _build(cls, options)
 
 
@@ -179,20 +187,6 @@ def _build(cls: Any, options: Mapping[str, Any]) -> Any:
                 raise ContractError(f"{name} has shape {tuple(target.shape)}; the contract asks for {np.shape(array)}.")
             target.copy_(torch.from_numpy(np.ascontiguousarray(array)))
     return made.to(getattr(torch, options["dtype"])) if options.get("dtype") else made
-
-
-@contextmanager
-def _unwatched() -> Iterator[None]:
-    """Leaves aside what computes no answer from inputs: a module's making and the backward pass, with hundreds of calls each."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    hook = sys.getprofile()
-    sys.setprofile(None)
-    try:
-        with _disable_current_modes():
-            yield
-    finally:
-        sys.setprofile(hook)
 
 
 def parameter(made: Any, name: str) -> Any:
