@@ -173,7 +173,8 @@ def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
     """
     # region solution
     kind = torch.device(device).type
-    wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(kind, lambda: None)
+    waits = {"cuda": lambda: torch.cuda.synchronize(device), "mps": torch.mps.synchronize}
+    wait = waits.get(kind, lambda: None)
     for _ in range(warmup):
         fn()
     seconds = []

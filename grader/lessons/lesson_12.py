@@ -66,7 +66,7 @@ lesson = Lesson(
             mistakes=device.TIME_MISTAKES,
             hints=(
                 "When `fn()` returns, what has a GPU done so far? And what may it still be doing when the clock starts?",
-                "`torch.cuda.synchronize()` and `torch.mps.synchronize()` wait; a CPU needs no waiting. "
+                "`torch.cuda.synchronize(device)` and `torch.mps.synchronize()` wait; a CPU needs no waiting. "
                 "`torch.device(device).type` is the name for strings and devices alike. `time.perf_counter()` counts seconds.",
                 "for _ in range(____):\n"
                 "    fn()\n"

@@ -109,7 +109,7 @@ def time_with(*bugs: str) -> Any:
         if "GP30" in bugs:
             kind = device if isinstance(device, str) else "cpu"
         if kind == "cuda" or "GP31" in bugs:
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(device)
         elif kind == "mps" and "GP32" not in bugs:
             torch.mps.synchronize()
 
