@@ -183,7 +183,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     output = check.locator(".jp-OutputArea-output")
     expect(output).to_contain_text(verdict.mistakes[0])
     expect(output).to_contain_text("failed", ignore_case=True)
-    heat_map = output.locator("svg").first
+    heat_map = output.locator("img").first
     heat_map.wait_for()
     box = heat_map.bounding_box()
     assert box and box["width"] > 40 and box["height"] > 20

@@ -1,4 +1,4 @@
-"""A small matrix as inline SVG: its numbers in coloured cells, legible in light and dark themes.
+"""A small matrix as SVG: its numbers in coloured cells, legible in light and dark themes.
 
 Colours follow Okabe and Ito (2008) as the course's figures do: blue below zero, orange above; shades of one
 colour where nothing is negative. Numbers, hatching and outlines say all that the colours say.
@@ -6,6 +6,7 @@ colour where nothing is negative. Numbers, hatching and outlines say all that th
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,6 +79,16 @@ def svg(view: View, scale: Scale | None) -> str:
         f'style="font: 12px system-ui, sans-serif; font-variant-numeric: tabular-nums; max-width: 100%">'
         f"{''.join(drawn)}</svg>"
     )
+
+
+def image(view: View, scale: Scale | None) -> str:
+    """The same as an <img>, on paper of its own. Of an SVG element a notebook that is not trusted leaves a row of digits."""
+    opening, _, inner = svg(view, scale).partition(">")
+    if not opening.startswith("<svg"):
+        return f"{opening}>{inner}"
+    drawn = f'{opening} color="{INK}"><rect width="100%" height="100%" rx="3" fill="{PAPER}"/>{inner}'
+    data = base64.b64encode(drawn.encode()).decode()
+    return f'<img alt="{html.escape(spoken(view), quote=True)}" src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'
 
 
 def spoken(view: View) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from grader.model import MistakeText, Table, Verdict
 from grader.reports import text
-from grader.reports.heatmap import Scale, legend, shared_scale, svg
+from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
 from grader.reports.tables import View, views
 
 # status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
@@ -57,7 +57,7 @@ STYLE = """<style>
   font-size: .93em; background: none; color: inherit; padding: 0; border: 0}
 .attn pre {white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 2px 0 6px}
 .attn pre.attn-code {border-left: 1px solid color-mix(in srgb, currentColor 35%, transparent); padding-left: 10px}
-.attn svg {display: block; height: auto}
+.attn svg, .attn img {display: block; height: auto}
 .attn ul {margin: 0; padding-left: 1.1em}
 .attn li {margin: 0 0 1px}
 .attn details {margin: 6px 0 2px}
@@ -101,8 +101,8 @@ def frame(status: str, head: str, body: Iterable[str]) -> str:
 
 
 def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
-    """The feedback with its style, as check() shows it."""
-    return STYLE + feedback(judged, notes)
+    """The feedback with its style, as check() shows it in a notebook."""
+    return STYLE + feedback(judged, notes, lambda tables: pictures(tables, image))
 
 
 def feedback(

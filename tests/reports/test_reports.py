@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json as jsonlib
 import re
 from dataclasses import replace
@@ -134,7 +135,7 @@ class Elements(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.names.append(tag)
         self.attributes += attrs
-        if tag not in ("br", "meta"):
+        if tag not in ("br", "meta", "img"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
@@ -181,6 +182,18 @@ def test_pictures_speak():
     label = "got weights (1, 2) float64: nan, 0.25. The largest difference is at 0."
     assert picture.get("aria-label") == label
     assert [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")][-2:] == ["nan", "0.25"]
+
+    shown = dict(Elements(heatmap.image(view, heatmap.shared_scale([view]))).attributes)
+    assert shown["alt"] == label
+    alone = ElementTree.fromstring(base64.b64decode(shown["src"].removeprefix("data:image/svg+xml;base64,")))
+    assert (alone.get("color"), alone[0].get("fill")) == (heatmap.INK, heatmap.PAPER)
+    assert [node.text for node in alone.iter("{http://www.w3.org/2000/svg}text")][-2:] == ["nan", "0.25"]
+
+
+def test_nothing_of_a_verdict_falls_apart_in_a_notebook_that_is_not_trusted():
+    assert "img" in Elements(html.verdict(VERDICTS["proven"])).names
+    for judged in VERDICTS.values():
+        assert not {"svg", "text", "script"} & set(Elements(html.verdict(judged)).names)  # of these their words would stay
 
 
 def test_scales():
