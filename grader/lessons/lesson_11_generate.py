@@ -82,19 +82,20 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _samples(rng: np.random.Generator) -> Iterator[Case]:
-    def sample(key: str, title: str, temperature: float, seed: int | None = 5, shift: float = 0.0, scale: float = 1.0,
+    def sample(key: str, title: str, temperature: float | None, seed: int | None = 5, shift: float = 0.0, scale: float = 1.0,
                each: int = 1, **more: Any) -> Case:  # fmt: skip
         logits = rng.permutation([1.2, 0.4, -0.3, -1.5])
         rows = np.stack([logits, logits, logits, np.roll(np.sort(logits)[::-1], -1)[np.argsort(np.argsort(-logits))]])
         ids = rng.integers(0, 3, size=(ROWS, 3))
         ids[: ROWS // 2, -1], ids[ROWS // 2 :, -1] = 2, 3  # the last token decides
-        names = ("ids", "max_new_tokens", "max_len", "temperature")
+        args = (Tensor(ids), 1, 5) if temperature is None else (Tensor(ids), 1, 5, temperature)
+        names = ("ids", "max_new_tokens", "max_len", "temperature")[: len(args)]
         table = shift + scale * np.repeat(rows, each, axis=1)
         options = {"table": table.astype(np.float32), "seed": seed, "again": seed is not None and seed >= 5}
-        return Case(key, title, (Tensor(ids), 1, 5, temperature), probe="lesson_11.sample", options=options, names=names,
+        return Case(key, title, args, probe="lesson_11.sample", options=options, names=names,
                     show=False, **more)  # fmt: skip
 
-    yield sample("warm", "3000 rows at temperature 1", 1.0)
+    yield sample("warm", "3000 rows, the temperature left to its default", None)
     yield sample("warm-again", "3000 rows at temperature 1, new numbers, 200 tokens to choose from", 1.0, seed=9, each=50)
     yield sample("cool", "3000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=1, scale=0.01)
     yield sample("hot", "3000 rows at temperature 100, logits that differ by hundreds", 100.0, seed=2, scale=100.0)

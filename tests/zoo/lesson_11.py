@@ -267,6 +267,8 @@ WRONG = {
         ("CM35", _block("x += self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
     ],
     "generate": [
+        (None, _PLAIN.replace("temperature=1.0", "temperature=0.0")),
+        (None, _PLAIN.replace("temperature=1.0", "temperature=0.5")),
         ("CM41", _PLAIN.replace("    model.eval()\n", "")),
         ("CM42", _PLAIN.replace("    model.train(was)\n", "")),
         ("CM43", _PLAIN.replace("torch.no_grad()", "torch.enable_grad()")),
