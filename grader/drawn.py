@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -42,7 +42,8 @@ def _drawn(exercise: Exercise, seed: int) -> Drawn:
     if "einsum_products" in exercise.requires:
         watch += ("einsum",)
     plain = list(exercise.cases(np.random.default_rng(seed)))
-    by_name = _last_by_position(plain, names)
+    needed = {key for held in exercise.properties for key in held.needs}
+    by_name = _last_by_position(plain, names, needed)
     cases = []
     for i, case in enumerate(plain):
         more = {"watch": watch} if watch else {}
@@ -58,13 +59,18 @@ def _drawn(exercise: Exercise, seed: int) -> Drawn:
     return Drawn(tuple(cases), expected, wanted, Diagnosis(exercise, unwatched, expected))
 
 
-def _last_by_position(cases: list[Case], names: tuple[str, ...]) -> int | None:
-    """The case whose inputs are passed by name instead: the contract fixes the parameters' names. It is one of many, so not the first."""
+def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:
+    """The case whose inputs are passed by name instead: the contract fixes the parameters' names. It is one of many, so not the first.
+
+    needed: keys of cases that are compared with one another; if possible it is none of them, since of two exchanged parameters
+        one would show and the other not.
+    """
     fit = [
         i for i, case in enumerate(cases)
         if case.probe in ("call", "module") and case.stage == "values" and case.raises is None and 0 < len(case.args) <= len(names)
     ]  # fmt: skip
-    return fit[-1] if len(fit) > 1 else None
+    apart = [i for i in fit[1:] if cases[i].key not in needed]
+    return (apart or fit)[-1] if len(fit) > 1 else None
 
 
 def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:

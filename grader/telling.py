@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from grader import advice
 from grader.compare import numbers
 from grader.model import Case, Exercise, Part, Table, Tensor
 from grader.window import cut
@@ -84,6 +85,9 @@ def failure(exercise: Exercise, failed: Failure) -> tuple[str, tuple[str, ...]]:
         details.append(f"Your line{at}: {failed.line}")
     if failed.shapes:
         details.append("At hand there: " + ", ".join(f"{name} {said}" for name, said in failed.shapes) + ".")
+    said = advice.on(failed.type, failed.message)
+    if said:
+        details.append(said)
     message = f": {failed.message}" if failed.message else ""
     return f"{name} raised {failed.type}{message}", tuple(details)
 
