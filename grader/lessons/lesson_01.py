@@ -18,6 +18,7 @@ from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson, Mistake, Property
 
 SCRATCH = ("softmax", "attention")
+BY_MATH = ("by math.exp", "by math.exp into an array")
 
 TABLE_Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 TABLE_K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
@@ -92,10 +93,11 @@ def softmax_rows_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("by-name", "the argument given by name", kwargs={"scores": rng.normal(size=(3, 2))})
     yield Case("large", "scores of 1000", (np.array([[-300.0, 999.0, 1000.0, -300.0, -300.0], [1.0, 0.0, 2.0, -1.0, 0.0]]),),
                stage="extremes")  # 780 above the row's mean, where exp overflows, 650 above half of its range
-    yield Case("very-negative", "scores of −1000", (np.array([[-1000.0, -999.0], [0.0, 1.0], [-998.5, -1000.0]]),),
-               stage="extremes")
-    far = np.array([[-1000.0, 1000.0, 998.0, -1000.0], [1000.0, 998.0, 0.0, 999.5], [-1000.0, -997.0, -998.0, -999.0]])
-    yield Case("far-apart", "rows from −1000 to 1000, near 1000 and near −1000", (far,), stage="extremes")
+    yield Case("very-negative", "scores of −1000", (np.array([[-1000.0, -999.0], [0.0, 1.0], [-998.5, -1000.0], [-997.0, -1000.0]]),),
+               stage="extremes")  # the mean of all is −749, so that without it the second row overflows
+    far = np.array([[-1000.0, 1000.0, 998.0, -1000.0], [1000.0, 998.0, 0.0, 999.5], [-1000.0, -997.0, -998.0, -999.0],
+                    [-400.0, -402.0, -401.0, -403.0]])  # exp(−400) is not 0, exp(−800) is
+    yield Case("far-apart", "rows from −1000 to 1000, near 1000, near −1000 and near −400", (far,), stage="extremes")
     yield Case("large-float32", "float32 scores of 1000",
                (np.array([[998.0, -1000.0, 1000.0], [-1000.0, -998.0, -999.0]], dtype=np.float32),), stage="extremes")
 
@@ -144,20 +146,20 @@ def three_token_attention_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _extreme_attention(rng: np.random.Generator) -> Iterator[Case]:
-    """Large scores; whole numbers and √d_k of 2 or 4 keep them exact in float32, in whatever order it is done."""
-    keys = np.array([[100.0, 1, 0, 0], [100.0, 0, 2, 0], [100.0, 0, 0, 4]])
-    yield Case("large", "scores of ±10,000",
-               (np.array([[100.0, 0, 1, 0], [-100.0, 2, 0, 1]]), keys, rng.normal(size=(3, 5))), stage="extremes")
+    """Large scores; binary fractions and √d_k of 1, 2 or 4 keep them exact in float32, in whatever order it is done."""
+    keys = 156 - np.array([[0.0], [1.0], [2.0]]) / 64
+    yield Case("large", "scores of ±10,000", (np.array([[64.0], [-64.0]]), keys, rng.normal(size=(3, 5))), stage="extremes",
+               rtol=2e-3)  # neighbouring float32 numbers near 10,000 are 1e-3 apart
     wide = np.zeros((2, 16))
     wide[:, 0], wide[0, 3], wide[1, 5] = (50.0, -50.0), 4.0, 8.0
     queries = np.zeros((3, 16))  # scaled scores of ±1,250, of ±500, and 1 and 2
     queries[:, 0], queries[2, 3], queries[2, 5] = (100.0, 40.0, 0.0), 1.0, 1.0
     yield Case("large-wide", "scores of ±5,000 with d_k = 16", (queries, wide, rng.normal(size=(2, 4))), stage="extremes")
-    mixed = np.array([[40.0, 0, 0, 1], [0, -40.0, 1, 0], [0, 0, 1, 0]])
+    mixed = np.array([[40.0, 0, 0, 1], [0, -40.0, 1, 0], [0, 0, 1, 0], [0, -10.0, 0, 1]])  # exp(−400) is not 0, exp(−800) is
     keys = np.array([[80.0, 80, 2, 0], [80.0, 80, 0, 2], [-80.0, 80, 1, 1], [80.0, 80, 1, 0]])
-    yield Case("mixed", "a row from −3,200 to 3,200 beside one near −3,200",
+    yield Case("mixed", "a row from −3,200 to 3,200 beside one near −3,200 and one near −800",
                (mixed, keys, rng.normal(size=(4, 2))), stage="extremes")
-    single = tuple(array.astype(np.float32) for array in (mixed, keys * [-1, 1, 1, 1], rng.normal(size=(4, 6))))
+    single = tuple(array.astype(np.float32) for array in (mixed[:3], keys * [-1, 1, 1, 1], rng.normal(size=(4, 6))))
     yield Case("large-float32", "float32 scores of ±3,200", single, stage="extremes")
 
 
@@ -214,7 +216,10 @@ ATTENTION_SCORES = Exercise(
     points=1,
     minutes=5,
     cases=attention_scores_cases,
-    mistakes=mistakes(wrong_scores, "SD8", "TT1", "TT2", "TT3", "TT4", "TT5", "TT6", "TT7"),
+    mistakes=(
+        *mistakes(wrong_scores, "SD8", "TT1", "TT2", "TT3", "TT4", "TT5", "TT6", "TT7"),
+        Mistake("SD8", wrong_scores("SD8", "by index")),
+    ),
     combine=lambda ids: wrong_scores(*ids),
     forbids=SCRATCH,
     hints=(
@@ -249,9 +254,12 @@ SOFTMAX_ROWS = Exercise(
     cases=softmax_rows_cases,
     mistakes=(
         *mistakes(
-            wrong_softmax, "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX10", "SX23", "TT13", "TT14", "TT15", "TT16", "TT17",
-            "TT18", "TT19", "TT41", "TT42", "TT43"),
+            wrong_softmax, "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX10", "SX23", "SX25", "SX26", "TT13", "TT14", "TT15", "TT16",
+            "TT17", "TT18", "TT19", "TT41", "TT42", "TT43"),
         Mistake("SM1", wrong_softmax("SM1", "maximum of the row")),
+        Mistake("SM3", wrong_softmax("SM3", "maximum of the row")),
+        Mistake("SM4", wrong_softmax("SM4", "of both")),
+        *(Mistake(id, wrong_softmax(id, by)) for id in ("SM5", "SM6") for by in BY_MATH),
         Mistake("TT43", wrong_softmax("TT43", "bound of float32")),
     ),
     combine=lambda ids: wrong_softmax(*ids),
@@ -279,6 +287,7 @@ WEIGHTED_SUM = Exercise(
     cases=weighted_sum_cases,
     mistakes=(
         *mistakes(wrong_sum, "SD8", "TT20", "TT21", "TT22", "TT23", "TT24", "TT25", "TT26", "TT32"),
+        *(Mistake("SD8", wrong_sum("SD8", by)) for by in ("by einsum", "by index")),
         Mistake("TT21", wrong_sum("TT21", "after the product")),  # differs where weights sum to 0
     ),
     combine=lambda ids: wrong_sum(*ids),
@@ -299,9 +308,14 @@ THREE_TOKEN_ATTENTION = Exercise(
     cases=three_token_attention_cases,
     mistakes=(
         *mistakes(
-            wrong_attention, "SD1", "SD2", "SD5", "SD6", "SD8", "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX23", "TT8", "TT9",
-            "TT10", "TT11", "TT14", "TT27", "TT28", "TT29", "TT30", "TT31", "TT33", "TT41", "TT44"),
+            wrong_attention, "SD1", "SD2", "SD5", "SD6", "SD8", "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26",
+            "TT3", "TT8", "TT9", "TT10", "TT11", "TT14", "TT27", "TT28", "TT29", "TT30", "TT31", "TT33", "TT41", "TT44"),
         Mistake("SM1", wrong_attention("SM1", "maximum of the row")),
+        Mistake("SM3", wrong_attention("SM3", "maximum of the row")),
+        Mistake("SM4", wrong_attention("SM4", "of both")),
+        *(Mistake(id, wrong_attention(id, by)) for id in ("SM5", "SM6") for by in BY_MATH),
+        Mistake("SD6", wrong_attention("SD6", "output alone")),
+        *(Mistake(id, wrong_attention(id, by)) for id in ("SD8", "TT44") for by in ("by einsum", "by index")),
     ),
     combine=lambda ids: wrong_attention(*ids),
     parts=("output", "weights"),

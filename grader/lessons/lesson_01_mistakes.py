@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +18,8 @@ def wrong_scores(*bugs: str) -> Callable[..., np.ndarray]:
             return Q @ K
         if "TT7" in bugs:
             return -((Q[:, None] - K[None]) ** 2).sum(axis=-1)
+        if "SD8" in bugs and "by index" in bugs:
+            return scores_by_index(Q, K)
         scores = K @ Q.T if "SD8" in bugs else Q @ (Q if "TT4" in bugs else K).T
         if "TT5" in bugs:
             scores = scores / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))
@@ -25,6 +28,15 @@ def wrong_scores(*bugs: str) -> Callable[..., np.ndarray]:
         return wrong_softmax()(scores) if "TT6" in bugs else scores
 
     return attention_scores
+
+
+def scores_by_index(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """One score at a time, with the indices of query and key exchanged."""
+    scores = np.zeros((len(Q), len(K)))
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            scores[i, j] = Q[j] @ K[i]
+    return scores
 
 
 def wrong_scale(*bugs: str) -> Callable[..., np.ndarray]:
@@ -55,6 +67,8 @@ def wrong_softmax(*bugs: str) -> Callable[..., np.ndarray]:
             return np.eye(scores.shape[1])[scores.argmax(axis=1)]
         if "TT18" in bugs:
             return 1 / (1 + np.exp(-scores))
+        if "by math.exp" in bugs or "by math.exp into an array" in bugs:
+            return rows_by_math(scores, float(scores.max()) if "SM6" in bugs else 0.0, "by math.exp into an array" in bugs)
         scores = -scores if "TT19" in bugs else scores
         scores = _shifted(scores, axis, bugs)
         grown = (np.exp2 if "TT17" in bugs else np.exp)(scores)
@@ -66,6 +80,18 @@ def wrong_softmax(*bugs: str) -> Callable[..., np.ndarray]:
     return softmax_rows
 
 
+def rows_by_math(scores: np.ndarray, top: float, stored: bool) -> np.ndarray:
+    """Softmax of each row by math.exp, which raises where np.exp gives ∞; so does the division of Python's numbers by 0.
+
+    top: what is subtracted everywhere. stored: the exponentials stand in an array before they are divided.
+    """
+    rows = []
+    for row in scores:
+        grown = [math.exp(score - top) for score in row]
+        rows.append(np.array(grown) / sum(grown) if stored else [number / sum(grown) for number in grown])
+    return np.array(rows)
+
+
 def _shifted(scores: np.ndarray, axis: int | None, bugs: tuple[str, ...]) -> np.ndarray:
     """The scores less what keeps their exponentials small, or what the bugs do in its place."""
     if "SM5" in bugs or "TT42" in bugs:
@@ -75,7 +101,8 @@ def _shifted(scores: np.ndarray, axis: int | None, bugs: tuple[str, ...]) -> np.
         return np.clip(scores, -bound, bound)
     measure = np.mean if "SX4" in bugs else np.min if "SX10" in bugs else np.max
     axis = None if "SM6" in bugs else 0 if "TT15" in bugs else 1 if "maximum of the row" in bugs else axis
-    top = measure(np.abs(scores) if "SX23" in bugs else scores, axis=axis, keepdims=True)
+    top = measure(np.abs(scores) if "SX23" in bugs else scores, axis=axis, keepdims=not {"SX26", "of both"} & {*bugs})
+    top = np.maximum(top, 0) if "SX25" in bugs else top
     if "TT41" in bugs:
         scores -= top
         return scores
@@ -100,10 +127,23 @@ def wrong_sum(*bugs: str) -> Callable[..., np.ndarray]:
             return V[weights.argmax(axis=1)]
         if "TT25" in bugs:
             weights, V = weights[:, :-1], V[:-1]
+        if "SD8" in bugs and "by einsum" in bugs:
+            return np.einsum("kq,kv->qv", weights, V)
+        if "SD8" in bugs and "by index" in bugs:
+            return _sum_by_index(weights, V)
         result = weights.T @ V if "SD8" in bugs else weights @ V
         return result / len(V) if "TT22" in bugs else result
 
     return weighted_sum
+
+
+def _sum_by_index(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """One share at a time, with the indices of the weights exchanged."""
+    output = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(V)):
+            output[i] += weights[j, i] * V[j]
+    return output
 
 
 def wrong_attention(*bugs: str) -> Callable[..., object]:
@@ -112,12 +152,21 @@ def wrong_attention(*bugs: str) -> Callable[..., object]:
         if "TT41" in bugs:
             Q /= np.sqrt(d_k)
             return wrong_attention("SD1")(Q, K, V)
-        scores = K @ Q.T if "SD8" in bugs else Q @ K.T
+        if "SD8" in bugs:
+            scores = np.einsum("qd,kd->kq", Q, K) if "by einsum" in bugs else scores_by_index(Q, K) if "by index" in bugs else K @ Q.T
+        else:
+            scores = Q @ (K if "TT3" in bugs else K.T)
         scaled = scores if "SD6" in bugs else wrong_scale(*bugs)(scores, d_k)
         weights = wrong_softmax(*bugs)(scaled)
-        if "SD6" in bugs:
+        if "SD6" in bugs and "output alone" not in bugs:
             weights = weights / np.sqrt(d_k)
-        output = (weights.T if "TT44" in bugs else weights) @ (K if "TT29" in bugs else V)
+        if "TT44" in bugs and "by index" in bugs:
+            output = _sum_by_index(weights, V)
+        elif "by einsum" in bugs:
+            output = np.einsum("kq,kv->qv" if "TT44" in bugs else "qk,kv->qv", weights, V)
+        else:
+            output = (weights.T if "TT44" in bugs else weights) @ (K if "TT29" in bugs else V)
+        output = output / np.sqrt(d_k) if "output alone" in bugs else output
         second = scaled if "TT30" in bugs else weights
         if "TT33" in bugs:
             return output
@@ -188,8 +237,8 @@ TEXTS = (
         "exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
         "exponentials / exponentials.sum(axis=1, keepdims=True)"),
     MistakeText(
-        "TT14", "The exponentials are not divided by their sum, so the rows do not sum to 1.",
-        "After subtracting the maximum the largest entry of each row is exactly 1; the others come on top.",
+        "TT14", "The exponentials are not divided by their sum: these weights do not sum to 1.",
+        "After subtracting the maximum the largest of them is exactly 1; the others come on top.",
         "return exponentials", "return exponentials / exponentials.sum(axis=1, keepdims=True)"),
     MistakeText(
         "TT15",

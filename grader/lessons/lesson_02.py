@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -88,12 +88,15 @@ def tempered_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("hot", "temperature 10000", (_rows(rng, 2, 4) * 3, 1e4))
     for i in range(3):
         x = np.vstack([rng.permutation(3) * 1e-3, rng.permutation(3) + 1.0 + i])  # as 0, 1, 2 at temperature 1; and one takes all
+        x[1] *= -1 if i else 1  # every entry far below 0
         yield Case(f"frozen-{i}", "temperature 0.001", (x, 1e-3), stage="extremes")
     for i, temperature in enumerate((1e4, 4e3, 2e3)):
         x = rng.permutation(np.arange(-10, 11, 2))[:8].reshape(2, 4) * 1000.0
         title = "entries of up to ten thousand at temperatures of thousands"
         yield Case(f"large-{i}", title, (x, temperature), stage="extremes")
-    x = rng.integers(-100, 101, (3, 4)) * 100.0
+    x = rng.integers(-100, 101, (4, 4)) * 100.0
+    x[1:3] = -1e4, -9998.0, -1e4, -9999.0
+    x[2] += 9400  # exp(−600) is not 0, exp(−1200) is
     yield Case("large-plain", "entries of up to ten thousand at temperature 1", (x, 1.0), stage="extremes", rtol=FLOAT32_AT_1E4)
     for i, temperature in enumerate((0, 0.0, np.float64(0.0), -1.0, -0.5, -3)):
         title = f"temperature {temperature:g}".replace("-", "−")
@@ -117,10 +120,11 @@ def log_cases(rng: np.random.Generator) -> Iterator[Case]:
         x[..., 0], x[..., 1] = 1e4, -1e4
         title = "entries of ten thousand and minus ten thousand"
         yield Case(f"large-{i}", title, (x,), stage="extremes", atol=FLOAT32_AT_1E4)
-    rows = np.array([[0.0, 0.0, 0.0, -1000.0], [-6000.0, -5000.0, -5000.0, -5000.0]])  # ln 3 below x − max, everywhere
-    yield Case("apart-0", "three equal scores, and one far below them", (rows,), stage="extremes", atol=FLOAT32_AT_1E4)
+    rows = np.array([[-9000.0, -9000.0, -9000.0, -1e4], [-1e4, -9980.0, -9980.0, -9980.0]])  # ln 3 below x − max, everywhere
+    yield Case("apart-0", "three equal scores and one below them, all far below 0", (rows,), stage="extremes", atol=FLOAT32_AT_1E4)
     for i in (1, 2):
         rows = np.array([[0.0, 1.0, 0.5], [-5000.0, -5001.0, -5000.5]]) + rng.integers(0, 3, size=(2, 3))
+        rows[0] += 6000 * (i == 1)
         yield Case(f"apart-{i}", "rows far from one another", (rows,), stage="extremes", atol=FLOAT32_AT_1E4)
 
 
@@ -149,7 +153,21 @@ def _rows_sum_to_zero(case: Case, parts: dict[str, Array]) -> str | None:
     return None if abs(total[at]) < 1e-5 else f"row {at} sums to {total[at]:.4g}."
 
 
-_AXIS_BUGS = ("SM1", "SM3", "SM4", "SM5", "SM6", "SX1")
+_AXIS_BUGS = ("SM3", "SM4", "SM5", "SM6", "SX1", "SX4", "SX10", "SX23", "SX25", "SX26", "SX27")
+
+
+def _in_other_ways(build: Callable[..., Callable], *more: tuple[str, str]) -> tuple[Mistake, ...]:
+    """The mistakes of _AXIS_BUGS as they are written otherwise; more: (id, way) of one exercise."""
+    ways = (
+        ("SM3", "of the sum alone"), ("SM4", "of both"), ("SM5", "by math.exp"), ("SM6", "by math.exp"),
+        ("SX27", "of the sum alone"), ("SX27", "axis 0 by default"), ("SX27", "axis −2 by default"),
+        ("SX27", "axis −2 always"), *more,
+    )  # fmt: skip
+    return tuple(Mistake(id, build(id, way)) for id, way in ways)
+
+
+_STORED = (("SM5", "by math.exp into an array"), ("SM6", "by math.exp into an array"))
+_IN_FLOAT64 = tuple((id, "in float64") for id in ("SM5", "SM6", "SX25"))
 lesson = Lesson(
     name="02_softmax",
     title="Softmax",
@@ -161,7 +179,8 @@ lesson = Lesson(
             name="softmax", task="Turn numbers into weights that sum to 1 along any axis, whatever their size.", points=3, minutes=12,
             cases=softmax_cases, forbids=("softmax", "attention"),
             mistakes=(
-                *mistakes(softmax_with, *_AXIS_BUGS, "SX2", "SX3", "SX4", "SX5", "SX7", "SX8", "SX10", "SX23"),
+                *mistakes(softmax_with, *_AXIS_BUGS, "SX2", "SX3", "SX5", "SX7", "SX8", "TT14"),
+                *_in_other_ways(softmax_with, *_STORED, *_IN_FLOAT64),
                 Mistake("SX5", softmax_with("SX5", "of whole numbers, too")),
             ),
             combine=lambda ids: softmax_with(*ids),
@@ -179,9 +198,11 @@ lesson = Lesson(
         Exercise(
             name="softmax_with_temperature", task="Make the weights sharper or flatter by a temperature.", points=2, minutes=6,
             cases=tempered_cases, forbids=("softmax", "attention"),
-            mistakes=mistakes(
-                tempered_with, "SM1", "SM3", "SM5", "SM6", "SX1", "SX5", "SX11", "SX12", "SX13", "SX14", "SX19", "SX20", "SX21",
-                "SX22", "SX24"),
+            mistakes=(
+                *mistakes(
+                    tempered_with, *_AXIS_BUGS, "SX5", "SX11", "SX12", "SX13", "SX14", "SX19", "SX20", "SX21", "SX22", "SX24"),
+                *_in_other_ways(tempered_with, *_STORED),
+            ),
             combine=lambda ids: tempered_with(*ids),
             properties=(Property("along the axis the weights sum to 1", _sums_to_one),),
             hints=(
@@ -195,6 +216,7 @@ lesson = Lesson(
             cases=log_cases, forbids=("softmax", "attention"),
             mistakes=(
                 *mistakes(log_softmax_with, *_AXIS_BUGS, "SX30", "SX31", "SX32", "SX33", "SX34", "SX35"),
+                *_in_other_ways(log_softmax_with),
                 Mistake("SX33", log_softmax_with("SX33", "of the sum alone")),
             ),
             combine=lambda ids: log_softmax_with(*ids),

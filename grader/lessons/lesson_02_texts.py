@@ -38,6 +38,19 @@ TEXTS = (
         "For (−1000, −999) it is 1000: both exponents fall to −2000, both exponentials to 0, and 0/0 is NaN. The absolute value of "
         "an entry of −∞ is ∞, which does the same to its whole slice.",
         "x - np.abs(x).max(axis=axis, keepdims=True)", "x - x.max(axis=axis, keepdims=True)"),
+    MistakeText("SX25", "The maximum was sought from a fixed start such as 0: a slice far below it loses all its exponentials to 0.",
+        "For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. It begins at "
+        "the first number, or at −∞.",
+        "top = 0.0\nfor number in x:\n    top = max(top, number)", "top = -math.inf\nfor number in x:\n    top = max(top, number)"),
+    MistakeText("SX26", "The maxima lost their axis and broadcast across the others: keep it with `keepdims=True`.",
+        "`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the first "
+        "row's maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where they "
+        "agree it runs.",
+        "x - x.max(axis=-1)", "x - x.max(axis=-1, keepdims=True)"),
+    MistakeText("SX27", "The sum did not run along the axis that was asked for; where none is named, that is the last.",
+        "With `axis=0` in the code, or as the default, the columns sum to 1 where the rows should. For as many rows as columns no "
+        "shape tells, and a single row gets the weight 1 everywhere.",
+        "e.sum(axis=0, keepdims=True)", "e.sum(axis=axis, keepdims=True)"),
     MistakeText("SX11", "The scores were multiplied by the temperature; they are divided by it.",
         "A high temperature makes the weights equal, as heat blurs. Multiplied, a high temperature makes them sharper.",
         "softmax(x * temperature)", "softmax(x / temperature)"),

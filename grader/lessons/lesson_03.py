@@ -119,7 +119,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     """Large scores of one sign (a softmax without a maximum), then rows far apart (one maximum for all)."""
     for key, title, centre, t_k, d_v in (
         ("large", "scores near 1,000", np.full((2, 3), 1000.0), 5, 6),
-        ("large-negative", "scores near −1,000", np.full((2, 3), -1000.0), 4, 5),
+        ("large-negative", "scores near −1,000 and near −400", np.array([[-1000.0, -400.0, -1000.0]] * 2), 4, 5),
         ("rows-apart", "a row of scores near 1,000 beside one near −1,000", np.array([[1000.0, -1000.0]]), 3, 5),
         ("items-apart", "an item with scores near 9,900 beside one near −9,900",
          np.array([[9900.0] * 3, [-9900.0] * 3]), 5, 6),
@@ -247,7 +247,8 @@ _PROJECTION = Exercise(
     parts=("q", "k", "v"),
     cases=project_cases,
     mistakes=(
-        *mistakes(project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9", "AB25", "AB26", "AB27"),
+        *mistakes(project, "AB1", "AB2", "AB3", "AB4", "AB5", "AB6", "AB7", "AB8", "AB9", "AB25", "AB26", "AB27", "AB32"),
+        *(Mistake("AB1", project(f"AB1 {way}")) for way in ("by inner", "by dot", "by einsum", "of w_q", "of w_k", "of w_v")),
         Mistake("AB8", project("AB8 by einsum")),
         Mistake("AB25", project("AB25 by einsum")),
     ),
@@ -276,9 +277,17 @@ _ATTENTION = Exercise(
         *mistakes(
             attention, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB8", "AB10",
             "AB11", "AB12", "AB13", "AB14", "AB15", "AB16", "AB17", "AB18", "AB19", "AB20", "AB21", "AB22", "AB23",
-            "AB25", "AB28", "AB29", "AB30", "AB31",
+            "AB25", "AB28", "AB29", "AB30", "AB31", "SX23", "SX25", "SX26", "TT9", "TT11", "TT31",
         ),
         Mistake("SM3", attention("SM3 of a matrix")),
+        Mistake("SM3", attention("SM3", "of the sum alone")),
+        Mistake("SM3", attention("SM3 of a matrix", "of the sum alone")),
+        Mistake("SM5", attention("SM5", "by math.exp")),
+        Mistake("SM5", attention("SM5", "by math.exp into an array")),
+        Mistake("SD6", attention("SD6 of the output")),
+        Mistake("SD8", attention("SD8 by einsum")),
+        Mistake("SD8", attention("SD8 by index")),
+        Mistake("AB22", attention("AB22 by einsum")),
         Mistake("SM4", attention("SM4 of both")),
         Mistake("SM6", attention("SM6 of an item")),
         Mistake("AB8", attention("AB8 by einsum")),
@@ -310,9 +319,11 @@ _EINSUM = Exercise(
     mistakes=(
         *mistakes(
             by_einsum, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "AB12", "AB13",
-            "AB14", "AB20", "AB22", "AB23", "AB24", "AB28", "AB29", "AB30", "AB31",
+            "AB14", "AB20", "AB22", "AB23", "AB24", "AB28", "AB29", "AB30", "AB31", "SX23", "SX25", "SX26", "TT9", "TT11", "TT31",
         ),
         Mistake("SM3", by_einsum("SM3 of a matrix")),
+        Mistake("SM3", by_einsum("SM3", "of the sum alone")),
+        Mistake("SM3", by_einsum("SM3 of a matrix", "of the sum alone")),
         Mistake("AB28", by_einsum("AB28 by len")),
         Mistake("SM4", by_einsum("SM4 of both")),
         Mistake("SM6", by_einsum("SM6 of an item")),

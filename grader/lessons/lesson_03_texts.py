@@ -6,7 +6,7 @@ from grader.model import MistakeText
 
 TEXTS = (
     MistakeText(
-        "AB1", "The weights are transposed; here they have shape (d_model, d_k) and stand right of x as they are.",
+        "AB1", "Weights enter transposed, be it by `w.T`, `np.inner` or letters of einsum; right of x they fit as they are.",
         "The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other "
         "way round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and "
         "only one is right.",
@@ -154,4 +154,9 @@ TEXTS = (
         "For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises a "
         "UFuncTypeError in place of cutting them off. `scores / scale` makes a new array of floats.",
         "scores /= math.sqrt(d_k)", "scores = scores / math.sqrt(d_k)"),
+    MistakeText(
+        "AB32", "A number is added to the products; the projection is x @ w alone, and zeros are to give zeros.",
+        "The projections of attention are given here by their weights alone, without a bias. A number added to q and k shifts every "
+        "score by an amount that differs from token to token.",
+        "q = x @ w_q + 1", "q = x @ w_q"),
 )  # fmt: skip

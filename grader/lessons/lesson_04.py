@@ -3,45 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from grader.lessons.lesson_04_mistakes import entropy, entropy_of_two, norm, norm_of_two, std
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, MistakeText, Observation, Property
+from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Observation, Property
 
 Array = np.ndarray
-
-
-def _std(*bugs: str) -> Callable[..., float]:
-    """Draws q and k and measures their dot products, with the named bugs switched on."""
-
-    def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
-        if "WS7" in bugs:
-            rng = np.random.default_rng(0)
-        if "WS13" in bugs:
-            n_samples = 1000
-        shape = (n_samples, d_k)
-        if "WS1" in bugs:
-            q, k = rng.random(shape), rng.random(shape)
-        elif "WS8" in bugs:
-            q, k = np.random.standard_normal(shape), np.random.standard_normal(shape)
-        else:
-            q, k = rng.standard_normal(shape), rng.standard_normal(shape)
-        if "WS5" in bugs:
-            k = q
-        if "WS6" in bugs:
-            return float((q * k).std())
-        dots = (q * k).sum(axis=-1)
-        if "WS2" in bugs:
-            return float(dots.var())
-        if "WS3" in bugs:
-            return float(np.abs(dots).mean())
-        if "WS4" in bugs:
-            return float((dots / np.sqrt(d_k)).std())
-        return float(dots.std())
-
-    return dot_product_std
 
 
 def std_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -122,28 +92,6 @@ def _few(case: Case, parts: dict[str, float]) -> str | None:
     return None
 
 
-def _entropy(*bugs: str) -> Callable[..., Array]:
-    def row_entropy(weights: Array) -> Array:
-        if "WS9" in bugs:
-            terms = weights * np.log(weights)
-        else:
-            log = np.log2 if "WS10" in bugs else np.log10 if "WS23" in bugs else np.log
-            with np.errstate(divide="ignore", invalid="ignore"):
-                terms = np.where(weights > 0, weights * log(np.where(weights > 0, weights, 1)), 0.0)
-        if "WS12" in bugs:
-            return -terms.sum()
-        if "WS18" in bugs:
-            return -terms.mean(axis=-1)
-        if "WS19" in bugs:
-            return -terms.sum(axis=0)
-        total = terms.sum(axis=-1)
-        if "WS20" in bugs:
-            return -total / np.log(max(weights.shape[-1], 2))
-        return total if "WS11" in bugs else -total
-
-    return row_entropy
-
-
 def _rows(rng: np.random.Generator, *shape: int) -> Array:
     e = np.exp(rng.normal(size=shape) * 1.5)
     return e / e.sum(axis=-1, keepdims=True)
@@ -168,38 +116,6 @@ def entropy_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("tiny", "weights of 1e-300, 1e-5 and 3e-7", (small,), stage="extremes")
 
 
-def _norm(*bugs: str) -> Callable[..., Array]:
-    def softmax_gradient_norm(scores: Array) -> Array:
-        shift = 0.0 if "SM5" in bugs else scores.max() if "SM6" in bugs else scores.max(axis=-1, keepdims=True)
-        e = np.exp(scores - shift)
-        p = e / e.sum(axis=-1, keepdims=True)
-        if "WS17" in bugs:
-            p = scores
-        eye = np.eye(p.shape[-1])
-        jacobian = p[..., :, None] * eye - p[..., :, None] * p[..., None, :]
-        if "WS14" in bugs:
-            jacobian = p[..., :, None] * eye
-        if "WS16" in bugs:
-            jacobian = (p * (1 - p))[..., :, None] * eye
-        if "WS24" in bugs:
-            return (p**2).sum(axis=-1)
-        if "WS21" in bugs:
-            return np.abs(jacobian).sum(axis=(-1, -2))
-        if "WS22" in bugs:
-            return np.linalg.norm(jacobian, ord=2, axis=(-2, -1))
-        squares = (jacobian**2).sum(axis=(-1, -2))
-        return squares if "WS15" in bugs else np.sqrt(squares)
-
-    return softmax_gradient_norm
-
-
-def _norm_of_two(ids: frozenset[str]) -> Callable[..., Array]:
-    # The diagonal's absolute sum is also the nuclear norm of the whole Jacobian, its largest number the Jacobian's.
-    if ids & {"WS14", "WS16", "WS24"} and ids & {"WS21", "WS22", "WS24"}:
-        raise KeyError(f"{' and '.join(sorted(ids))} would fit what is something else")
-    return _norm(*ids)
-
-
 def norm_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("small", "two rows of two scores", (np.array([[0.0, 0.0], [1.0, 0.0]]),))
     yield Case("row", "one row alone: one number", (np.array([1.0, 0.0, 2.0]),))
@@ -209,9 +125,9 @@ def norm_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("batch", "a batch of heads", (rng.normal(size=(2, 3, 4, 6)),))
     yield Case("shifted", "negative scores", (rng.normal(size=(2, 4)) - 5,))
     yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)),))
-    yield Case("float32", "float32 scores", (rng.normal(size=(3, 6)).astype(np.float32),))
+    yield Case("float32", "float32 scores", (rng.normal(size=(2, 2, 3, 6)).astype(np.float32),))
     yield Case("whole", "scores of whole numbers", (np.array([[1, 0, 2], [0, 3, -1]]),))
-    yield Case("long", "rows of nineteen scores", (rng.normal(size=(2, 19)),))
+    yield Case("long", "rows of nineteen scores", (rng.normal(size=(2, 2, 2, 19)),))
     for i in range(3):
         yield Case(f"large-{i}", "scores of thousands", (rng.normal(size=(2, 5)) * 5000,), stage="extremes")
     for i in range(3):
@@ -329,6 +245,51 @@ _TEXTS = (
         "The entries of p pᵀ are p_i p_j, and their squares sum to (Σ p²)². Without diag(p) the norm grows as a row saturates: for "
         "(1, 0) it is 1, while nothing can move there and the Jacobian's norm is 0.",
         "jacobian = -np.outer(p, p)", "jacobian = np.diag(p) - np.outer(p, p)"),
+    MistakeText("WS25", "The rows' maxima lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
+        "`scores.max(axis=-1)` has one number for each row and no axis for the keys. Broadcasting lines it up from the right, so the first "
+        "row's maximum is subtracted from the first column. Where a row has another length than there are rows, this is an error; "
+        "elsewhere it runs and changes the weights.",
+        "e = np.exp(scores - scores.max(axis=-1))", "e = np.exp(scores - scores.max(axis=-1, keepdims=True))"),
+    MistakeText("WS26", "p pᵀ was added; the Jacobian is diag(p) − p pᵀ.",
+        "A score that rises takes from the other weights of its row: ∂p_i/∂s_j = −p_i p_j. With two equal weights the entries have to be "
+        "±¼ and the norm ½; added they are ¾ and ¼, and the norm is 1.12.",
+        "jacobian = np.diag(p) + np.outer(p, p)", "jacobian = np.diag(p) - np.outer(p, p)"),
+    MistakeText("WS27", "One norm came back for the whole array; each row has a Jacobian and a norm of its own.",
+        "Without an axis `np.linalg.norm` and `sum` take all Jacobians together. Two rows with norms of ½ then give one number, 0.707, and "
+        "which row lets a gradient through is not to be seen.",
+        "np.linalg.norm(jacobian)", "np.linalg.norm(jacobian, axis=(-2, -1))"),
+    MistakeText("WS28", "The squares were averaged; the Frobenius norm is the root of their sum.",
+        "The mean over the n² entries makes the norm smaller by the factor n. For two equal weights the four entries are ±¼: the root of "
+        "the sum of their squares is ½, that of their mean ¼.",
+        "np.sqrt((jacobian**2).mean((-1, -2)))", "np.sqrt((jacobian**2).sum((-1, -2)))"),
+    MistakeText("WS29", "The products were summed over the pairs; a dot product sums over the d_k features of one pair.",
+        "An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k, n_samples) they lie "
+        "along the first. Summed over the pairs there are d_k sums of n_samples products each, and their spread is near √n_samples. "
+        "With d_k = 1 a single sum is left, whose spread is 0.",
+        "q = rng.standard_normal((n_samples, d_k))\ndots = (q * k).sum(axis=0)",
+        "q = rng.standard_normal((n_samples, d_k))\ndots = (q * k).sum(axis=-1)"),
+    MistakeText("WS30", "One query was drawn for all keys; each pair has a query of its own.",
+        "With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it is the size of "
+        "one normal number, anything between 0 and 3.",
+        "q = rng.standard_normal(d_k)", "q = rng.standard_normal((n_samples, d_k))"),
+    MistakeText("WS31", "NaN became 0 after the sum: a row with one weight of 0 gets the entropy 0.",
+        "0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other terms of the row are lost: "
+        "(½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0.",
+        "np.nan_to_num(-(weights * np.log(weights)).sum(-1))",
+        "logs = np.log(np.where(weights > 0, weights, 1))\n-(weights * logs).sum(-1)"),
+    MistakeText("WS32", "The perplexity came back, the exponential of the entropy; the entropy itself was asked for.",
+        "The perplexity says among how many equal weights a row would be as undecided, the entropy is its logarithm. Two equal weights "
+        "have a perplexity of 2 and an entropy of 0.693 nats.",
+        "np.exp(-(weights * logs).sum(-1))", "-(weights * logs).sum(-1)"),
+    MistakeText("WS33", "Softmax was applied to the weights once more; the rows are weights already.",
+        "The function receives weights, which sum to 1 in each row. Softmax takes them for scores, and scores between 0 and 1 give nearly "
+        "equal weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0.",
+        "p = softmax(weights)\n-(p * np.log(p)).sum(-1)",
+        "logs = np.log(np.where(weights > 0, weights, 1))\n-(weights * logs).sum(-1)"),
+    MistakeText("WS34", "The summed axis was kept with length 1; one number for each row was asked for.",
+        "`keepdims=True` is for sums that go on to meet the array they came from. The result here is (...), not (..., 1): subtracted from "
+        "an array (...) it would be broadcast to every pair of rows.",
+        "-(weights * logs).sum(axis=-1, keepdims=True)", "-(weights * logs).sum(axis=-1)"),
 )  # fmt: skip
 
 lesson = Lesson(
@@ -341,7 +302,10 @@ lesson = Lesson(
         Exercise(
             name="dot_product_std", task="Measure how far the dot products of random vectors spread.", points=2, minutes=8,
             cases=std_cases, compare=compare_std, container="number", parts=("standard deviation",),
-            mistakes=mistakes(_std, "WS1", "WS2", "WS3", "WS4", "WS5", "WS6", "WS7", "WS8", "WS13"),
+            mistakes=(
+                *mistakes(std, "WS1", "WS2", "WS3", "WS4", "WS5", "WS6", "WS7", "WS8", "WS13", "WS29", "WS30"),
+                Mistake("WS29", std("WS29 of exchanged sizes")), Mistake("WS30", std("WS30 keys first")),
+            ),
             hints=(
                 "If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
                 "Draw q and k, each (n_samples, d_k), from rng. One dot product a row: multiply, then sum over the last axis.",
@@ -351,8 +315,10 @@ lesson = Lesson(
         Exercise(
             name="row_entropy", task="Say in nats how undecided each row of weights is.", points=2, minutes=8,
             cases=entropy_cases, rtol=0.0, atol=1e-6,
-            mistakes=mistakes(_entropy, "WS9", "WS10", "WS11", "WS12", "WS18", "WS19", "WS20", "WS23"),
-            combine=lambda ids: _entropy(*ids),
+            mistakes=mistakes(
+                entropy, "WS9", "WS10", "WS11", "WS12", "WS18", "WS19", "WS20", "WS23", "WS31", "WS32", "WS33", "WS34",
+            ),
+            combine=entropy_of_two,
             properties=(
                 Property("an entropy is never negative", _not_negative),
                 Property("n equal weights are the most undecided, with ln n nats", _not_above_uniform),
@@ -366,8 +332,17 @@ lesson = Lesson(
         Exercise(
             name="softmax_gradient_norm", task="Measure how much of a gradient softmax lets through at given scores.",
             points=3, minutes=10, cases=norm_cases, rtol=0.0, atol=1e-6,
-            mistakes=mistakes(_norm, "SM5", "SM6", "WS14", "WS15", "WS16", "WS17", "WS21", "WS22", "WS24"),
-            combine=_norm_of_two,
+            mistakes=(
+                *mistakes(
+                    norm, "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "WS14", "WS15", "WS16", "WS17", "WS21", "WS22", "WS24", "WS25",
+                    "WS26", "WS27", "WS28",
+                ),
+                *(Mistake(bug[:3], norm(bug)) for bug in (
+                    "SM1 but for one row", "SM1 of the row's maximum", "SM2 of the row's maximum", "SM2 of axis 1",
+                    "SM2 of axis 1 but for one row", "SM3 of the row's maximum", "SM4 of both",
+                )),
+            ),
+            combine=norm_of_two,
             properties=(Property("the norm lies between 0 and √½", _norm_bounded),),
             hints=(
                 "At which scores of two keys does softmax answer most to a change, and at which not at all?",

@@ -18,7 +18,7 @@ def linear_with(*bugs: str) -> Any:
 
     def linear_from_numpy(w):
         d_in, d_out = w.shape
-        layer = nn.Linear(d_in, d_out, bias="PJ2" in bugs)
+        layer = nn.Linear(d_in, d_out, bias="NT26" in bugs)
         if "NT5" in bugs:
             return layer
         stored = w.reshape(d_out, d_in) if "NT1" in bugs else w if "PJ1" in bugs else w.T
@@ -43,6 +43,34 @@ def _viewed_untransposed(w):
     layer = nn.Linear(*w.shape, bias=False)
     layer.weight = nn.Parameter(torch.tensor(w).float().view(layer.weight.shape))
     return layer
+
+
+def _assigned(made):
+    """NT28: what `made` makes of wᵀ is assigned to the weight as it is."""
+
+    def linear_from_numpy(w):
+        layer = nn.Linear(*w.shape, bias=False)
+        layer.weight = made(w.T)
+        return layer
+
+    return linear_from_numpy
+
+
+ASSIGNED = (lambda array: torch.tensor(array).float(), torch.tensor, np.array)
+
+
+def _written_in_place(at):
+    """NT29: the weight is written while autograd watches."""
+
+    def linear_from_numpy(w):
+        layer = nn.Linear(*w.shape, bias=False)
+        if at == "copy":
+            layer.weight.copy_(torch.tensor(w.T))
+        else:
+            layer.weight[:] = torch.tensor(w.T)
+        return layer
+
+    return linear_from_numpy
 
 
 def _linear_case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain") -> Case:
@@ -78,9 +106,11 @@ def linear_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 LINEAR_MISTAKES = (
-    *mistakes(linear_with, "PJ1", "NT1", "PJ2", "NT2", "NT3", "NT4", "NT5"),
+    *mistakes(linear_with, "PJ1", "NT1", "NT26", "NT2", "NT3", "NT4", "NT5"),
     Mistake("PJ1", _copied_untransposed),
     Mistake("NT1", _viewed_untransposed),
+    *(Mistake("NT28", _assigned(made)) for made in ASSIGNED),
+    *(Mistake("NT29", _written_in_place(at)) for at in ("copy", "slice")),
 )
 
 

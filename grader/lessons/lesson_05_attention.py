@@ -12,12 +12,17 @@ import torch
 from grader.lessons.switch import mistakes
 from grader.model import Case, Mistake, Property, Tensor
 
-SHARED = ("SM1", "SM2", "SM3", "SD1", "SD2", "SD6", "SD8", "BW3", "NT6", "NT7", "NT8", "NT9", "NT23", "NT24")
+SHARED = ("SM1", "SM2", "SM3", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "BW3", "NT6", "NT7", "NT8", "NT9", "NT23", "NT24", "AB19", "AB20",
+          "AB22", "TT29")  # fmt: skip
 
 
 def _softmax(scores: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
     if "SM1" in bugs:
         return scores.softmax(-2)
+    if "NT27" in bugs:
+        return scores.flatten(-2).softmax(-1).view_as(scores)
+    if "AB20" in bugs:
+        return scores
     if "SM2" in bugs:  # by default what F.softmax does where no dim is given
         return scores.softmax(0 if "dim 0" in bugs or scores.ndim in (1, 3) and "dim 1" not in bugs else 1)
     if "SM5" in bugs:
@@ -31,6 +36,13 @@ def _softmax(scores: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
     return e / e.sum(-1, keepdim="SM4" not in bugs)
 
 
+def _turned(k: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
+    """k with two axes exchanged: the last two, unless a bug chooses others."""
+    if "AB16" in bugs:
+        return k.T
+    return k.transpose(*((1, 2) if "NT30" in bugs else (-2, -1)))
+
+
 def attend(q, k, v, bugs: tuple[str, ...], d_model: int = 0) -> Any:
     """The maths that attention_torch and SelfAttention share, with named bugs switched on."""
     if "SD8" in bugs:
@@ -38,11 +50,15 @@ def attend(q, k, v, bugs: tuple[str, ...], d_model: int = 0) -> Any:
     widths = {"SD1": 1, "SD2": q.shape[-1] ** 2, "SD3": d_model, "SD5": 1 / q.shape[-1], "NT6": v.shape[-1], "NT24": k.shape[-2]}
     width = next((widths[bug] for bug in bugs if bug in widths), q.shape[-1])
     late = "SD6" in bugs
-    scores = q @ k.transpose(-2, -1) / (1 if late else math.sqrt(width))
+    scores = q @ _turned(q if "TT4" in bugs else k, bugs) / (1 if late else math.sqrt(width))
+    if "NT25" in bugs:
+        scores, v = scores.double(), v if "mixed" in bugs else v.double()
     weights = _softmax(scores, bugs) / (math.sqrt(width) if late else 1)
     if "BW3" in bugs:
         weights = weights.detach()
-    output = weights @ v
+    output = (weights.mT if "AB22" in bugs else weights) @ (k if "TT29" in bugs else v)
+    if "AB19" in bugs:
+        weights = scores
     if "NT9" in bugs:
         output, weights = output.float(), weights.float()
     if "NT7" in bugs:
@@ -105,7 +121,8 @@ def attention_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield _attention_case("seen-again", "a batch of two again, new numbers", _qkv(rng, (2,), 3, 5, 4, 6))
     yield from _attention_companions(rng, batch)
     yield _attention_case("keys only", "only k requires grad", _qkv(rng, (2,), 2, 4, 3, 5), grad="k")
-    yield _attention_case("one item", "a batch of one, one query", _qkv(rng, (1,), 1, 4, 3, 2), grad="")
+    narrow = [array.astype(np.float32) for array in _qkv(rng, (1,), 1, 4, 3, 2)]
+    yield _attention_case("one item", "a batch of one, one query, float32", narrow, grad="")
     yield _attention_case("one key", "a single key", _qkv(rng, (2,), 3, 1, 5, 4), grad="")
     # With one leading dimension `view(-1, T, d)` fits whatever the layout.
     turned = [np.asfortranarray(array) for array in _qkv(rng, (2, 3), 4, 3, 5, 6)]
@@ -185,10 +202,11 @@ PROPERTIES = (
     Property("v = identity returns the weights", identity_recovers, ("identity",)),
 )
 MISTAKES = (
-    *mistakes(attention_with, *SHARED, "SM4", "SM5", "SM6", "SD5"),
+    *mistakes(attention_with, *SHARED, "SM4", "SM5", "AB16", "NT25", "NT27", "NT30", "TT4"),
     Mistake("SM2", attention_with("SM2", "dim 0")),
     Mistake("SM2", attention_with("SM2", "dim 1")),
     Mistake("BW3", _through_numpy),
     Mistake("BW3", _output_detached),
     Mistake("SM3", attention_with("SM3", "row maximum")),
+    Mistake("NT25", attention_with("NT25", "mixed")),
 )

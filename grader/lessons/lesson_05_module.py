@@ -11,7 +11,7 @@ from torch import nn
 
 from grader.lessons.lesson_05_attention import SHARED, attend, items_apart, rows_sum_to_one
 from grader.lessons.switch import mistakes
-from grader.model import Case, Property, Tensor
+from grader.model import Case, Mistake, Property, Tensor
 
 
 def module_with(*bugs: str) -> Any:
@@ -26,7 +26,7 @@ def module_with(*bugs: str) -> Any:
             d_model, d_k, d_v = self.sizes
             shapes = [(d_model, d_k), (d_model, d_k), (d_model, d_k if "NT21" in bugs else d_v)]
             shapes = [shape[::-1] for shape in shapes] if "NT20" in bugs else shapes
-            return [nn.Linear(*shape, bias="PJ2" in bugs) for shape in shapes]
+            return [nn.Linear(*shape, bias="NT26" in bugs) for shape in shapes]
 
         def forward(self, x):
             layers = self.layers() if "NT22" in bugs else (self.w_q, self.w_k, self.w_v)
@@ -123,6 +123,8 @@ def _module_extremes() -> Iterator[Case]:
         ("larger", "scores up to ±10,000 before scaling", -70, "float32"),
     ):
         state = {"w_q.weight": size * embed, "w_k.weight": 70 * embed, "w_v.weight": values}
+        if key == "larger":
+            x[0, 1] /= 2  # now the greatest scores of its rows differ
         yield _module_case(key, title, x.astype(dtype), state, grad=key == "large", **room)
 
 
@@ -139,6 +141,7 @@ PROPERTIES = (
     Property("reordering the tokens reorders the outputs alike", tokens_reordered, ("batch", "permuted")),
     Property("items of a batch do not meet", items_apart, ("batch", "item changed")),
 )
-MISTAKES = mistakes(
-    module_with, *SHARED, "SD3", "SM5", "PJ1", "PJ2", "NT17", "NT18", "NT19", "NT20", "NT21", "NT22"
+MISTAKES = (
+    *mistakes(module_with, *SHARED, "SD3", "SM5", "PJ1", "NT17", "NT18", "NT19", "NT20", "NT21", "NT22", "NT26"),
+    Mistake("SM3", module_with("SM3", "row maximum")),
 )

@@ -190,4 +190,51 @@ TEXTS = (
         "scores / math.sqrt(k.shape[-2])",
         "scores / math.sqrt(k.shape[-1])",
     ),
+    MistakeText(
+        "NT25",
+        "Something is turned into float64 on the way; the input's precision is to be kept.",
+        "A float64 tensor with an axis of its own, such as `torch.tensor([8.0], dtype=torch.float64)`, makes float64 of "
+        "all that it is divided into, and so does `.double()`. A Python number from `math.sqrt` takes the other side's type.",
+        "scores / torch.tensor([d_k], dtype=torch.float64).sqrt()",
+        "scores / math.sqrt(d_k)",
+    ),
+    MistakeText(
+        "NT26",
+        "The layer has a bias, and x @ w has none: pass `bias=False`.",
+        "`nn.Linear` has a bias unless told otherwise. Drawn at random, it shifts every output by the same vector, and a "
+        "zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves.",
+        "layer = nn.Linear(d_in, d_out)",
+        "layer = nn.Linear(d_in, d_out, bias=False)",
+    ),
+    MistakeText(
+        "NT27",
+        "Each matrix of scores was normalised as a whole; each of its rows needs its own sum.",
+        "A row is one query. Where all rows together sum to 1, a query's share depends on the other queries.",
+        "scores.flatten(-2).softmax(-1).view_as(scores)",
+        "scores.softmax(-1)",
+    ),
+    MistakeText(
+        "NT28",
+        "A layer's weight takes an `nn.Parameter` and nothing else: wrap the tensor, or copy the numbers into the weight.",
+        "A module keeps account of what is learned, and a parameter's name is reserved for a parameter. Assigning a plain "
+        "tensor or an array to it raises 'cannot assign … as parameter'.",
+        "layer.weight = torch.tensor(w.T, dtype=torch.float32)",
+        "layer.weight = nn.Parameter(torch.tensor(w.T, dtype=torch.float32))",
+    ),
+    MistakeText(
+        "NT29",
+        "The weight is overwritten while autograd watches: write into it inside `torch.no_grad()`.",
+        "A parameter is a leaf of the graph that requires grad. A change in place would be a step of the computation, and "
+        "a leaf has none before it, so torch refuses. Filling in a first value is no step of the computation.",
+        "layer.weight.copy_(torch.tensor(w.T))",
+        "with torch.no_grad():\n    layer.weight.copy_(torch.tensor(w.T))",
+    ),
+    MistakeText(
+        "NT30",
+        "Axes of k are exchanged that are counted from the front: exchange the last two, `k.transpose(-2, -1)` or `k.mT`.",
+        "`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the "
+        "end, the last two are tokens and width whatever stands before them.",
+        "q @ k.transpose(1, 2)",
+        "q @ k.transpose(-2, -1)",
+    ),
 )

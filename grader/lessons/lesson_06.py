@@ -1,49 +1,18 @@
-"""Lesson 06: masks, as functions and as a part of a module."""
+"""Lesson 06: masks, as functions and as a part of a module. The mistakes are in lesson_06_mistakes.py."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
+from grader.lessons import lesson_06_mistakes
 from grader.lessons.lesson_06_texts import TEXTS
-from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, Mistake, Property, Tensor
+from grader.model import Case, Exercise, Lesson, Property, Tensor
 
 Array = np.ndarray
-
-
-def _causal(*bugs: str) -> Callable[..., torch.Tensor]:
-    """The reference's mask with the named bugs switched on; with none it is right."""
-
-    def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
-        t_k = t_q if t_k is None or "MK12" in bugs else t_k
-        offset = 0 if "MK14" in bugs else t_k - t_q
-        offset += ("MK8" in bugs) - ("MK7" in bugs)
-        sizes = (t_k, t_q) if "sizes" in bugs else (t_q, t_k)
-        ones = torch.ones(sizes, dtype=torch.bool)
-        mask = ones.triu(offset) if "MA1" in bugs else ones.tril(offset)
-        mask = ~mask if "MK1" in bugs else mask
-        mask = mask.mT if "MA20" in bugs and "sizes" not in bugs else mask
-        return _as_numbers(mask, bugs)
-
-    return causal_mask
-
-
-def _as_numbers(mask: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
-    """The mask in numbers where MA2 asks for it; beside it may stand which of NUMBERS. By default they are float."""
-    if "additive" in bugs:
-        return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
-    kind = next((bug for bug in bugs if bug in NUMBERS), "float")
-    return getattr(mask, kind)() if "MA2" in bugs else mask
-
-
-NUMBERS = ("long", "int", "byte", "additive")
 
 
 def causal_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -61,25 +30,6 @@ def _last_sees_all(case: Case, parts: dict[str, Array]) -> str | None:
     return None if mask[-1].all() else f"the last query sees {int(mask[-1].sum())} of {mask.shape[1]} keys."
 
 
-def _padding(*bugs: str) -> Callable[..., torch.Tensor]:
-    def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
-        width = int(lengths.max()) if "MA7" in bugs else max_len
-        positions = torch.arange(width)
-        if "MA6" in bugs:
-            mask = positions >= max_len - lengths[:, None]
-        else:
-            mask = positions <= lengths[:, None] if "MA4" in bugs else positions < lengths[:, None]
-        mask = ~mask if "MK1" in bugs else mask
-        mask = _as_numbers(mask, bugs)
-        if "MA5" in bugs:
-            return mask
-        if "MA21" in bugs:
-            return mask[:, None, :] & mask[:, :, None] if "both" in bugs else mask[:, None, :].expand(-1, max_len, -1)
-        return mask[:, :, None] if "MK10" in bugs else mask[:, None, :]
-
-    return padding_mask
-
-
 def padding_cases(rng: np.random.Generator) -> Iterator[Case]:
     def case(key: str, title: str, lengths: Any, max_len: int, dtype: str = "int64") -> Case:
         return Case(key, title, (Tensor(np.asarray(lengths), dtype), max_len))
@@ -92,83 +42,6 @@ def padding_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case("nothing", "two empty sequences, lengths of int32", [0, 0], 3, "int32")
     yield case("uint8", "lengths of uint8", [3, 1, 2], 6, "uint8")
     yield case("random", "random lengths, the last one 19", [*rng.integers(0, 20, size=5), 19], 19)
-
-
-def _masked_scores(scores: torch.Tensor, mask: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
-    """Scores with the hidden ones put out of reach, in the way that the bugs choose."""
-    if "MK3" in bugs:
-        return scores * mask
-    if "MK5" in bugs:
-        return scores + (1 - mask.to(scores)) * -torch.inf
-    if "MK6" in bugs:
-        return scores + mask
-    if "MA13" in bugs:
-        return scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
-    if "MK4" in bugs and "additive" in bugs:
-        return scores + (~mask).to(scores) * -1e4
-    fills = {"MK4": -1e4, "DT1": -1e9, "MK9": -torch.inf}
-    fill = next((value for id, value in fills.items() if id in bugs), None)
-    if fill is None or "finite" in bugs:
-        fill = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, fill)
-
-
-def _by_hand(scores: torch.Tensor, mask: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
-    """Softmax made of exp, in the way that the bugs choose; 'unguarded' leaves an empty row 0 / 0, 'repaired' mends its value alone."""
-    if "SM5" in bugs:
-        e = scores.exp() * mask if "late" in bugs else scores.masked_fill(~mask, -torch.inf).exp()
-    else:  # MA18 takes each row's maximum over what is hidden, too
-        e = (scores - (scores.max() if "SM6" in bugs else scores.amax(-1, keepdim=True))).exp() * mask
-    total = e.sum(-1, keepdim=True)
-    weights = e / (total if {"unguarded", "repaired"} & set(bugs) else total.masked_fill(total == 0, 1.0))
-    return weights.nan_to_num(0.0) if "repaired" in bugs else weights
-
-
-def _attention(*bugs: str) -> Callable[..., tuple]:
-    def masked_attention(q: Any, k: Any, v: Any, mask: Any = None) -> tuple:
-        if "MK1" in bugs and mask is not None:
-            mask = ~mask
-        if "MA17" in bugs:
-            q, k, v = q.float(), k.float(), v.float()
-        scales = {"SD1": 1.0, "SD2": 1 / q.shape[-1], "NT24": 1 / math.sqrt(k.shape[-2])}
-        scale = scales.get(next((bug for bug in bugs if bug in scales), ""))
-        scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-        dim = -2 if "SM1" in bugs else -1
-        if "SM2" in bugs:
-            dim = 1 if "dim 1" in bugs else 0
-        if mask is None or "MA8" in bugs:
-            weights = torch.softmax(scores, dim=dim)
-            return weights @ v if "NT23" in bugs else (weights @ v, weights)
-        if BY_HAND & set(bugs):
-            weights = _by_hand(scores, mask, bugs)
-            return weights @ v, weights
-        if "MK2" in bugs:
-            weights = torch.softmax(scores, dim=dim) * mask
-            return weights @ v, weights
-        weights = torch.softmax(_masked_scores(scores, mask, bugs), dim=dim)
-        if "MA13" in bugs:
-            weights = weights.nan_to_num(0.0)
-        seen = mask.any(dim=-1, keepdim=True)
-        if "MA12" in bugs:
-            return torch.where(seen, weights @ v, torch.zeros((), dtype=v.dtype)), weights
-        keeps = {"MK3", "MK5", "MK6", "MK9", "MA13"}
-        if not keeps & set(bugs):
-            weights = weights * seen if "MK4" in bugs and "zeroed" not in bugs else weights.masked_fill(~mask, 0.0)
-        if "MK9" in bugs and "repaired" in bugs:
-            return (weights @ v).nan_to_num(0.0), weights
-        return weights @ v if "NT23" in bugs else (weights @ v, weights)
-
-    return masked_attention
-
-
-BY_HAND = {"SM5", "SM6", "MA18"}
-
-
-def _attention_pair(ids: frozenset[str]) -> Callable[..., tuple]:
-    """Two mistakes at once, where one of them is of those that go with others. Raises KeyError for other pairs."""
-    if not ids & {"MK9", "MA17", "SD1", "SD2"}:
-        raise KeyError(ids)
-    return _attention(*ids)
 
 
 def _grad(rng: np.random.Generator, *shape: int) -> Tensor:
@@ -256,7 +129,8 @@ def _precisions(rng: np.random.Generator) -> Iterator[Case]:
             tensors = tuple(Tensor(t.array.round(2), dtype, True) for t in _qkv(rng, (2,), 3, 4, 2, 5))
             mask = _some(rng, 2, 3, 4)
             mask[1, i] = False
-            yield Case(f"{dtype}-{i}", f"{dtype}, one row empty", (*tensors, Tensor(mask)), probe="lesson_06.attend",
+            given, title = ((*tensors, Tensor(mask)), "one row empty") if dtype != "float32" else (tensors, "no mask")
+            yield Case(f"{dtype}-{i}", f"{dtype}, {title}", given, probe="lesson_06.attend",
                        options={"output_only": True}, stage="extremes", dtype=(dtype,), atol=atol, rtol=atol)  # fmt: skip
 
 
@@ -282,56 +156,6 @@ def _row_sums(case: Case, parts: dict[str, Array]) -> str | None:
 def _hidden_is_ignored(_: Case, first: dict[str, Array], __: Case, second: dict[str, Array]) -> str | None:
     moved = np.abs(first["output"] - second["output"]).max()
     return None if moved < 1e-4 else f"the output moved by {moved:.3g} when only hidden keys and values changed."
-
-
-class _Causal(nn.Module):
-    """CausalSelfAttention with the bugs of a subclass switched on."""
-
-    bugs: tuple[str, ...] = ()
-
-    def __init__(self, d_model: int, max_len: int) -> None:
-        if "NT19" not in self.bugs:
-            super().__init__()
-        bias = "PJ2" in self.bugs
-        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=bias) for _ in range(3))
-        self.max_len = max_len
-        shift = ("MK8" in self.bugs) - ("MK7" in self.bugs)
-        mask = torch.ones(max_len, max_len, dtype=torch.bool).tril(shift)
-        mask = mask.mT if "MA1" in self.bugs else mask
-        if "DT3" in self.bugs:
-            self.mask = mask
-        else:
-            self.register_buffer("mask", mask, persistent="MA14" in self.bugs)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        t = x.shape[1]
-        if t > self.max_len and "MA16" not in self.bugs:
-            raise ValueError("longer than max_len")
-        assert t <= self.max_len or "assert" not in self.bugs
-        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
-        q, k = (k, q) if "SD8" in self.bugs else (q, k)
-        scores = q @ k.mT
-        if "SD1" not in self.bugs:
-            scores = scores / (x.shape[-1] if "SD2" in self.bugs else math.sqrt(t if "NT24" in self.bugs else x.shape[-1]))
-        mask = self.mask if "MA15" in self.bugs else self.mask[:t, :t]
-        dim = -2 if "SM1" in self.bugs else -1
-        if "MK2" in self.bugs:
-            return torch.softmax(scores, dim=dim) * mask @ v
-        if BY_HAND & set(self.bugs):
-            return _by_hand(scores, mask, self.bugs) @ v
-        if "MK3" in self.bugs:
-            scores = scores * mask
-        elif "MK4" in self.bugs:
-            scores = _masked_scores(scores, mask, self.bugs)
-        elif "MA8" not in self.bugs:
-            scores = scores.masked_fill(mask if "MK1" in self.bugs else ~mask, -torch.inf)
-        weights = torch.softmax(scores, dim=dim)
-        output = (weights.detach() if "BW3" in self.bugs else weights) @ v
-        return (output, weights) if "MA19" in self.bugs else output
-
-
-def _module(*bugs: str) -> type:
-    return type("CausalSelfAttention", (_Causal,), {"bugs": bugs})
 
 
 def _build(rng: np.random.Generator, d: int, max_len: int, **more: Any) -> dict[str, Any]:
@@ -390,7 +214,9 @@ def _large_modules(rng: np.random.Generator) -> Iterator[Case]:
         options = {**_build(rng, 4, max_len), "state": state}
         if i == 2:
             options["dtype"] = "float64"
-        title = "scores of ±10,000" + ", after .double()" * (i == 2)
+        if i < 2:
+            options["mode"] = "train"
+        title = "scores of ±10,000" + (", after .double()" if i == 2 else ", in training mode")
         yield Case(f"large-{i}", title, (Tensor(x, "float64" if i == 2 else "float32"),), probe="module", options=options,
                    stage="extremes", rtol=2e-3, atol=2e-3)  # fmt: skip
 
@@ -411,12 +237,8 @@ lesson = Lesson(
         Exercise(
             name="causal_mask", task="Say for each query which keys lie in its past, itself included.", points=2, minutes=8,
             cases=causal_cases, container="tensor", dtype=("bool",),
-            mistakes=(
-                *mistakes(_causal, "MK1", "MK7", "MK8", "MK12", "MK14", "MA1", "MA2", "MA20"),
-                *(Mistake("MA2", _causal("MA2", kind)) for kind in NUMBERS),
-                Mistake("MA20", _causal("MA20", "sizes")),
-            ),
-            combine=lambda ids: _causal(*ids),
+            mistakes=lesson_06_mistakes.CAUSAL,
+            combine=lambda ids: lesson_06_mistakes.causal(*ids),
             properties=(Property("the last query sees every key", _last_sees_all),),
             hints=(
                 "With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
@@ -427,12 +249,8 @@ lesson = Lesson(
         Exercise(
             name="padding_mask", task="Mark the real tokens of sequences of different lengths.", points=2, minutes=6,
             cases=padding_cases, container="tensor", dtype=("bool",),
-            mistakes=(
-                *mistakes(_padding, "MK1", "MK10", "MA2", "MA4", "MA5", "MA6", "MA7", "MA21"),
-                Mistake("MA21", _padding("MA21", "both")),
-                *(Mistake("MA2", _padding("MA2", kind)) for kind in NUMBERS),
-            ),
-            combine=lambda ids: _padding(*ids),
+            mistakes=lesson_06_mistakes.PADDING,
+            combine=lambda ids: lesson_06_mistakes.padding(*ids),
             hints=(
                 "Which positions does a sequence of length 2 fill, and which number do they all stay below?",
                 "Compare `torch.arange(max_len)` with the lengths as a column; then add the axis for the queries.",
@@ -442,16 +260,8 @@ lesson = Lesson(
         Exercise(
             name="masked_attention", task="Attention that looks only where a mask allows it, and survives rows that may not look at all.",
             points=4, minutes=20, cases=attention_cases, container="tensor", parts=("output", "weights"), forbids=("attention",),
-            mistakes=(
-                *mistakes(_attention, "MK1", "MK2", "MK3", "MK4", "MK5", "MK6", "MK9", "MA8", "MA12", "MA13", "MA17", "MA18", "DT1",
-                          "SD1", "SD2", "SM1", "SM2", "SM5", "SM6", "NT23", "NT24"),
-                *(Mistake("MK4", _attention("MK4", *more)) for more in (("zeroed",), ("additive",), ("additive", "zeroed"))),
-                *(Mistake("MK9", _attention("MK9", kind)) for kind in ("finite", "repaired")),
-                *(Mistake("MA18", _attention("MA18", kind)) for kind in ("unguarded", "repaired")),
-                Mistake("SM2", _attention("SM2", "dim 1")),
-                Mistake("SM5", _attention("SM5", "late")),
-            ),
-            combine=_attention_pair,
+            mistakes=lesson_06_mistakes.ATTENTION,
+            combine=lesson_06_mistakes.attention_pair,
             properties=(
                 Property("what is hidden gets no weight", _hidden_weights),
                 Property("each row of weights sums to 1", _row_sums),
@@ -467,14 +277,7 @@ lesson = Lesson(
         Exercise(
             name="CausalSelfAttention", task="Self-attention that cannot see the future, with its mask as a buffer.",
             kind="class", points=4, minutes=20, cases=module_cases, container="tensor", parts=("output",), forbids=("attention",),
-            mistakes=(
-                *mistakes(_module, "MK1", "MK2", "MK3", "MK4", "MK7", "MK8", "MA1", "MA8", "MA14", "MA15", "MA16", "MA18", "MA19", "DT3",
-                          "PJ2", "SD1", "SD2", "SD8", "SM1", "SM5", "SM6", "BW3", "NT19", "NT24"),
-                Mistake("MK4", _module("MK4", "additive")),
-                Mistake("MA16", _module("MA16", "assert")),
-                *(Mistake(id, _module(id, "unguarded")) for id in ("MA18", "SM5", "SM6")),
-                Mistake("SM5", _module("SM5", "late", "unguarded")),
-            ),
+            mistakes=lesson_06_mistakes.MODULE,
             properties=(Property("a later token changes no earlier output", _past_is_fixed, needs=("future",)),),
             hints=(
                 "Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",

@@ -77,4 +77,39 @@ TEXTS = (
         "Padding says which keys are real, whoever asks, so one row is enough and fits any number of queries. A mask of max_len rows "
         "fits self-attention alone, and one that hides the rows of padded queries, too, makes them empty.",
         "real[:, :, None] & real[:, None, :]", "real[:, None, :]"),
+    MistakeText("MA22", "The mask is transposed: its rows are the queries and its columns the keys already, as in the scores.",
+        "A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no longer fits the "
+        "scores, or fits and exchanges who may look at whom.",
+        "scores.masked_fill(~mask.mT, low)", "scores.masked_fill(~mask, low)"),
+    MistakeText("MA23", "A call without a mask fails: with mask=None every query sees every key.",
+        "`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands where there is one.",
+        "scores = scores.masked_fill(~mask, low)", "if mask is not None:\n    scores = scores.masked_fill(~mask, low)"),
+    MistakeText("MA24", "`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
+        "A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one value is "
+        "ambiguous'. What is to be known is whether a mask was given at all.",
+        "if mask:\n    scores = scores.masked_fill(~mask, low)", "if mask is not None:\n    scores = scores.masked_fill(~mask, low)"),
+    MistakeText("MA25", "The mask was added as 0 and 1: every key stays visible; hidden scores must be set to −∞.",
+        "An additive mask holds 0 for allowed and −∞ for hidden. With True and False, or 1.0 and 0.0, the allowed scores gain 1 and the "
+        "hidden ones stay as they were. Scores [1, 1] with the second hidden become [2, 1], with the weights [0.7311, 0.2689].",
+        "scores = scores + self.mask[:T, :T]", "scores = scores.masked_fill(~self.mask[:T, :T], -torch.inf)"),
+    MistakeText("MA26", "The mask has a row for each key; it needs one for each query, shape (t_q, t_k).",
+        "The queries are the last t_q of the t_k positions, so of a triangle of t_k rows only the last t_q are wanted.",
+        "torch.ones(t_k, t_k, dtype=torch.bool).tril()", "torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)"),
+    MistakeText("MA27", "The diagonal is shifted to the wrong side: by t_q − t_k, where t_k − t_q was meant.",
+        "A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions that came "
+        "before the first of them; shifted the other way, 2 queries and 5 keys see nothing at all.",
+        "torch.ones(t_q, t_k, dtype=torch.bool).tril(t_q - t_k)", "torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)"),
+    MistakeText("MA28", "The mask allows everything: each query sees its future, too.",
+        "Row i is to be True up to the position of query i and False after it. `torch.ones` alone is True everywhere; `tril` takes the "
+        "future out.",
+        "torch.ones(t_q, t_k, dtype=torch.bool)", "torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)"),
+    MistakeText("MA29", "The last real token is hidden: position j is real where j < length.",
+        "Positions start at 0, so a sequence of length 2 fills positions 0 and 1. Compared with length − 1, or counted from 1, only "
+        "position 0 is left.",
+        "positions < lengths[:, None] - 1", "positions < lengths[:, None]"),
+    MistakeText("MA30", "The axes stand in other places: one for the items, one of length 1 for the queries, one for the keys, "
+        "(B, 1, max_len).",
+        "Scores have the shape (B, T_q, T_k), and broadcasting lines a mask up with them from the right. With the axis of length 1 at the "
+        "front the items meet the queries, and with a fourth axis the items meet an axis that the scores do not have.",
+        "(positions < lengths[:, None]).unsqueeze(0)", "(positions < lengths[:, None]).unsqueeze(1)"),
 )  # fmt: skip

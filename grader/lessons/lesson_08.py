@@ -2,101 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from grader.lessons.lesson_08_mistakes import FINITE_DIFFERENCES, attention, of_two, softmax, through_softmax
 from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Property
 
 Array = np.ndarray
 
-# At most one of each group can be meant at a time; pairs within a group are never tried.
-_SOFTMAX = frozenset({"BW1", "GB1", "GB2", "GB3", "GB4", "GB5", "GB6", "GB16", "GB17", "GB18", "GB19"})
-_ONE_OF = (
-    _SOFTMAX, {"SM5", "SM6"}, {"GB8", "GB15"}, {"GB7", "GB10"}, {"GB10", "GB13"}, {"BW2", "GB9", "GB14"},
-    {"BW2", "GB11", "GB12"},
-)  # fmt: skip
-
-
-def _softmax(scores: Array) -> Array:
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-def _through_softmax(grad: Array, weights: Array, bugs: tuple[str, ...]) -> Array:
-    """The gradient with respect to the scores, with the named bugs switched on."""
-    if "BW1" in bugs:
-        return weights * grad
-    if "GB5" in bugs:
-        return weights * (1 - weights) * grad
-    if "GB18" in bugs:
-        return weights * grad - (weights * grad).sum(axis=-1, keepdims=True)
-    if "GB2" in bugs:
-        total = (grad * weights).sum(keepdims=True)
-    elif "GB4" in bugs:
-        total = grad.sum(axis=-1, keepdims=True)
-    elif "GB6" in bugs:
-        total = (grad * weights).mean(axis=-1, keepdims=True)
-    elif "GB16" in bugs:
-        total = (grad * weights).sum(axis=-1)
-    elif "GB17" in bugs or "GB17 of axis 0" in bugs:
-        total = (grad * weights).sum(axis=-2 if "GB17" in bugs else 0, keepdims=True)
-    elif "GB19" in bugs:
-        total = grad.mean(axis=-1, keepdims=True)
-    else:
-        total = (grad * weights).sum(axis=-1, keepdims=True)
-    if "GB3" in bugs:
-        return weights * (total - grad)
-    return grad - total if "GB1" in bugs else weights * (grad - total)
-
-
-def _softmax_backward(*bugs: str) -> Callable[..., Array]:
-    def softmax_backward(grad_weights: Array, weights: Array) -> Array:
-        return _through_softmax(grad_weights, weights, bugs)
-
-    return softmax_backward
-
-
-def _attention_backward(*bugs: str) -> Callable[..., tuple]:
-    """The reference's maths with the named bugs switched on; with none it is right."""
-
-    def attention_backward(q: Array, k: Array, v: Array, grad_output: Array) -> tuple:
-        scale = 1.0 if "GB12" in bugs else 1 / np.sqrt(q.shape[-1])
-        scores = q @ k.swapaxes(-1, -2) * (1.0 if "GB12 of the weights" in bugs else scale)
-        if "SM5" in bugs or "SM6" in bugs:
-            exps = np.exp(scores - (scores.max() if "SM6" in bugs else 0))
-            weights = exps / exps.sum(-1, keepdims=True)
-        else:
-            weights = _softmax(scores)
-        grad_weights = grad_output @ v.swapaxes(-1, -2)
-        grad_v = (weights if "GB15" in bugs else (scores if "GB8" in bugs else weights).swapaxes(-1, -2)) @ grad_output
-        grad_scores = _through_softmax(grad_weights, weights, bugs)
-        back = {"BW2": 1.0, "GB11": scale * scale}.get(next((b for b in bugs if b in ("BW2", "GB11")), ""), scale)
-        grad_q = grad_scores @ k * (1.0 if "GB14" in bugs else back)
-        grad_k = grad_scores.swapaxes(-1, -2) @ q * (1.0 if "GB9" in bugs else back)
-        if "GB7" in bugs:
-            grad_k = grad_scores @ q * back
-        if "GB10" in bugs:
-            grad_q, grad_k = grad_k, grad_q
-        asked = {"q": grad_q, "k": grad_k, "v": grad_v}
-        order = next((bug[-3:] for bug in bugs if bug.startswith("GB13 ")), "vkq" if "GB13" in bugs else "qkv")
-        return tuple(asked[name] for name in order)
-
-    return attention_backward
-
-
-def _of_two(build: Callable[..., Callable]) -> Callable[[frozenset[str]], Callable]:
-    def combined(ids: frozenset[str]) -> Callable:
-        if any(len(ids & group) > 1 for group in _ONE_OF):
-            raise KeyError(f"{' and '.join(sorted(ids))} are not tried together")
-        return build(*ids)
-
-    return combined
-
-
 def _weights(rng: np.random.Generator, *shape: int) -> Array:
-    return _softmax(rng.normal(size=shape) * 1.5)
+    return softmax(rng.normal(size=shape) * 1.5)
 
 
 def softmax_backward_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -127,8 +44,9 @@ def attention_backward_cases(rng: np.random.Generator) -> Iterator[Case]:
     ))  # fmt: skip
     yield Case("sizes", "all sizes different", _qkvg(rng, (2,), 5, 7, 4, 6))
     yield Case("seen-again", "the same shapes, new numbers", _qkvg(rng, (2,), 5, 7, 4, 6))
-    yield Case("square", "as many queries as keys and features", _qkvg(rng, (3,), 4, 4, 4, 4))
-    yield Case("square-again", "the same square shapes, new numbers", _qkvg(rng, (3,), 4, 4, 4, 4))
+    # Without a batch axis sums that lost their axis run here, and their numbers say where it was lost.
+    yield Case("square", "as many queries as keys and features", _qkvg(rng, (), 4, 4, 4, 4))
+    yield Case("square-again", "the same square shapes, new numbers", _qkvg(rng, (), 4, 4, 4, 4))
     yield Case("plain", "no batch axis, nineteen keys", _qkvg(rng, (), 9, 19, 2, 4))
     yield Case("heads", "batch and heads in front", _qkvg(rng, (2, 3), 4, 6, 5, 2))
     yield Case("one-key", "a single key", _qkvg(rng, (2,), 3, 1, 4, 5))
@@ -139,11 +57,12 @@ def attention_backward_cases(rng: np.random.Generator) -> Iterator[Case]:
         q, k, v, grad = _qkvg(rng, (2,), 3, 4, 2, 5)
         q = q + 2.0 * np.sign(q)
         yield Case(f"large-{i}", "scores of thousands", (q, k * 1000, v, grad), stage="extremes", rtol=1e-3, atol=1e-2)
-    for i in range(2):  # a step that fits one feature is far too long for its neighbour, in queries and in keys
+    for i in range(3):  # a step that fits one feature is far too long for its neighbour, in queries and in keys
         q, k, v, grad = _qkvg(rng, (), 3, 4, 5, 2)
-        size = np.array([1e-9, 1e9, 1e-9, 1e9, 1e-9])
-        title = "features of 1e-9 in queries and 1e9 in keys, or the reverse, where only the formula helps"
-        yield Case(f"scales-{i}", title, (q * size, k / size, v, grad), stage="extremes", rtol=1e-3, atol=1e-12)
+        size = np.array([1e-7, 1e7, 1e-7, 1e7, 1e-7])
+        title = "features of 1e-7 in queries and 1e7 in keys, or the reverse, where a finite difference fails with any step"
+        # What a difference leaves of the small gradients is rounding, another in every program: 5e-9 is above it.
+        yield Case(f"scales-{i}", title, (q * size, k / size, v, grad), stage="extremes", rtol=1e-3, atol=5e-9)
 
 
 def _rows_sum_to_zero(case: Case, parts: dict[str, Array]) -> str | None:
@@ -265,6 +184,53 @@ _TEXTS = (
         "(⅜, −⅛).",
         "total = grad_weights.mean(axis=-1, keepdims=True)",
         "total = (grad_weights * weights).sum(axis=-1, keepdims=True)"),
+    MistakeText("GB20", "The gradient and the weights changed places: the weight is the factor, the total is subtracted from the gradient.",
+        "The total is the mean of the gradient under the weights, so it is compared with gradients, and the weight says how much of "
+        "the difference a score feels. With weights (½, ½) and gradient (1, 0) the total is ½ and the result (¼, −¼); exchanged it is "
+        "(0, 0).",
+        "return grad_weights * (weights - total)",
+        "return weights * (grad_weights - total)"),
+    MistakeText("GB21", "The row's total was added; it is subtracted from each entry.",
+        "A score that rises takes from all weights of its row, which is the minus sign of diag(p) − p pᵀ. Added, the row sums to "
+        "twice the total and not to 0. With weights (½, ½) and gradient (1, 0) the result has to be (¼, −¼); added it is (¾, ¼).",
+        "return weights * (grad_weights + total)",
+        "return weights * (grad_weights - total)"),
+    MistakeText("GB22", "The way back multiplies by √d_k; the forward pass divides by it, and so does the backward pass.",
+        "scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along. Multiplied by its "
+        "reciprocal, the gradients of q and k are too large by d_k, and that of v is right.",
+        "grad_scores = grad_scores * np.sqrt(d_k)",
+        "grad_scores = grad_scores / np.sqrt(d_k)"),
+    MistakeText("GB23", "The rows' maxima lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
+        "A maximum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where T_q and "
+        "T_k differ; where they agree, column j loses the maximum of row j, which changes the weights.",
+        "e = np.exp(scores - scores.max(axis=-1))",
+        "e = np.exp(scores - scores.max(axis=-1, keepdims=True))"),
+    MistakeText("GB24", "One of grad_q and grad_k was made of its own array: grad_q is made of the keys, grad_k of the queries.",
+        "In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query moves: grad_q = "
+        "grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many queries as keys.",
+        "grad_q = grad_scores @ q",
+        "grad_q = grad_scores @ k"),
+    MistakeText("GB25", "grad_v was scaled by 1/√d_k; that factor belongs to the scores alone.",
+        "output = weights v has no factor beside the weights, and each query's weights sum to 1. The values together receive all of "
+        "grad_output; with d_k = 4 they would receive half of it.",
+        "grad_v = weights.swapaxes(-1, -2) @ grad_output / np.sqrt(d_k)",
+        "grad_v = weights.swapaxes(-1, -2) @ grad_output"),
+    MistakeText("GB26", "All three gradients have the opposite sign.",
+        "A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step that uses it. "
+        "With one key the output is its value, so grad_v is the sum of grad_output over the queries, not minus that.",
+        "return -grad_q, -grad_k, -grad_v",
+        "return grad_q, grad_k, grad_v"),
+    MistakeText("GB27", "grad_output was not used: these are the gradients for ones in its place.",
+        "Ones are the gradient of a plain sum of the outputs. Every other result hands back a gradient of its own for each number of the "
+        "output, and the chain rule starts from that.",
+        "grad_output = np.ones_like(output)",
+        "grad_weights = grad_output @ v.swapaxes(-1, -2)"),
+    MistakeText("GB28", "Finite differences came back, slopes over a step of fixed size; the derivative's formula was asked for.",
+        "A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and the slope over so far says nothing of the slope "
+        "here: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. A step short enough for that "
+        "drowns small gradients in rounding. Besides, each entry takes a forward pass or two of its own.",
+        "grad_q[i] = (loss(q + step) - loss(q - step)) / (2 * 1e-5)",
+        "grad_q = grad_scores @ k / np.sqrt(d_k)"),
 )  # fmt: skip
 
 lesson = Lesson(
@@ -282,11 +248,11 @@ lesson = Lesson(
             cases=softmax_backward_cases,
             mistakes=(
                 *mistakes(
-                    _softmax_backward, "BW1", "GB1", "GB2", "GB3", "GB4", "GB5", "GB6", "GB16", "GB17", "GB18", "GB19",
+                    through_softmax, "BW1", "GB1", "GB2", "GB3", "GB4", "GB5", "GB6", "GB16", "GB17", "GB18", "GB19", "GB20", "GB21",
                 ),
-                Mistake("GB17", _softmax_backward("GB17 of axis 0")),
+                *(Mistake("GB17", through_softmax(f"GB17 {where}")) for where in ("of axis 0", "of two axes or more")),
             ),
-            combine=_of_two(_softmax_backward),
+            combine=of_two(through_softmax),
             forbids=("torch",),
             properties=(Property("each row of the gradient sums to 0", _rows_sum_to_zero),),
             hints=(
@@ -306,14 +272,19 @@ lesson = Lesson(
             parts=("grad_q", "grad_k", "grad_v"),
             mistakes=(
                 *mistakes(
-                    _attention_backward, "BW1", "BW2", "SM5", "SM6", "GB1", "GB2", "GB3", "GB4", "GB5", "GB7", "GB8", "GB9",
-                    "GB10", "GB11", "GB12", "GB13", "GB14", "GB15", "GB16", "GB17", "GB18", "GB19",
+                    attention, "BW1", "BW2", "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD2", "SD5", "SD6", "SD8", "GB1", "GB2", "GB3",
+                    "GB4", "GB5", "GB7", "GB8", "GB9", "GB10", "GB11", "GB12", "GB13", "GB14", "GB15", "GB16", "GB17", "GB18",
+                    "GB19", "GB20", "GB21", "GB22", "GB23", "GB24", "GB25", "GB26", "GB27",
                 ),
-                Mistake("GB12", _attention_backward("GB12 of the weights")),
-                *(Mistake("GB13", _attention_backward(f"GB13 {order}")) for order in ("vqk", "qvk", "kvq")),
-                Mistake("GB17", _attention_backward("GB17 of axis 0")),
+                *(Mistake(bug.partition(" ")[0], attention(bug)) for bug in (
+                    "GB12 of the weights", "GB13 vqk", "GB13 qvk", "GB13 kvq", "GB17 of axis 0", "GB24 of k", "SD2 of the weights",
+                    "SD5 of the weights", "SD6 straight on", "SD6 and on the way back", "SD8 with grad_v last",
+                    "SD8 with grad_v last, weights first", "SM1 of the row's maximum", "SM2 of the row's maximum", "SM2 of axis 1",
+                    "SM3 of the row's maximum", "SM4 of both",
+                )),
+                *(Mistake("GB28", differences) for differences in FINITE_DIFFERENCES),
             ),
-            combine=_of_two(_attention_backward),
+            combine=of_two(attention),
             forbids=("torch", "attention"),
             properties=(
                 Property("the values together receive what the outputs received", _values_share_the_gradient),

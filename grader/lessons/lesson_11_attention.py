@@ -16,6 +16,7 @@ from grader.model import Case, Mistake, Tensor
 
 Array = np.ndarray
 LAYERS = ("qkv", "proj")
+FILLS = {"far too high": -1e3, "MK4": -1e4, "finite": -1e9}
 
 
 class _Attention(nn.Module):
@@ -32,7 +33,8 @@ class _Attention(nn.Module):
         self.qkv, self.proj = nn.Linear(d_model, 3 * d_model, bias=bias), nn.Linear(d_model, d_model, bias="PJ2" in self.bugs)
         shift = ("MK8" in self.bugs) - ("MK7" in self.bugs)
         mask = torch.ones(max_len, max_len, dtype=torch.bool).tril(shift)
-        self.register_buffer("mask", mask.mT if "MK1" in self.bugs else mask, persistent="CM9" in self.bugs)
+        mask = ~mask if "MK1" in self.bugs else mask.mT if "CM16" in self.bugs else mask
+        self.register_buffer("mask", mask, persistent="CM9" in self.bugs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.shape[1] > self.max_len and "CM7" not in self.bugs:
@@ -41,7 +43,8 @@ class _Attention(nn.Module):
         weights = self.weights(q, k)
         if "CM6" in self.bugs:
             v = self.drop(v)
-        merged = self.merge(self.drop_weights(weights) @ v, x.shape)
+        weights = self.drop_weights(weights)
+        merged = self.merge((weights.mT if "of the weights" in self.bugs else weights) @ v, x.shape)
         merged = self.drop(merged) if "CM2" in self.bugs else merged
         return merged if "CM11" in self.bugs else self.proj(merged)
 
@@ -51,12 +54,12 @@ class _Attention(nn.Module):
         if "PJ3" in self.bugs:
             return (part.transpose(1, 2) for part in qkv.view(b, t, h, -1).chunk(3, dim=-1))
         parts = list(qkv.chunk(3, dim=-1))
-        if "SD8" in self.bugs:
+        if "SD8" in self.bugs and "of the weights" not in self.bugs:
             parts = [parts[1], parts[0], parts[2]]
         if "CM12" in self.bugs:
             parts = parts[::-1]
         if "MH1" in self.bugs:
-            return (part.reshape(b, h, t, d // h) for part in parts)
+            return (part.view(b, h, t, d // h) if "as a view" in self.bugs else part.reshape(b, h, t, d // h) for part in parts)
         split = [part.view(b, t, h, d // h) for part in parts]
         if "CM13" in self.bugs:
             split = [part.reshape(b, t, d // h, h).transpose(2, 3) for part in parts]
@@ -65,13 +68,24 @@ class _Attention(nn.Module):
     def weights(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
         d_head, t = q.shape[-1], q.shape[-2]
         divisors = {"SD1": 1.0, "SD2": d_head, "SD3": math.sqrt(self.num_heads * d_head), "SD4": math.sqrt(self.num_heads),
-                    "SD5": d_head**-0.5}  # fmt: skip
+                    "SD5": d_head**-0.5, "SD6": 1.0}  # fmt: skip
         scores = q @ k.mT / next((value for id, value in divisors.items() if id in self.bugs), math.sqrt(d_head))
         if "CM3" in self.bugs:
             scores = self.drop(scores)
-        dim = -2 if "SM1" in self.bugs else -1
-        if "MK13" in self.bugs or "MH3" in self.bugs:
-            return self.softmax(scores, dim)
+        dim = next((axis for bug, axis in (("over heads", 1), ("SM2", 0), ("SM1", -2)) if bug in self.bugs), -1)
+        if "MH3" in self.bugs or ("MK13" in self.bugs and not self.is_masked(t)):
+            weights = self.softmax(scores, dim)
+        else:
+            weights = self.masked(scores, dim)
+        return weights / math.sqrt(d_head) if "SD6" in self.bugs else weights
+
+    def is_masked(self, t: int) -> bool:
+        """On which paths a mask that is lost on another one stays."""
+        paths = {"in training": self.training, "in evaluation": not self.training, "at full length": t == self.max_len}
+        return any(holds for path, holds in paths.items() if path in self.bugs)
+
+    def masked(self, scores: torch.Tensor, dim: int) -> torch.Tensor:
+        t = scores.shape[-1]
         mask = self.mask if "CM10" in self.bugs else self.mask[:t, :t]
         if "made anew" in self.bugs:
             mask = torch.ones(t, t, dtype=torch.bool).tril()
@@ -86,9 +100,9 @@ class _Attention(nn.Module):
             return self.softmax(scores + (1 - mask.to(scores)) * -torch.inf, dim)
         if "MK6" in self.bugs:
             return self.softmax(scores + mask, dim)
+        fill = next((value for bug, value in FILLS.items() if bug in self.bugs), -torch.inf)
         if "added" in self.bugs:
-            return self.softmax(scores + ~mask * -1e4, dim)
-        fill = -1e3 if "far too high" in self.bugs else -1e4 if "MK4" in self.bugs else -torch.inf
+            return self.softmax(scores + torch.zeros_like(scores).masked_fill(~mask, fill), dim)
         return self.softmax(scores.masked_fill(~mask, fill), dim)
 
     def softmax(self, scores: torch.Tensor, dim: int) -> torch.Tensor:
@@ -96,6 +110,13 @@ class _Attention(nn.Module):
             top = 0 if "SM5" in self.bugs else scores.amax(dim=(-2, -1), keepdim=True) if "of a head" in self.bugs else scores.max()
             e = (scores - top).exp()
             return e / e.sum(dim=dim, keepdim=True)
+        if "SM3" in self.bugs:
+            axes = (0, 2, 3) if "of a head" in self.bugs else (0, 1, 2, 3)
+            e = (scores - scores.amax(dim=axes, keepdim=True)).exp()
+            return e / e.sum(dim=axes, keepdim=True)
+        if "SM4" in self.bugs:
+            e = (scores - scores.amax(dim=dim, keepdim=True)).exp()
+            return e / e.sum(dim=dim)
         return torch.softmax(scores, dim=dim)
 
     def drop_weights(self, weights: torch.Tensor) -> torch.Tensor:
@@ -126,12 +147,20 @@ def attention(*bugs: str) -> type:
 
 
 MISTAKES = mistakes(
-    attention, "SD1", "SD2", "SD3", "SD4", "SD5", "SD8", "SM1", "SM5", "SM6", "MH1", "MH2", "MH3", "MH4", "MH5", "MK1", "MK2", "MK3",
-    "MK4", "MK5", "MK6", "MK7", "MK8", "MK13", "MU21", "BW3", "PJ2", "PJ3", "CM1", "CM2", "CM3", "CM4", "CM5", "CM6", "CM7", "CM8", "CM9",
-    "CM10", "CM11", "CM12", "CM13", "CM14", "CM15",
+    attention, "SD1", "SD2", "SD3", "SD4", "SD5", "SD6", "SD8", "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "MH1", "MH2", "MH3", "MH4", "MH5",
+    "MK1", "MK2", "MK3", "MK4", "MK5", "MK6", "MK7", "MK8", "MK13", "MU21", "BW3", "PJ2", "PJ3", "CM1", "CM2", "CM3", "CM4", "CM5", "CM6",
+    "CM7", "CM8", "CM9", "CM10", "CM11", "CM12", "CM13", "CM14", "CM15", "CM16",
 ) + (
     Mistake("CM7", attention("CM7", "made anew")),
-    Mistake("MK1", attention("MK1", "MK7")),  # a causal mask exchanged hides the diagonal; transposed it does not
+    Mistake("CM16", attention("MK1", "added")),  # a mask that is added holds no True; the NaN of its last row reaches every gradient
+    Mistake("SD8", attention("SD8", "of the weights")),
+    Mistake("SM2", attention("SM2", "over heads")),
+    Mistake("SM2", attention("SM2", "finite")),
+    Mistake("SM2", attention("SM2", "over heads", "finite")),
+    Mistake("SM3", attention("SM3", "of a head")),
+    Mistake("MH1", attention("MH1", "as a view")),
+    *(Mistake("MK7", attention("MK7", *how)) for how in (("added",), ("finite",), ("added", "finite"))),
+    *(Mistake("MK13", attention("MK13", path)) for path in ("in training", "in evaluation", "at full length")),
     Mistake("MK4", attention("MK4", "added")),
     Mistake("MK4", attention("MK4", "far too high")),
     Mistake("PJ2", attention("PJ2", "of the last")),
@@ -153,7 +182,7 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
     def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, grad: bool = False,
              probe: str = "module", **more: Any) -> Case:  # fmt: skip
         options = _options(weights_of(rng, shape[-1], 0.7 if heads < 5 else 0.4), shape[-1], heads, max_len, gradients=grad, **more)
-        x = Tensor(rng.normal(size=shape).astype("float64" if more.get("dtype") else "float32"), None, grad)
+        x = Tensor(rng.normal(size=shape).astype("float32"), None, grad)
         return Case(key, title, (x,), probe=probe, options=options)
 
     def earlier(*shapes: tuple[int, ...]) -> tuple[tuple[Array], ...]:
@@ -166,9 +195,9 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, grad=True, probe="lesson_11.attention")
     yield case("one-head", "one head", (2, 4, 3), 1, 6)
     yield case("one-token", "one token", (3, 1, 4), 2, 4)
-    yield case("double", "after .double()", (2, 4, 6), 2, 8, dtype="float64", grad=True)
-    yield case("training", "in training mode, without dropout, after calls with two and three other tokens", (2, 3, 8), 4, 5, mode="train",
-               probe="lesson_09.after_others", earlier=earlier((1, 2, 8), (2, 3, 8)))  # fmt: skip
+    yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
+    yield case("training", "in training mode, without dropout, heads of one number, after calls with two and three other tokens", (2, 3, 8),
+               8, 5, mode="train", probe="lesson_09.after_others", earlier=earlier((1, 2, 8), (2, 3, 8)))  # fmt: skip
     yield from _companions(rng)
     yield from _dropout(rng)
     yield from _large(rng)

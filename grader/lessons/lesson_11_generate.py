@@ -19,7 +19,7 @@ def generate(*bugs: str) -> Callable[..., torch.Tensor]:
 
     def follow(logits: torch.Tensor, temperature: float, generator: Any) -> torch.Tensor:
         if ("CM48" in bugs) or (temperature == 0 and "CM47" not in bugs):
-            return logits.argmax(dim=-1, keepdim=True)
+            return logits.argmax(dim=-1, keepdim="CM61" not in bugs)
         scaled = logits if "CM46" in bugs else logits * temperature if "CM45" in bugs else logits / temperature
         weights = scaled.exp() if "CM57" in bugs else torch.softmax(scaled, dim=0 if "CM49" in bugs else -1)
         if "CM60" in bugs:
@@ -33,6 +33,15 @@ def generate(*bugs: str) -> Callable[..., torch.Tensor]:
             return torch.multinomial(weights[:1], 1, generator=generator).expand(len(weights), 1)
         return torch.multinomial(weights, 1, generator=generator)
 
+    def context(ids: torch.Tensor, max_len: int) -> torch.Tensor:
+        if "CM62" in bugs:
+            if "one more" in bugs:
+                return ids[:, -max_len - 1 :]
+            if "one fewer, counted from the front" in bugs:
+                return ids[:, max(0, ids.shape[1] - max_len + 1) :]
+            return ids if "when too long" in bugs and ids.shape[1] <= max_len else ids[:, -max_len + 1 :]
+        return ids if "CM51" in bugs else ids[:, :max_len] if "CM52" in bugs else ids[:, -max_len:]
+
     def generate(
         model: Any, ids: torch.Tensor, max_new_tokens: int, max_len: int, temperature: float = 1.0, generator: Any = None
     ) -> torch.Tensor:
@@ -42,7 +51,7 @@ def generate(*bugs: str) -> Callable[..., torch.Tensor]:
         start = ids.shape[1]
         with torch.set_grad_enabled("CM43" in bugs):
             for _ in range(max_new_tokens):
-                fed = ids if "CM51" in bugs else ids[:, :max_len] if "CM52" in bugs else ids[:, -max_len:]
+                fed = context(ids, max_len)
                 if "in the loop" in bugs:
                     ids = ids[:, -max_len:]
                     fed = ids
@@ -56,9 +65,10 @@ def generate(*bugs: str) -> Callable[..., torch.Tensor]:
     return generate
 
 
-MISTAKES = mistakes(generate, *(f"CM{number}" for number in range(41, 61))) + (
+MISTAKES = mistakes(generate, *(f"CM{number}" for number in range(41, 63))) + (
     Mistake("CM59", generate("CM59", "in the loop")),
     Mistake("CM60", generate("CM60", "normalised")),
+    *(Mistake("CM62", generate("CM62", how)) for how in ("one more", "one fewer, counted from the front", "when too long")),
 )
 
 

@@ -60,6 +60,10 @@ _ATTENTION = (
     MistakeText("CM15", "Dropout drops every second weight whatever the argument says: its probability is not handed on.",
         "`F.dropout` and `nn.Dropout` have p = 0.5 by default. With dropout=0.0 half of the weights are dropped in training, too.",
         "weights = F.dropout(weights, training=self.training)", "weights = F.dropout(weights, self.p, training=self.training)"),
+    MistakeText("CM16", "The past is hidden and the future shown: token i is to see tokens 0 to i, itself included.",
+        "A mask that is added holds −∞ above the diagonal, `triu(1)`. A boolean one that is True where attention is allowed holds the "
+        "other triangle, `tril()`. With the triangles exchanged the first token sees its future, and the last at most itself.",
+        "mask = torch.full((T, T), -torch.inf).tril(-1)", "mask = torch.full((T, T), -torch.inf).triu(1)"),
 )  # fmt: skip
 
 _BLOCK = (
@@ -114,6 +118,15 @@ _BLOCK = (
     MistakeText("CM35", "`x += …` writes into the tensor that the caller passed: write x = x + ….",
         "`+=` on a tensor works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses.",
         "x += self.attn(self.ln1(x))", "x = x + self.attn(self.ln1(x))"),
+    MistakeText("CM36", "The normalisations act on what the branches give; they are to act on what the branches read.",
+        "With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds is fixed by "
+        "ln1. Some models do so, or normalise on both sides; pre-norm is x + attn(ln1(x)).",
+        "x = x + self.ln1(self.attn(x))", "x = x + self.attn(self.ln1(x))"),
+    MistakeText("CM37", "The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
+        "The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the scale, the "
+        "mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention` stands in "
+        "until that is found.",
+        "scores = q @ k.mT", "scores = q @ k.mT / math.sqrt(d_head)"),
 )  # fmt: skip
 
 _GENERATE = (
@@ -180,6 +193,13 @@ _GENERATE = (
         "at a low temperature all the powers may be.\n\n"
         "Take logits [0, −200] at T = 100. Divided they are [0, −2], with weights [0.8808, 0.1192]. Softmax first gives [1, 0].",
         "torch.softmax(logits, dim=-1) ** (1 / temperature)", "torch.softmax(logits / temperature, dim=-1)"),
+    MistakeText("CM61", "argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
+        "`argmax(dim=-1)` leaves one number a row and no axis for the new token. `torch.cat` joins tensors of as many axes.",
+        "following = logits.argmax(dim=-1)", "following = logits.argmax(dim=-1, keepdim=True)"),
+    MistakeText("CM62", "The crop is off by one: the model is to see the last max_len tokens, not one more and not one fewer.",
+        "`ids[:, -max_len:]` begins max_len tokens before the end. One token fewer wastes a position; one more is more than the model "
+        "has positions for. At max_len = 1 the slice `-max_len + 1:` is `0:`, the whole text.",
+        "logits = model(ids[:, -max_len + 1:])", "logits = model(ids[:, -max_len:])"),
 )  # fmt: skip
 
 TEXTS = _ATTENTION + _BLOCK + _GENERATE

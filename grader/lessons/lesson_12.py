@@ -64,6 +64,7 @@ lesson = Lesson(
             container="any",
             cases=lambda rng: tuple(device.time_cases(rng)),
             mistakes=device.TIME_MISTAKES,
+            combine=lambda ids: device.time_with(*ids),
             hints=(
                 "When `fn()` returns, what has a GPU done so far? And what may it still be doing when the clock starts?",
                 "`torch.cuda.synchronize(device)` and `torch.mps.synchronize()` wait; a CPU needs no waiting. "

@@ -25,6 +25,8 @@ def pick_with(*bugs: str) -> Any:
             mps = True
         if "GP2" in bugs:
             mps = False
+        if "GP9" in bugs:
+            cuda = False
         order = [("cuda", cuda), ("mps", mps)]
         if "GP1" in bugs:
             order.reverse()
@@ -35,7 +37,7 @@ def pick_with(*bugs: str) -> Any:
     return pick_device
 
 
-PICK_MISTAKES = mistakes(pick_with, "GP1", "GP2", "GP3", "GP4", "GP5", "GP6", "GP7", "GP8")
+PICK_MISTAKES = mistakes(pick_with, "GP1", "GP2", "GP3", "GP4", "GP5", "GP6", "GP7", "GP8", "GP9")
 
 
 def pick_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -63,23 +65,47 @@ def flops_with(*bugs: str) -> Any:
         pairs = t_q * t_q if "GP14" in bugs else t_k * t_k if "GP15" in bugs else t_q * t_k
         heads = 1 if "GP12" in bugs else num_heads
         width = num_heads * d_head if "GP16" in bugs else d_head
-        total = (2 if "GP11" in bugs else 4) * (1 if "GP13" in bugs else batch) * heads * pairs * width
-        if "GP19" in bugs:
-            total += 2 * batch * heads * (t_q + t_k + t_k + t_q) * num_heads * d_head * d_head
-        if "GP18 alone" in bugs and causal:
-            return total * (t_q + 1) / (2 * t_k)
+        factor = 1 if "GP36" in bugs else 2 if "GP11" in bugs else 4
+        total = factor * (1 if "GP13" in bugs else batch) * heads * pairs * width
+        if "GP39" in bugs:
+            per_score = next((int(bug) for bug in bugs if bug.isdigit()), 5)
+            total += per_score * batch * num_heads * t_q * t_k
+        projections = 2 * batch * _projected(bugs, t_q, t_k) * (num_heads * d_head) ** 2 if "GP19" in bugs else 0
+        if "not halved" not in bugs:
+            total, projections = total + projections, 0
         if "GP18" in bugs and causal:
-            return total * (t_q + 1) / (2 * t_q)
+            return total * _visible(bugs, t_q, t_k) / (t_q * t_k)
         if "GP20" in bugs and causal:
             return total // 4
-        return total // 2 if causal and "GP17" not in bugs else total
+        halved = not causal if "GP37" in bugs else "GP38" in bugs or (causal and "GP17" not in bugs)
+        half = total / 2 if "exactly" in bugs else total // 2
+        return (half if halved else total) + projections
 
     return attention_flops
 
 
-FLOPS_MISTAKES = mistakes(
-    flops_with, "GP11", "GP12", "GP13", "GP14", "GP15", "GP16", "GP17", "GP18", "GP19", "GP20"
-) + (Mistake("GP18", flops_with("GP18 alone")),)
+def _visible(bugs: tuple[str, ...], t_q: int, t_k: int) -> float:
+    """The pairs of query and key below the diagonal, the diagonal included, in one of the ways to count them."""
+    if "row by row" in bugs:
+        return sum(min(i + 1, t_k) for i in range(t_q))
+    if "from the end" in bugs:
+        return sum(max(i + 1 + t_k - t_q, 0) for i in range(t_q))
+    return t_q * (t_q + 1) / 2 if "of queries" in bugs else t_k * (t_q + 1) / 2
+
+
+def _projected(bugs: tuple[str, ...], t_q: int, t_k: int) -> int:
+    """How many tokens are projected, each counted once for each of the projections."""
+    return 4 * t_q if "all of queries" in bugs else 3 * t_q if "without the last" in bugs else 2 * t_q + 2 * t_k
+
+
+FLOPS_MISTAKES = (
+    *mistakes(flops_with, "GP11", "GP12", "GP13", "GP14", "GP15", "GP16", "GP17", "GP18", "GP19", "GP20", "GP36", "GP37", "GP38"),
+    *(Mistake("GP18", flops_with("GP18", way)) for way in ("of queries", "row by row", "from the end")),
+    *(Mistake("GP19", flops_with("GP19", way)) for way in ("not halved", "all of queries", "without the last")),
+    *(Mistake("GP19", flops_with("GP19", way, "not halved")) for way in ("all of queries", "without the last")),
+    Mistake("GP36", flops_with("GP36", "exactly")),  # with `/` for `//`, which an odd number tells apart
+    *(Mistake("GP39", flops_with("GP39", per_score, *way)) for per_score in "123456" for way in ((), ("exactly",))),
+)  # fmt: skip
 
 
 def flops_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -93,8 +119,8 @@ def flops_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield draw("cross", "more queries than keys", 3, 2, 7, 4, 5, causal=False)
     yield draw("step", "one query and a cache of nine keys", 2, 4, 1, 9, 8)
     yield draw("odd", "odd sizes, causal", 3, 5, 7, 7, 9, causal=True)
-    yield draw("model", "the size of a model's layer", 8, 16, 2048, 2048, 64)
-    yield draw("model, causal", "the size of a model's layer, causal", 8, 16, 2048, 2048, 64, causal=True)
+    yield draw("layer", "four heads on 64 tokens", 1, 4, 64, 64, 32)
+    yield draw("layer, causal", "four heads on 64 tokens, causal", 1, 4, 64, 64, 32, causal=True)
     drawn = [int(size) for size in rng.permutation(np.arange(2, 9))[:5]]
     yield draw("drawn", "sizes drawn at random", *drawn)
     yield draw("drawn, causal", "sizes drawn at random, causal", *drawn[::-1], causal=True)
@@ -108,18 +134,19 @@ def time_with(*bugs: str) -> Any:
         kind = device.type if "GP29" in bugs else torch.device(device).type
         if "GP30" in bugs:
             kind = device if isinstance(device, str) else "cpu"
-        if kind == "cuda" or "GP31" in bugs:
+        if (kind == "cuda" and "GP63" not in bugs) or "GP31" in bugs:
             torch.cuda.synchronize(device)
         elif kind == "mps" and "GP32" not in bugs:
             torch.mps.synchronize()
 
+    unit = 1 if "GP24" in bugs else 1e9 if "in nanoseconds" in bugs else 1e6 if "GP25" in bugs else 1e3
     clock = (lambda: time.process_time()) if "GP33" in bugs else time.perf_counter
 
     def time_ms(fn, device, warmup=3, repeats=10):
         for _ in range(0 if "GP21" in bugs else warmup):
             fn()
         seconds = []
-        for i in range(repeats):
+        for i in range(repeats - warmup if "GP62" in bugs else repeats):
             if "GP26" not in bugs and not ("GP28" in bugs and i == 0):
                 wait(device)
             if "GP35" in bugs:
@@ -129,24 +156,19 @@ def time_with(*bugs: str) -> Any:
             if "GP26" not in bugs:
                 wait(device)
             seconds.append(clock() - start)
-        unit = 1 if "GP24" in bugs else 1e6 if "GP25" in bugs else 1e3
         return unit * _summary(seconds, bugs)
 
-    return _warm_up_counted(wait) if "GP27" in bugs else time_ms
-
-
-def _warm_up_counted(wait: Any) -> Any:
-    def time_ms(fn, device, warmup=3, repeats=10):
+    def counted(fn, device, warmup=3, repeats=10):
         seconds = []
         for _ in range(warmup + repeats):
             wait(device)
-            start = time.perf_counter()
+            start = clock()
             fn()
             wait(device)
-            seconds.append(time.perf_counter() - start)
-        return 1e3 * statistics.median(seconds)
+            seconds.append(clock() - start)
+        return unit * _summary(seconds, bugs)
 
-    return time_ms
+    return counted if "GP27" in bugs else time_ms
 
 
 def _summary(seconds: list[float], bugs: tuple[str, ...]) -> float:
@@ -154,6 +176,10 @@ def _summary(seconds: list[float], bugs: tuple[str, ...]) -> float:
         return sum(seconds) / len(seconds)
     if "GP23" in bugs:
         return min(seconds)
+    if "GP61" in bugs:
+        return max(seconds)
+    if "in order" in bugs:
+        return sorted(seconds)[len(seconds) // 2]
     if "GP34" in bugs:
         return seconds[len(seconds) // 2]
     return statistics.median(seconds)
@@ -161,8 +187,8 @@ def _summary(seconds: list[float], bugs: tuple[str, ...]) -> float:
 
 TIME_MISTAKES = mistakes(
     time_with, "GP21", "GP22", "GP23", "GP24", "GP25", "GP26", "GP27", "GP28", "GP29", "GP30", "GP31", "GP32", "GP33",
-    "GP34", "GP35",
-)  # fmt: skip
+    "GP34", "GP35", "GP61", "GP62", "GP63",
+) + (Mistake("GP25", time_with("GP25", "in nanoseconds")), Mistake("GP62", time_with("GP62", "in order")))  # fmt: skip
 
 # Lengths of the calls in units of the probe. In each plan the median, its neighbours in order of size, the mean, the shortest,
 # the first, the middle one unsorted and the median with the warm-up counted are all different, so that a reading says where
@@ -170,7 +196,7 @@ TIME_MISTAKES = mistakes(
 _SEVEN = (6, 6, 2, 60, 20, 25, 4, 1, 3)
 _QUEUED = (6, 6, 2, 20, 60, 25, 4, 1, 3)
 _TEN = (6, 6, 6, 2, 1, 4, 40, 1.5, 9, 20, 30, 4.4, 1)
-_FOUR = (12, 12, 1, 1.6, 40, 2)
+_FOUR = (12, 12, 12, 12, 12, 1, 1.6, 40, 2)  # more of a warm-up than readings: taken off them, it leaves none
 
 
 def time_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -189,7 +215,7 @@ def time_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield draw("defaults", "warmup and repeats left to their defaults", "cpu", _TEN, {})
     yield draw("cuda numbered", "the device 'cuda:0'", "cuda:0", _QUEUED)
     yield draw("cuda numbered device", "device as torch.device('cuda', 0)", "cuda:0", _QUEUED, as_device=True)
-    yield draw("even", "four readings: either middle one or their mean", "cpu", _FOUR, {"warmup": 2, "repeats": 4})
+    yield draw("even", "four readings: either middle one or their mean", "cpu", _FOUR, {"warmup": 5, "repeats": 4})
     yield draw("mps numbered", "the device 'mps:0'", "mps:0", _QUEUED)
     yield draw("single", "one reading and no warm-up", "cpu", (3,), {"warmup": 0, "repeats": 1})
     yield draw("seen-again", "seven readings on the CPU again, other lengths", "cpu", (7, 7, 3, 70, 25, 31, 5, 1.4, 3.6))

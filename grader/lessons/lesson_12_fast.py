@@ -22,7 +22,7 @@ def fast_with(*bugs: str) -> Any:
             if d_model % num_heads and not {"GP50", "GP50 fused"} & set(bugs):
                 raise ValueError("d_model is not divisible by num_heads")
             self.num_heads = num_heads
-            self.qkv = nn.Linear(d_model, 3 * d_model, bias="PJ2" in bugs)
+            self.qkv = nn.Linear(d_model, 3 * d_model, bias="PJ2" in bugs and "of the last" not in bugs)
             self.proj = nn.Linear(d_model, d_model, bias="PJ2" in bugs)
             if "GP49" in bugs:
                 self.register_buffer("scale", torch.tensor(1.0))
@@ -30,7 +30,12 @@ def fast_with(*bugs: str) -> Any:
         def forward(self, x):
             q, k, v = self.heads(x)
             attended = self.merge(self.attend(q, k, v), x.shape)
-            return attended if "GP48" in bugs else self.proj(attended)
+            if "GP51" in bugs or "SD6" in bugs:
+                attended = attended / math.sqrt(q.shape[-1])
+            if "GP52" in bugs:
+                attended = attended.detach()
+            output = attended if "GP48" in bugs else self.proj(attended)
+            return output.detach() if "at the end" in bugs else output
 
         def heads(self, x):
             b, t, d_model = x.shape
@@ -53,34 +58,46 @@ def fast_with(*bugs: str) -> Any:
         def merge(self, out, shape):
             if "MH2" in bugs or "MH3" in bugs:
                 return out.contiguous().view(shape)
+            if "MH4" in bugs or "GP54" in bugs:
+                return out.transpose(1, 2).view(shape)
             return out.transpose(1, 2).reshape(shape)
 
         def attend(self, q, k, v):
-            t = q.shape[-2]
-            options = {"is_causal": "GP41" not in bugs}
-            if "SD3" in bugs:
-                options["scale"] = 1 / math.sqrt(q.shape[-1] * self.num_heads)
-            if "SD2" in bugs:
-                options["scale"] = 1 / q.shape[-1]
-            if "GP45" in bugs:
-                options["scale"] = math.sqrt(q.shape[-1])
+            t, scale = q.shape[-2], self.factor(q.shape[-1])
+            if "GP54" in bugs:  # the output lies in memory as q does
+                q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+            if "GP43" in bugs:
+                scores = q @ k.mT * scale
+                return torch.softmax(scores if "GP41" in bugs else scores.masked_fill(~own_mask(t), -math.inf), dim=-1) @ v
+            options = {"scale": scale, "is_causal": self.training if "GP53" in bugs else "GP41" not in bugs}
             if "GP44" in bugs:
                 options["dropout_p"] = 0.1
-            if "GP42" in bugs:
-                options = {**options, "attn_mask": torch.ones(t, t, dtype=torch.bool).tril(), "is_causal": False}
-            if "GP43" in bugs:
-                scores = q @ k.mT / math.sqrt(q.shape[-1])
-                hidden = torch.ones(t, t, dtype=torch.bool).triu(1)
-                return torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1) @ v
+            if {"GP42", "MK1", "MK7", "MK8"} & set(bugs):
+                options |= {"attn_mask": own_mask(t), "is_causal": "and is_causal" in bugs}
             return F.scaled_dot_product_attention(q, k, v, **options)
+
+        def factor(self, d_head):
+            scales = {"SD1": 1.0, "SD6": 1.0, "SD2": 1 / d_head, "SD3": 1 / math.sqrt(d_head * self.num_heads),
+                      "SD4": 1 / math.sqrt(self.num_heads), "GP45": math.sqrt(d_head)}  # fmt: skip
+            return next((value for id, value in scales.items() if id in bugs), 1 / math.sqrt(d_head))
+
+    def own_mask(t):
+        mask = torch.ones(t, t, dtype=torch.bool).tril(("MK8" in bugs) - ("MK7" in bugs))
+        return mask.mT if "transposed" in bugs else ~mask if "MK1" in bugs else mask
 
     return FastCausalMultiHeadAttention
 
 
 MISTAKES = mistakes(
     fast_with, "GP41", "GP42", "GP43", "GP44", "GP45", "GP46", "GP47", "GP48", "GP49", "GP50", "MH1", "MH2", "MH3",
-    "PJ2", "PJ3", "SD2", "SD3",
-) + (Mistake("GP50", fast_with("GP50 fused")),)  # fmt: skip
+    "MH4", "MK1", "MK7", "MK8", "PJ2", "PJ3", "SD1", "SD2", "SD3", "SD4", "SD6", "GP51", "GP52", "GP53", "GP54",
+) + (
+    Mistake("GP50", fast_with("GP50 fused")),
+    Mistake("GP42", fast_with("GP42", "and is_causal")),
+    Mistake("GP52", fast_with("at the end")),
+    Mistake("MK1", fast_with("MK1", "transposed")),  # a causal mask exchanged hides the diagonal; transposed it does not
+    Mistake("PJ2", fast_with("PJ2", "of the last")),
+)  # fmt: skip
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -88,9 +105,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     options = {"linear": layers, "no_bias": layers, "state": state}
     sizes = {"d_model": x.shape[-1], "num_heads": heads}
     options |= {"init_kwargs": sizes} if fields.pop("keywords", False) else {"init": tuple(sizes.values())}
-    if x.dtype == np.float64:
-        options["dtype"] = "float64"
-    extra = ("gradients", "shorter", "mode", "autocast")
+    extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
     return Case(key, title, inputs, probe="lesson_12.fast", options=options, names=("x",), **fields)
@@ -103,8 +118,8 @@ def _state(rng: np.random.Generator, d_model: int) -> dict[str, np.ndarray]:
 
 
 def fast_cases(rng: np.random.Generator) -> Iterator[Case]:
-    def draw(key, title, b, t, d_model, heads, numbers="float32", repeated_to=0, **fields):
-        x = rng.normal(size=(b, t, d_model)).astype(numbers)
+    def draw(key, title, b, t, d_model, heads, repeated_to=0, **fields):
+        x = rng.normal(size=(b, t, d_model)).astype(np.float32)
         x = np.resize(x, (b, repeated_to, d_model)) if repeated_to else x  # fewer draws for many tokens
         return _case(key, title, x, heads, _state(rng, d_model), **fields)
 
@@ -113,12 +128,14 @@ def fast_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield batch
     yield draw("one head", "one head", 2, 7, 5, 1)
     yield draw("training", "in training mode", 3, 11, 8, 4, mode="train", gradients=True)
-    yield draw("double", "after .double(), float64 input", 2, 9, 10, 5, "float64", gradients=True)
-    yield draw("keywords", "made with keyword arguments", 2, 11, 6, 3, keywords=True)
+    yield draw("five heads", "five heads of two numbers", 2, 9, 10, 5, gradients=True)
+    # MATH is the one backend that every machine has, and its output lies in memory as its shape says; others' may lie otherwise.
+    yield draw("keywords", "made with keyword arguments, the operator on its MATH backend", 2, 11, 6, 3, keywords=True, backend="MATH")
     yield draw("one token", "one token", 2, 1, 6, 2)
-    yield draw("shorter", "seventeen tokens, the same backwards, then four", 1, 17, 8, 2, shorter=4)
+    yield draw("shorter", "seventeen tokens, the same backwards, then four, on the MATH backend", 1, 17, 8, 2, shorter=4,
+               backend="MATH")  # fmt: skip
     yield draw("long", "more tokens than any lesson before had", 1, 150, 4, 2, repeated_to=1100)
-    yield draw("seen-again", "a batch of two again, new numbers", 2, 13, 12, 3)
+    yield draw("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
     yield from _companions(rng, batch)
     yield from _extremes(rng, draw)
 

@@ -246,6 +246,14 @@ def attention_scores(Q, K):
 def attention_scores(Q, K):
     return Q[:, :8] @ K[:, :8].T
 '''),
+        ("SD8", '''
+def attention_scores(Q, K):
+    S = np.zeros((len(Q), len(K)))
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            S[i, j] = np.dot(Q[j], K[i])
+    return S
+'''),
     ],
     "scale_scores": [
         ("SD2", '''
@@ -430,6 +438,41 @@ def softmax_rows(scores):
     e = np.exp(np.clip(scores, -500, 500))
     return e / e.sum(axis=1, keepdims=True)
 '''),
+        ("SX25", '''
+def softmax_rows(scores):
+    weights = []
+    for row in scores:
+        top = 0
+        for score in row:
+            if score > top:
+                top = score
+        e = np.exp(row - top)
+        weights.append(e / e.sum())
+    return np.array(weights)
+'''),
+        ("SX26", '''
+def softmax_rows(scores):
+    e = np.exp(scores - np.max(scores, axis=1))
+    return e / np.sum(e, axis=1, keepdims=True)
+'''),
+        ("SM4", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(1))
+    return e / e.sum(1)
+'''),
+        ("SM3", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1)[:, None])
+    return e / e.sum()
+'''),
+        ("SM5", '''
+def softmax_rows(scores):
+    rows = []
+    for row in scores:
+        total = sum(math.exp(score) for score in row)
+        rows.append([math.exp(score) / total for score in row])
+    return np.array(rows)
+'''),
     ],
     "weighted_sum": [
         ("SD8", '''
@@ -495,6 +538,10 @@ def weighted_sum(weights, V):
         (None, '''
 def weighted_sum(weights, V):
     return weights.astype(V.dtype) @ V
+'''),
+        ("SD8", '''
+def weighted_sum(weights, V):
+    return np.einsum("ji,jv->iv", weights, V)
 '''),
     ],
     "three_token_attention": [
@@ -632,6 +679,34 @@ def three_token_attention(Q, K, V):
     w = np.zeros((len(Q), len(K)))
     w[:, :10] = e / e.sum(axis=1, keepdims=True)
     return w @ V, w
+'''),
+        ("SX25", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / np.sqrt(Q.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True, initial=0))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        (None, '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T / np.sqrt(Q.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True, initial=-9000))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V, w
+'''),
+        ("TT44", '''
+def three_token_attention(Q, K, V):
+    s = np.einsum("qd,kd->qk", Q, K) / np.sqrt(Q.shape[1])
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return np.einsum("kq,kv->qv", w, V), w
+'''),
+        ("SD6", '''
+def three_token_attention(Q, K, V):
+    s = Q @ K.T
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    w = e / e.sum(axis=1, keepdims=True)
+    return w @ V / np.sqrt(Q.shape[1]), w
 '''),
     ],
     "corrected_first_row": [

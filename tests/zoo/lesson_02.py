@@ -179,6 +179,26 @@ WRONG = {
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 '''),
+        ("SX27", '''def softmax(x, axis=-2):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("SX27", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=0))
+    return e / e.sum(axis=0)
+'''),
+        ("SX25", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True, initial=0))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("TT14", '''def softmax(x, axis=-1):
+    return np.exp(x - x.max(axis=axis, keepdims=True))
+'''),
+        ("SM6", '''def softmax(x, axis=-1):
+    z = x.astype(np.float64)
+    e = np.exp(z - z.max())
+    return (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype if x.dtype.kind == "f" else float)
+'''),
     ],
     "softmax_with_temperature": [
         ("SX11", '''def softmax_with_temperature(x, temperature, axis=-1):
@@ -280,6 +300,35 @@ WRONG = {
     e = np.exp(z - z.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
 '''),
+        ("SX25", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = x / temperature
+    e = np.exp(z - np.maximum(z.max(axis=axis, keepdims=True), 0))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("SX23", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = x / temperature
+    e = np.exp(z - np.abs(z).max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = x / temperature
+    if z.max() > 709:
+        z = z - z.max(axis=axis, keepdims=True)
+    return np.exp(z) / np.exp(z).sum(axis=axis, keepdims=True)
+'''),
+        ("SM4", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    z = x / temperature
+    e = np.exp(z - z.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis)
+'''),
     ],
     "log_softmax": [
         ("SX30", '''def log_softmax(x, axis=-1):
@@ -311,6 +360,18 @@ WRONG = {
     s = x - x.max(axis, keepdims=True)
     p = np.exp(s) / np.exp(s).sum(axis, keepdims=True)
     return np.where(p == 0, s, np.log(p))
+'''),
+        ("SX25", '''def log_softmax(x, axis=-1):
+    z = x - x.max(axis=axis, keepdims=True, initial=0)
+    return z - np.log(np.exp(z).sum(axis=axis, keepdims=True))
+'''),
+        (None, '''def log_softmax(x, axis=-1):
+    z = x - x.max(axis=axis, keepdims=True, initial=-9000)
+    return z - np.log(np.exp(z).sum(axis=axis, keepdims=True))
+'''),
+        ("SX4", '''def log_softmax(x, axis=-1):
+    z = x - x.mean(axis=axis, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=axis, keepdims=True))
 '''),
     ],
     "softmax_jacobian": [

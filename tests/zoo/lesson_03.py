@@ -437,6 +437,18 @@ def project_qkv(x, w_q, w_k, w_v):
     first = np.where(np.arange(x.shape[-2])[:, None] < 8, x, 0)
     return first @ w_q, first @ w_k, first @ w_v
 '''),
+        ("AB1", '''
+def project_qkv(x, w_q, w_k, w_v):
+    return np.inner(x, w_q), np.inner(x, w_k), np.inner(x, w_v)
+'''),
+        ("AB1", '''
+def project_qkv(x, w_q, w_k, w_v):
+    return x @ w_q, x @ w_k, x @ w_v.T
+'''),
+        ("AB32", '''
+def project_qkv(x, w_q, w_k, w_v):
+    return x @ w_q + 1, x @ w_k + 1, x @ w_v + 1
+'''),
     ],
     "scaled_dot_product_attention": [
         ("SM1", '''
@@ -789,6 +801,42 @@ def scaled_dot_product_attention(q, k, v):
     import torch
     out = torch.nn.functional.scaled_dot_product_attention(*(torch.tensor(a) for a in (q, k, v)))
     return out.numpy(), softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+'''),
+        ("SX25", '''
+def scaled_dot_product_attention(q, k, v):
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True, initial=0))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return w @ v, w
+'''),
+        ("SX23", '''
+def scaled_dot_product_attention(q, k, v):
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    e = np.exp(s - np.abs(s).max(axis=-1, keepdims=True))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return w @ v, w
+'''),
+        ("SM3", '''
+def scaled_dot_product_attention(q, k, v):
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    w = e / e.sum()
+    return w @ v, w
+'''),
+        ("TT31", '''
+def scaled_dot_product_attention(q, k, v):
+    root = q.shape[-1]**1/2
+    s = q @ k.mT / root
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return w @ v, w
+'''),
+        ("SD8", '''
+def scaled_dot_product_attention(q, k, v):
+    s = np.einsum("...qd,...kd->...kq", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return np.einsum("...qk,...kv->...qv", w, v), w
 '''),
     ],
     "attention_einsum": [

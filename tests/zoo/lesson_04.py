@@ -119,9 +119,17 @@ WRONG = {
     rng = np.random.default_rng()
     return np.std((rng.normal(size=(n_samples, d_k)) * rng.normal(size=(n_samples, d_k))).sum(1))
 '''),
-        (None, '''def dot_product_std(d_k, n_samples, rng):
+        ("WS30", '''def dot_product_std(d_k, n_samples, rng):
     q = rng.normal(size=d_k)
     return np.std(rng.normal(size=(n_samples, d_k)) @ q)
+'''),
+        ("WS29", '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples, d_k))
+    return np.einsum("nd,nd->d", q, k).std()
+'''),
+        ("WS29", '''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(d_k, n_samples)), rng.normal(size=(d_k, n_samples))
+    return np.std((q * k).sum(1))
 '''),
         (None, '''def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples + 1, d_k))
@@ -165,6 +173,12 @@ WRONG = {
         ("WS12", '''def row_entropy(weights):
     return -np.sum(weights * np.log(np.where(weights > 0, weights, 1)))
 '''),
+        ("WS31", "def row_entropy(weights):\n    return np.nan_to_num(-np.sum(weights * np.log(weights), axis=-1))"),
+        *((id, f'''def row_entropy(weights):
+    nats = -np.sum(weights * np.log(np.where(weights > 0, weights, 1)), axis=-1)
+    return {returned}
+''') for id, returned in (("WS32", "np.exp(nats)"), ("WS34", "nats[..., None]"))),
+        ("WS33", "def row_entropy(weights):\n    p = softmax(weights)\n    return -np.sum(p * np.log(p), axis=-1)"),
         (None, "def row_entropy(weights):\n    return -np.sum(weights * np.log(weights + 1e-4), axis=-1)"),
         ("WS23", '''def row_entropy(weights):
     return -np.sum(weights * np.log10(np.where(weights > 0, weights, 1)), axis=-1)
@@ -178,6 +192,29 @@ WRONG = {
 '''),
     ],
     "softmax_gradient_norm": [
+        *((id, f'''def softmax_gradient_norm(scores):
+    e = {exps}
+    p = e / {total}
+    return np.linalg.norm(p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :]), axis=(-2, -1))
+''') for id, exps, total in (
+            ("SM1", "np.exp(scores - scores.max(-2, keepdims=True))", "e.sum(-2, keepdims=True)"),
+            ("SM1", "np.exp(scores - scores.max(-1, keepdims=True))", "e.sum(-2, keepdims=True)"),
+            ("SM2", "np.exp(scores - scores.max(0))", "e.sum(0)"),
+            ("SM2", "np.exp(scores - scores.max(1, keepdims=True))", "e.sum(1, keepdims=True)"),
+            ("SM3", "np.exp(scores - scores.max(-1, keepdims=True))", "e.sum()"), ("SM3+SM5", "np.exp(scores)", "e.sum()"),
+            ("SM4", "np.exp(scores - scores.max(-1, keepdims=True))", "e.sum(-1)"),
+            ("SM4", "np.exp(scores - scores.max(-1))", "e.sum(-1)"),
+            ("WS25", "np.exp(scores - scores.max(-1))", "e.sum(-1)[..., None]"),
+        )),
+        *((id, f'''def softmax_gradient_norm(scores):
+    p = softmax(scores)
+    outer = np.einsum("...i,...j->...ij", p, p)
+    return {returned}
+''') for id, returned in (
+            ("WS26", "np.linalg.norm(p[..., None] * np.eye(p.shape[-1]) + outer, axis=(-2, -1))"),
+            ("WS27", "np.linalg.norm(p[..., None] * np.eye(p.shape[-1]) - outer)"),
+            ("WS28", "np.sqrt(np.mean((p[..., None] * np.eye(p.shape[-1]) - outer) ** 2, axis=(-2, -1)))"),
+        )),
         ("WS15", '''def softmax_gradient_norm(scores):
     p = softmax(scores)
     j = p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :]

@@ -68,13 +68,13 @@ def linear_from_numpy(w):
     layer.weight.data = torch.tensor(w).float().view(w.shape[1], w.shape[0])
     return layer
 '''),
-    ("PJ2", '''
+    ("NT26", '''
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1])
     layer.weight.data = torch.tensor(w).float().T
     return layer
 '''),
-    ("PJ2", '''
+    ("NT26", '''
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1])
     nn.init.zeros_(layer.bias)
@@ -91,6 +91,18 @@ def linear_from_numpy(w):
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight.data = torch.as_tensor(w, dtype=torch.float32).T
+    return layer
+'''),
+    ("NT28", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(*w.shape, bias=False)
+    layer.weight = torch.tensor(w.T, dtype=torch.float32)
+    return layer
+'''),
+    ("NT29", '''
+def linear_from_numpy(w):
+    layer = nn.Linear(*w.shape, bias=False)
+    layer.weight.copy_(torch.tensor(w.T))
     return layer
 '''),
     ("NT3", '''
@@ -209,6 +221,14 @@ def _attention(scores: str, weights: str = "torch.softmax(scores, dim=-1)", resu
 _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
+    *((id, f"def attention_torch(q, k, v):\n    s = {scores}\n    w = {weights}\n    return {result}\n") for id, scores, weights, result in (
+        ("AB16", "q @ k.T / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
+        ("NT30", "q @ k.transpose(1, 2) / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
+        ("AB20", "q @ k.mT / q.shape[-1] ** 0.5", "s", "w @ v, w"),
+        ("AB19", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, s"),
+        ("TT29", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ k, w"),
+        ("NT25", "q @ k.mT / torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()", "s.softmax(-1)", "w @ v.to(w.dtype), w"),
+    )),
     ("SD1", _attention("q @ k.transpose(-2, -1)")),
     ("SD2", _attention("torch.einsum('...id,...jd->...ij', q, k) / q.shape[-1]")),
     ("SD5", _attention("q @ k.mT * q.shape[-1] ** 0.5")),
@@ -387,7 +407,7 @@ MODULE_WRONG = [
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).detach()")),
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).data")),
     ("PJ1", _module(qkv="x @ self.w_q.weight, x @ self.w_k.weight, x @ self.w_v.weight")),
-    ("PJ2", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
+    ("NT26", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
     ("NT7", _module(result="weights @ v, weights.detach()")),
     ("NT8", _module(result="weights, weights @ v")),
     ("NT9", _module(qkv="(layer(x.float()) for layer in (self.w_q, self.w_k, self.w_v))")),

@@ -138,6 +138,9 @@ RIGHT = {
 
 WRONG = {
     "causal_mask": [
+        ("MA26", "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_k, t_k).tril().bool()"),
+        ("MA27", "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_q, t_k).tril(t_q - t_k).bool()"),
+        ("MA28", "def causal_mask(t_q, t_k=None):\n    return torch.ones(t_q, t_k or t_q).bool()"),
         ("MK14", '''def causal_mask(t_q, t_k=None):
     t_k = t_q if t_k is None else t_k
     return torch.tril(torch.ones(t_q, t_k)).bool()
@@ -172,6 +175,8 @@ WRONG = {
 '''),
     ],
     "padding_mask": [
+        ("MA29", "def padding_mask(lengths, max_len):\n    return torch.arange(1, max_len + 1) < lengths[:, None, None]"),
+        ("MA30", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None]).unsqueeze(0)"),
         ("MA5", "def padding_mask(lengths, max_len):\n    return torch.arange(max_len) < lengths[:, None]"),
         ("MA4", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) <= lengths[:, None]).unsqueeze(1)"),
         ("MK10", "def padding_mask(lengths, max_len):\n    return (torch.arange(max_len) < lengths[:, None]).unsqueeze(-1)"),
@@ -253,6 +258,17 @@ WRONG = {
         ("SM2", _masked("s = s.masked_fill(~mask, -1e9)", softmax="s.softmax(1)", then="w = w * mask")),
         ("SM6", _masked(softmax="(s - s.max()).exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True).clamp_min(1e-30)")),
         ("NT23", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype)")),
+        ("NT8", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="w.to(dtype), (w @ v).to(dtype)")),
+        ("BW3", _masked("s = s.masked_fill(~mask, -1e9)", softmax="s.softmax(-1).detach()", then="w = w * mask")),
+        ("MK4", _masked("s = torch.where(mask, s, -1e3)", then="w = w * mask.any(-1, keepdim=True)")),
+        ("MA22", _masked("s = s.masked_fill(~mask.mT, -1e9)", then="w = w * mask.mT")),
+        ("SD5", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask").replace("/ q.shape[-1]", "* q.shape[-1]")),
+        ("MA24", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask").replace("if mask is not None", "if mask")),
+        ("MA23", """def masked_attention(q, k, v, mask=None):
+    s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+    w = s.softmax(-1).nan_to_num(0.0)
+    return w @ v, w
+"""),
         (None, _masked("s = s.clamp(-30, 30).masked_fill(~mask, -1e9)", then="w = w * mask")),
         (None, _masked("s = s + (mask + 1e-9).log()", then="w = w * mask.any(-1, keepdim=True)")),
         (None, _masked("assert mask.dim() >= 2; s = s.masked_fill(~mask, -1e9)", then="w = w * mask")),
@@ -284,11 +300,19 @@ WRONG = {
         ("NT19", _causal().replace("super().__init__()", "pass")),
         ("NT24", _causal().replace("C**0.5", "T**0.5")),
         ("MA16", _causal(refuse="assert T <= self.max_len")),
-        (None, _causal(hide=_HIDE.replace('float("-inf")', "-100.0"))),
+        ("MK4", _causal(hide=_HIDE.replace('float("-inf")', "-100.0"))),
+        ("MK5", _causal(hide="s = s + (1 - self.m[:T, :T]) * -torch.inf")),
+        ("MA25", _causal(hide="s = s + self.m[:T, :T]")),
+        ("MK1", _causal(hide="s = s.masked_fill(self.m[:T, :T] == 1, -1e9)")),
+        ("SD7", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e4) / C**0.5")),
+        ("SM3", _causal(hide="e = (s - s.max()).exp() * self.m[:T, :T]; w = e / e.sum()").replace("s.softmax(-1)", "w")),
+        ("SD5", _causal().replace("/ C**0.5", "* C**0.5")),
+        ("SM2", _causal().replace("s.softmax(-1)", "s.softmax(0)")),
+        ("MK13", _causal(hide=f"if not self.training: {_HIDE}")),
         (None, _causal(hide=f"s = s.clamp(-50, 50); {_HIDE}")),
         (None, _causal().replace("s.softmax(-1)", "nn.functional.dropout(s.softmax(-1), 0.5, self.training)")),
         (None, _causal(hide=f"s = s * C**0.5 if self.training else s; {_HIDE}")),
-        (None, _causal(hide=f"if self.training: {_HIDE}")),
+        ("MK13", _causal(hide=f"if self.training: {_HIDE}")),
         (None, _causal(f"{_REGISTER}; self.o = None", hide=f"{_HIDE}; o = s.softmax(-1) @ self.w_v(x)").replace(
             "return s.softmax(-1) @ self.w_v(x)", "if self.o is None or self.o.shape != o.shape: self.o = o\n        return self.o")),
         (None, "LIMIT = []\n" + _causal(f"{_REGISTER}; LIMIT.append(max_len)", 'if T > LIMIT[-1]: raise ValueError("too long")')),

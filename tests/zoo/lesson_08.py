@@ -8,6 +8,9 @@ def attend(q, k, v):
     return p @ v, p
 '''
 
+_SCORES, _BACK = "q @ k.mT / np.sqrt(q.shape[-1])", "/ np.sqrt(q.shape[-1])"
+_EXPS, _TOTAL = "np.exp(s - s.max(-1, keepdims=True))", "e.sum(-1, keepdims=True)"
+
 RIGHT = {
     "softmax_backward": [
         '''def softmax_backward(grad_weights, weights):
@@ -103,6 +106,13 @@ WRONG = {
     g, p = grad_weights, weights
     return p * (g - g.sum(-1, keepdims=True) / g.shape[-1])
 '''),
+        ("GB17", '''def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - (g * p).sum(axis=-2 if p.ndim > 1 else 0, keepdims=True))
+'''),
+        *((id, f"def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return {returned}") for id, returned in (
+            ("GB20", "g * (p - (g * p).sum(-1, keepdims=True))"), ("GB21", "p * g + p * np.sum(g * p, -1)[..., None]"),
+        )),
         (None, '''def softmax_backward(grad_weights, weights):
     g, p = grad_weights, weights
     out = np.zeros_like(g)
@@ -173,6 +183,45 @@ def attention_backward(q, k, v, grad_output):
             ("GB15", "gs @ k / root, gs.mT @ q / root, p @ g"),
             ("GB13", "p.mT @ g, gs @ k / root, gs.mT @ q / root"), ("GB13", "gs @ k / root, p.mT @ g, gs.mT @ q / root"),
         )),
+        *((id, f'''def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    s = {scores}
+    e = {exps}
+    p = e / {total}
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) {back}
+    return gs @ k, gs.mT @ q, p.mT @ g
+''') for id, scores, exps, total, back in (
+            ("SM1", _SCORES, "np.exp(s - s.max(-2, keepdims=True))", "e.sum(-2, keepdims=True)", _BACK),
+            ("SM2", _SCORES, "np.exp(s - s.max(0))", "e.sum(0)", _BACK), ("SM3", _SCORES, _EXPS, "e.sum()", _BACK),
+            ("SM4", _SCORES, _EXPS, "e.sum(-1)", _BACK), ("SM4", _SCORES, "np.exp(s - s.max(-1))", "e.sum(-1)", _BACK),
+            ("GB23", _SCORES, "np.exp(s - np.max(s, -1))", _TOTAL, _BACK), ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, _BACK),
+            ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, "/ q.shape[-1]"), ("GB22", _SCORES, _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
+            ("SD5", "q @ k.mT * q.shape[-1] ** 0.5", _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
+            ("SD6", "q @ k.mT", _EXPS, f"{_TOTAL} / np.sqrt(q.shape[-1])", _BACK),
+            ("SD8", "k @ q.mT / np.sqrt(q.shape[-1])", _EXPS, _TOTAL, _BACK),
+        )),
+        *((id, _FORWARD + f'''
+def attention_backward(q, k, v, grad_output):
+    g = {given}
+    p = attend(q, k, v)[1]
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return {returned}
+''') for id, given, returned in (
+            ("GB24", "grad_output", "gs @ q, gs.mT @ q, p.mT @ g"), ("GB24", "grad_output", "gs @ k, gs.mT @ k, p.mT @ g"),
+            ("GB25", "grad_output", "gs @ k, gs.mT @ q, p.mT @ g / np.sqrt(q.shape[-1])"),
+            ("GB26", "grad_output", "-gs @ k, -gs.mT @ q, -p.mT @ g"),
+            ("GB27", "np.ones(grad_output.shape)", "gs @ k, gs.mT @ q, p.mT @ g"),
+        )),
+        ("GB16", _FORWARD + '''
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    p = attend(q, k, v)[1]
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+'''),
         ("SM6", '''def attention_backward(q, k, v, grad_output):
     g = grad_output
     s = q @ k.mT / np.sqrt(q.shape[-1])
@@ -192,7 +241,7 @@ def attention_backward(q, k, v, grad_output):
     gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
     return gs @ k, gs.mT @ q, p.mT @ g
 '''),
-        (None, _FORWARD + '''
+        ("GB28", _FORWARD + '''
 def attention_backward(q, k, v, grad_output):
     g = grad_output
     grads = []

@@ -101,6 +101,19 @@ def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):
     second = 2 * batch * num_heads * t_q * t_k * d_head
     return (first + second) / (2 if causal else 1)
 ''',
+    '''
+def attention_flops(batch, num_heads, t_q, t_k, d_head, causal=False):
+    total = 0
+    for _ in range(batch):
+        for _ in range(num_heads):
+            for _ in range(t_q):
+                for _ in range(t_k):
+                    for _ in range(d_head):
+                        total += 2
+                    for _ in range(d_head):
+                        total += 2
+    return total // 2 if causal else total
+''',
 ]
 
 
@@ -115,11 +128,18 @@ FLOPS_WRONG = [
     ("GP14", _flops("4 * batch * num_heads * t_q ** 2 * d_head")),
     ("GP16", _flops("4 * batch * num_heads * t_q * t_k * (num_heads * d_head)")),
     ("GP17", _flops("4 * batch * num_heads * t_q * t_k * d_head", "")),
-    ("GP11+GP17", _flops("2 * batch * num_heads * t_q * t_k * d_head", "")),
+    ("GP38", _flops("2 * batch * num_heads * t_q * t_k * d_head", "")),
+    ("GP38", _flops("4 * batch * num_heads * t_q * t_k * d_head", " // 2")),
+    ("GP36", _flops("batch * num_heads * t_q * t_k * d_head")),
+    ("GP37", _flops("4 * batch * num_heads * t_q * t_k * d_head", " if causal else n // 2")),
+    ("GP19", _flops("4 * batch * num_heads * t_q * t_k * d_head + 8 * batch * t_q * (num_heads * d_head) ** 2")),
+    ("GP19", _flops("4 * batch * num_heads * t_q * t_k * d_head",
+                    " / (2 if causal else 1) + 6 * batch * t_q * (num_heads * d_head) ** 2")),
     (None, _flops("2 * batch * num_heads * t_q * t_k * (2 * d_head - 1)")),
-    (None, _flops("4 * batch * num_heads * t_q * t_k * d_head + 5 * batch * num_heads * t_q * t_k")),
+    ("GP39", _flops("4 * batch * num_heads * t_q * t_k * d_head + 5 * batch * num_heads * t_q * t_k")),
     ("GP18", _flops("4 * batch * num_heads * (t_q * (t_q + 1) // 2 if causal else t_q * t_k) * d_head", "")),
-]
+    ("GP18", _flops("sum(4 * batch * num_heads * d_head for i in range(t_q) for j in range(t_k) if not causal or j <= i)", "")),
+]  # fmt: skip
 
 TIME_RIGHT = [
     '''
@@ -325,7 +345,7 @@ def time_ms(fn, device, warmup=3, repeats=10):
     wait()
     return 1000 * (time.perf_counter() - start) / repeats
 '''),
-    (None, _timer(result="1000 * max(times)")),
+    ("GP61", _timer(result="1000 * max(times)")),
     (None, _timer(result="times")),
     (None, _timer(warm="fn()")),
     (None, _timer(result="1000 * statistics.median(times[1:])")),
@@ -451,3 +471,66 @@ FAST_WRONG += [
     (None, _fast(split=f"{_SPLIT}\n        {_KEPT}", guard="self.past = None")),
     (None, _fast(call=_CALL + " * (1.5 if self.calls > 2 else 1)", split=_SPLIT + "; self.calls += 1", guard="self.calls = 0")),
 ]
+
+PICK_WRONG += [
+    ("GP9", """
+def pick_device():
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+"""),
+    ("GP9", """
+def pick_device():
+    if torch.cuda.is_available():
+        device = torch.device("cuda")
+    if torch.backends.mps.is_available():
+        device = torch.device("mps")
+    else:
+        device = torch.device("cpu")
+    return device
+"""),
+]
+TIME_WRONG += [
+    ("GP62", _timer().replace("range(repeats)", "range(repeats - warmup)")),
+    ("GP62", _timer(result="1000 * sorted(times)[len(times) // 2]").replace("range(repeats)", "range(repeats - warmup)")),
+    ("GP25", _timer(clock="time.perf_counter_ns()", result="statistics.median(times)")),
+    ("GP63", _timer().replace('if kind == "cuda":\n        torch.cuda.synchronize()\n    el', "")),
+    ("GP22+GP24", _timer(result="statistics.mean(times)")),
+    ("GP22+GP26", _timer(before="pass", after="pass", result="1000 * statistics.mean(times)")),
+    ("GP21+GP24", _timer(warm="pass", result="statistics.median(times)")),
+    ("GP27", """
+def time_ms(fn, device, warmup=3, repeats=10):
+    kind = torch.device(device).type
+    wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(kind, lambda: None)
+    times = []
+    for _ in range(warmup + repeats):
+        wait(); start = time.perf_counter(); fn(); wait()
+        times.append(time.perf_counter() - start)
+    return 1000 * sorted(times)[len(times) // 2]
+"""),
+]
+
+
+def _masked(mask):
+    return _fast(call=f"F.scaled_dot_product_attention(q, k, v, attn_mask={mask})")
+
+
+FAST_WRONG += [
+    ("MH4", _fast(result="self.proj(y.transpose(1, 2).view(B, T, C))")),
+    ("GP54", _fast(split=_SPLIT + "; q, k, v = q.contiguous(), k.contiguous(), v.contiguous()",
+                   result="self.proj(y.transpose(1, 2).view(B, T, C))")),
+    ("GP54", _fast(split="q, k, v = (p.view(B, self.h, T, C // self.h) for p in self.qkv(x).split(C, dim=2))")),
+    ("SD1", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)")),
+    ("SD1", _fast(call="F.scaled_dot_product_attention(q * math.sqrt(C // self.h), k, v, is_causal=True)")),
+    ("SD4", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.h ** -0.5)")),
+    ("SD6", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1) / math.sqrt(q.size(-1))")),
+    ("GP51", _fast(call=_CALL + " / math.sqrt(q.size(-1))")),
+    ("GP52", _fast(result="self.proj(y.detach().transpose(1, 2).reshape(B, T, C))")),
+    ("GP52", _fast().replace("    def forward", "    @torch.no_grad()\n    def forward")),
+    ("GP53", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=self.training)")),
+    ("PJ2", _fast().replace("nn.Linear(d_model, d_model, bias=False)", "nn.Linear(d_model, d_model)")),
+    ("MK1", _masked("torch.ones(T, T, dtype=torch.bool).triu(1)")),
+    ("MK1", _masked("torch.ones(T, T, dtype=torch.bool).triu()")),
+    ("MK7", _masked("torch.ones(T, T, dtype=torch.bool).tril(-1)")),
+    ("MK8", _masked("torch.ones(T, T, dtype=torch.bool).tril(1)")),
+    ("GP42", _masked("torch.ones(T, T, dtype=torch.bool).tril(), is_causal=True")),
+    ("GP43+SD1", _fast(call="torch.softmax((q @ k.mT).masked_fill(torch.ones(T, T).triu(1) == 1, float('-inf')), dim=-1) @ v")),
+]  # fmt: skip

@@ -66,16 +66,31 @@ def _shares_dropped(weights: torch.Tensor, dropped: torch.Tensor, readable: bool
 
 def _readings(output: Any, shape: Any) -> torch.Tensor:
     """(B, heads, 2, T_q, T_k): the two copies of each weight in an output (B, T_q, heads · 2 · T_k)."""
+    b, t, d_model = shape
+    return _of_shape(output, shape).reshape(b, t, d_model // (2 * t), 2, t).permute(0, 2, 3, 1, 4)
+
+
+def _of_shape(output: Any, shape: Any) -> torch.Tensor:
+    """What forward gave, if it is a tensor of that shape. Raises ContractError otherwise."""
     if not isinstance(output, torch.Tensor) or output.shape != shape:
         found = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
         raise ContractError(f"forward gave {found} for x of shape {tuple(shape)}; the same shape was asked for.")
-    b, t, d_model = shape
-    return output.reshape(b, t, d_model // (2 * t), 2, t).permute(0, 2, 3, 1, 4)
+    return output
 
 
 def attention(cls: Any, run: Run) -> dict[str, Any]:
-    """As `module`, and whether `state_dict` holds more than the two weights of the contract."""
-    parts = run_module(cls, run)
+    """As `module`, and whether `state_dict` holds more than the two weights of the contract.
+
+    Raises: ContractError also where max_len tokens, the most that are allowed, are refused.
+    """
+    (x,), max_len = run.args, run.options["init"][2]
+    try:
+        parts = run_module(cls, run)
+    except ValueError as error:
+        if x.shape[1] != max_len:
+            raise
+        raised = f"ValueError: {error}" if str(error) else "ValueError"
+        raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more are to be refused.") from None
     more = set(build(cls, run.options).state_dict()) - {"qkv.weight", "proj.weight"}
     return {**parts, "state_dict holds more than qkv.weight and proj.weight": bool(more)}
 
@@ -98,7 +113,8 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
         return run_module(lambda *_: made, run)
     made.train()
     with torch.no_grad():
-        different = not torch.equal(made(*run.args), made(*run.args))
+        one, other = (_of_shape(made(*run.args), run.args[0].shape) for _ in range(2))
+        different = not torch.equal(one, other)
     return {"two calls in training differ": different}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -111,7 +112,8 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     """Builds the module and runs it with F.scaled_dot_product_attention watched.
 
     args: x (B, T, d_model). options: as for `module` (init, init_kwargs, state, linear, no_bias, dtype, mode, gradients);
-    shorter, a length for a third call, after a second one on x backwards; autocast, True for bfloat16.
+    shorter, a length for a third call, after a second one on x backwards; autocast, True for bfloat16; backend, the name of
+    the operator's torch.nn.attention.SDPBackend.
     Parts: 'result', 'second call', 'third call', gradients,
     'state_dict', 'call of the operator', 'shapes of query, key and value', 'is_causal', 'attn_mask', '(T, T) tensors of its own'.
     """
@@ -120,7 +122,9 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     made.train(options.get("mode", "eval") == "train")
     watched = _Watched()
     squares = _Squares(x.shape[1], watched)
-    with torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
+    backend = getattr(SDPBackend, options["backend"]) if options.get("backend") else None
+    on_backend = sdpa_kernel(backend) if backend is not None else contextlib.nullcontext()
+    with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
         with watched, squares:
             result = made(x)
         parts = {"result": result}
@@ -137,7 +141,7 @@ def _said(calls: list[dict[str, Any]], t: int) -> dict[str, Any]:
     """What the operator was told by its first call, in words; is_causal says nothing for a single token."""
     parts: dict[str, Any] = {"call of the operator": {0: "never", 1: "once"}.get(len(calls), f"{len(calls)} times")}
     if not calls:
-        return parts
+        return parts | dict.fromkeys(("shapes of query, key and value", "is_causal", "attn_mask"), "nothing: it was not called")
     call = calls[0]
     shapes = [tuple(call[name].shape) if name in call else "missing" for name in ("query", "key", "value")]
     parts["shapes of query, key and value"] = ", ".join(map(str, shapes))

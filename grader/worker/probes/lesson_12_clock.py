@@ -297,8 +297,7 @@ def _taken_for(reading: float, work: Work, warmup: int) -> str:
     best, words = math.log(1.25 if work.real else 1.02), "another number"
     for name, value in ranges.items():
         low, high = value if isinstance(value, tuple) else (value, value)
-        units = _UNITS if name == "the median" else _UNITS[:1]
-        for unit, scale in units:
+        for unit, scale in _UNITS:
             gap = max(math.log(low * scale / reading), math.log(reading / (high * scale)), 0.0)
             if gap < best:
                 best, words = gap, f"{name}, in {unit}"
