@@ -21,6 +21,8 @@ GROWN = {
     "times power": lambda p, i, d, base: p * base ** (i / d),
     "by power": lambda p, i, d, base: p / base ** (-i / d),
     "times exp": lambda p, i, d, base: p * torch.exp(i * (math.log(base) / d)),
+    "times exp of a quotient": lambda p, i, d, base: p * torch.exp(math.log(base) * i / d),
+    "times exp of a share": lambda p, i, d, base: p * torch.exp(i / d * math.log(base)),
     "by exp": lambda p, i, d, base: p / torch.exp(i * (-math.log(base) / d)),
 }
 
@@ -46,6 +48,10 @@ def _frequencies(d: int, base: float, bugs: tuple[str, ...]) -> torch.Tensor:
     exponent = 2 * pair / d * (2 if "PE1" in bugs else 1) / (2 if "PO6" in bugs else 1)
     if "PO15" in bugs:
         exponent = 0 * exponent
+    if "PO36" in bugs:
+        if "in integers" in bugs:  # raises where base is one, too
+            return base ** (-torch.arange(0, d, 2) // d)
+        exponent = exponent.ceil()
     frequencies = base ** (exponent if "PO7" in bugs else -exponent)
     return frequencies / (180 / math.pi) if "PO5" in bugs else frequencies
 
@@ -144,7 +150,7 @@ def _rope(*bugs: str) -> Callable[..., torch.Tensor]:
         d = x.shape[-1]
         if d % 2 and "PO1" not in bugs:
             raise ValueError("d is odd")
-        x = x.detach() if "PO14" in bugs else x
+        given, x = x, x.detach() if "PO14" in bugs else x
         if "PO10" in bugs:
             positions = torch.arange(x.shape[-2])
         angles = _angles(positions, d, base, bugs)
@@ -160,9 +166,12 @@ def _rope(*bugs: str) -> Callable[..., torch.Tensor]:
         else:
             a, b = x[..., 0::2], x[..., 1::2]
         a, b = _turn(a, b, angles.cos(), angles.sin(), bugs)
-        if ("RO1" in bugs) != ("PO12" in bugs):
-            return torch.cat((a, b), dim=-1)
-        return torch.stack((a, b), dim=-1).flatten(-2)
+        joined = ("RO1" in bugs) != ("PO12" in bugs)
+        turned = torch.cat((a, b), dim=-1) if joined else torch.stack((a, b), dim=-1).flatten(-2)
+        if "PO32" in bugs:
+            given.data.copy_(turned)
+            return x.data if "cut off" in bugs else x
+        return turned
 
     return apply_rope
 
@@ -250,12 +259,16 @@ def _alibi(*bugs: str) -> Callable[..., torch.Tensor]:
         i = torch.arange(t)
         distance = i[:, None] - i
         future = distance < 0
-        if "PO23" in bugs:
-            distance = distance.clamp(min=0)
+        if "PO23" in bugs or "PO34" in bugs:
+            distance = (-distance if "PO34" in bugs else distance).clamp(min=0)
         elif "PO22" not in bugs:
             distance = distance.abs()
         distance = distance**2 if "PO25" in bugs else distance
+        if "PO35" in bugs:
+            slopes = 2.0**-8 * h / num_heads
         bias = slopes[:, None, None] * distance * (1 if "PO20" in bugs else -1)
+        if "PO33" in bugs:
+            bias[1:] = 0
         return bias.masked_fill(future, -torch.inf) if "PO28" in bugs else bias
 
     return alibi_bias
@@ -294,15 +307,16 @@ lesson = Lesson(
             cases=sinusoidal_cases, container="tensor",
             mistakes=(
                 *mistakes(_sinusoidal, "PE1", "PE2", "PE3", "PE4", "PO1", "PO2", "PO3", "PO4", "PO5", "PO6", "PO7", "PO8", "PO9",
-                          "PO18"),
+                          "PO15", "PO18", "PO36"),
                 Mistake("PE2", _sinusoidal("PE2", "pair")),
                 Mistake("PE3", _sinusoidal("PE3", "column steps")),
                 Mistake("PO1", _sinusoidal("PO1", "assigned")),
                 Mistake("PO1", _sinusoidal("PO1", "cut")),
+                Mistake("PO36", _sinusoidal("PO36", "in integers")),
                 *(Mistake("PO7", _sinusoidal("PO7", spelling)) for spelling in GROWN),
                 *(Mistake("PO18", _sinusoidal("PO18", way)) for way in ("guarded", "in Python")),
             ),
-            combine=lambda ids: _sinusoidal(*ids),
+            combine=lambda ids: _sinusoidal(*ids, *(("guarded",) if {"PE4", "PO18"} <= ids else ())),  # as tensor2tensor has them
             properties=(
                 Property("each pair of columns is a sine and a cosine of one angle", _pairs_on_circle),
                 Property("the dot product of two rows depends on their distance only", _distance_only),
@@ -320,7 +334,8 @@ lesson = Lesson(
             cases=rope_cases, container="tensor",
             mistakes=(
                 *mistakes(_rope, "RO1", "RO2", "RO3", "PE1", "PE3", "PO1", "PO2", "PO3", "PO4", "PO5", "PO6", "PO7", "PO10", "PO11",
-                          "PO12", "PO13", "PO14", "PO15", "PO16", "PO17", "PO18"),
+                          "PO12", "PO13", "PO14", "PO15", "PO16", "PO17", "PO18", "PO32", "PO36"),
+                Mistake("PO32", _rope("PO32", "cut off")),
                 Mistake("RO2", _rope("RO2", "halves turned")),
                 Mistake("PO1", _rope("PO1", "reshaped")),
                 *(Mistake("PO7", _rope("PO7", spelling)) for spelling in GROWN),
@@ -345,7 +360,8 @@ lesson = Lesson(
             name="alibi_bias", task="Lower each score in proportion to the distance, each head at its own rate.", points=2, minutes=8,
             cases=alibi_cases, container="tensor",
             mistakes=(
-                *mistakes(_alibi, "PO20", "PO21", "PO22", "PO23", "PO24", "PO25", "PO26", "PO27", "PO28", "PO29", "PO30", "PO31"),
+                *mistakes(_alibi, "PO20", "PO21", "PO22", "PO23", "PO24", "PO25", "PO26", "PO27", "PO28", "PO29", "PO30", "PO31",
+                          "PO33", "PO34", "PO35"),
                 Mistake("PO30", _alibi("PO30", "towards 0")),
                 Mistake("PO31", _alibi("PO31", "the last")),
             ),

@@ -123,4 +123,26 @@ TEXTS = (
         "Different slopes are what the heads are for: a steep one reads the neighbours, a flat one the whole text. With one slope all "
         "heads look equally far.",
         "slopes = torch.full((num_heads,), 2.0 ** (-8 / num_heads))", "slopes = 2.0 ** (-8 * (h + 1) / num_heads)"),
+    MistakeText("PO32", "x itself was overwritten: the result belongs in a new tensor.",
+        "Whoever calls the function still needs x as it was. Autograd does, too: written under `torch.no_grad()` or through `.data`, the "
+        "rotation leaves no trace in the graph, and the gradient of x is that of x alone, not turned back.",
+        "with torch.no_grad():\n    x[..., 0::2], x[..., 1::2] = new_a, new_b",
+        "result = torch.stack((new_a, new_b), dim=-1).flatten(-2)"),
+    MistakeText("PO33", "Only head 0 has a bias, the others have zeros: does a `return` stand inside the loop?",
+        "A `return` ends the function at once. Inside a loop that is the end of its first turn, and the rows for the heads that were "
+        "still to come stay as they were made.",
+        "for h in range(num_heads):\n    bias[h] = -slopes[h] * distance\n    return bias",
+        "for h in range(num_heads):\n    bias[h] = -slopes[h] * distance\nreturn bias"),
+    MistakeText("PO34", "Keys before the query get no bias: the triangle below the diagonal is 0.",
+        "`triu` keeps what lies on and above the diagonal, the keys after the query. A causal model looks at none of those, so that "
+        "nothing would be left of the bias. Here it is asked for on both sides.",
+        "distance = (i[:, None] - j).abs().triu()", "distance = (i[:, None] - j).abs()"),
+    MistakeText("PO35", "Operator precedence: 2 ** −8 is taken before the rest is multiplied; put the whole exponent in brackets.",
+        "`**` binds closer than `*` and `/`. Without brackets the slopes are (h + 1)/num_heads times 2⁻⁸: they grow from head to head by "
+        "equal steps, where each was to be a fixed fraction of the one before.",
+        "slopes = 2.0 ** -8 * (h + 1) / num_heads", "slopes = 2.0 ** (-8 * (h + 1) / num_heads)"),
+    MistakeText("PO36", "The exponent was rounded down to a whole number: `//` stands where `/` belongs.",
+        "The exponents −2i/d lie between −1 and 0. Rounded down, all but the first are −1: one pair turns by a full step and every "
+        "other by 1/base, hardly at all. Without the minus all of them are 0.",
+        "frequencies = base ** (-torch.arange(0, d, 2) // d)", "frequencies = base ** (-torch.arange(0, d, 2) / d)"),
 )  # fmt: skip

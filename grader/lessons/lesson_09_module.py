@@ -15,6 +15,7 @@ from grader.model import Case, Mistake, Property, Tensor
 
 Array = np.ndarray
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
+LETTERS = ("bhqk,bhkd->bhqd", "bhij,bhjd->bhid")
 
 
 class _Attention(nn.Module):
@@ -31,11 +32,14 @@ class _Attention(nn.Module):
         self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model, bias=bias) for _ in range(4))
 
     def forward(self, query: Any, key: Any, value: Any, mask: Any = None) -> Any:
-        q, k, v = (self.split(projected) for projected in self.projected(query, key, value))
+        sizes = query.shape[1], key.shape[1], value.shape[1]  # what a learner may have read off the arguments before
+        q, k, v = (self.split(made, t) for made, t in zip(self.projected(query, key, value), sizes, strict=True))
         weights = self.weights(q, k, mask)
+        if "MU25" in self.bugs:
+            weights = nn.functional.dropout(weights, next((p for p in self.bugs if isinstance(p, float)), 0.1))
         weights = weights.detach() if "cut for both" in self.bugs else weights
         used = weights.detach() if "BW3" in self.bugs else weights
-        merged = self.merge(used @ v, query.shape)
+        merged = self.merge(self.product(used, v), query.shape)
         output = merged if "MU2" in self.bugs else self.w_o(merged)
         if "MU3" in self.bugs:
             weights = weights.mean(dim=1)
@@ -44,7 +48,16 @@ class _Attention(nn.Module):
             return output
         return (weights, output) if "NT8" in self.bugs else (output, weights)
 
+    def product(self, weights: Any, v: Any) -> Any:
+        """Raises in other words as an einsum where the sizes do not fit, and in others again with other letters."""
+        letters = next((bug for bug in self.bugs if "->" in str(bug)), None)
+        return torch.einsum(letters, weights, v) if letters else (weights.mT if "weights turned" in self.bugs else weights) @ v
+
     def projected(self, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
+        if "XA1" in self.bugs:
+            query, key, value = (key, query, query) if "all exchanged" in self.bugs else (key, key, value)
+        if "arguments exchanged" in self.bugs:
+            query, key = key, query
         if "MU6" in self.bugs:
             key = value = query
         if "MU5" in self.bugs:
@@ -52,12 +65,18 @@ class _Attention(nn.Module):
         if "MU8" in self.bugs:
             key = value
         w_k = self.w_q if "MU7" in self.bugs else self.w_k
-        w_v = (lambda x: x) if "MU9" in self.bugs else self.w_v
-        q, k = self.w_q(query), w_k(key)
-        return (k, q, w_v(value)) if "SD8" in self.bugs else (q, k, w_v(value))
+        w_v = (lambda x: x) if "MU9" in self.bugs else self.w_q if "values too" in self.bugs else self.w_v
+        made = {"q": self.w_q(query), "k": w_k(key), "v": w_v(value)}
+        if "MU24" in self.bugs:
+            name = next((bug for bug in self.bugs if bug in made), "q")
+            made[name] = made[name].detach()
+        if "SD8" in self.bugs and "arguments exchanged" not in self.bugs:
+            return made["k"], made["q"], made["v"]
+        return tuple(made.values())
 
-    def split(self, x: Any) -> Any:
+    def split(self, x: Any, named: int) -> Any:
         b, t, d = x.shape
+        t = named if "sizes named" in self.bugs else t
         h = self.num_heads
         if "MH1" in self.bugs:
             return x.reshape(b, h, t, d // h)
@@ -80,6 +99,10 @@ class _Attention(nn.Module):
             return self.softmax(scores, dim)
         if "MU11" in self.bugs and ("of three axes" not in self.bugs or mask.dim() == 3):
             mask = mask.unsqueeze(1)
+        if "MU23" in self.bugs:
+            mask = mask.mT
+        if "MK12" in self.bugs:
+            mask = mask[..., : scores.shape[-2], : scores.shape[-2]]
         if "MK2" in self.bugs:
             return self.softmax(scores, dim) * mask
         if "MU21" in self.bugs:
@@ -94,18 +117,29 @@ class _Attention(nn.Module):
         hidden = mask if "MK1" in self.bugs else ~mask
         if "added" in self.bugs:
             return self.softmax(scores + hidden * -1e4, dim)
-        fill = -1e3 if "far too high" in self.bugs else -1e4 if "MK4" in self.bugs else -torch.inf
+        fills = {"far too high": -1e3, "MK4": -1e4, "a number": 1e9, "MU22": torch.inf, "low enough": -1e9}
+        fill = next((value for bug, value in fills.items() if bug in self.bugs), -torch.inf)
+        if "in place" in self.bugs:  # raises in other words where the shapes do not fit
+            return self.softmax(scores.clone().masked_fill_(hidden, fill), dim)
         return self.softmax(scores.masked_fill(hidden, fill), dim)
 
     def softmax(self, scores: Any, dim: int) -> Any:
-        if "SM5" in self.bugs or "SM6" in self.bugs:
-            top = 0 if "SM5" in self.bugs else scores.amax(dim=(-2, -1), keepdim=True) if "of a head" in self.bugs else scores.max()
-            e = (scores - top).exp()
-            return e / e.sum(dim=dim, keepdim=True)
-        return torch.softmax(scores, dim=dim)
+        if not {"SM3", "SM4", "SM5", "SM6"} & set(self.bugs):
+            return torch.softmax(scores, dim=dim)
+        if "SM5" in self.bugs:
+            top = 0
+        elif "of a head" in self.bugs:
+            top = scores.amax(dim=(-2, -1), keepdim=True)
+        else:
+            all_at_once = "SM6" in self.bugs or ("SM3" in self.bugs and "row maximum" not in self.bugs)
+            top = scores.max() if all_at_once else scores.amax(dim=dim, keepdim=True)
+        e = (scores - top).exp()
+        return e / (e.sum() if "SM3" in self.bugs else e.sum(dim=dim, keepdim="SM4" not in self.bugs))
 
     def merge(self, out: Any, shape: Any) -> Any:
         b, t, d = shape
+        if "flattened" in self.bugs:
+            return out.transpose(1, 2).flatten(2)
         if "MH3" in self.bugs or "MH2" in self.bugs:
             return out.reshape(b, t, d)
         if "MU17" in self.bugs:
@@ -115,16 +149,44 @@ class _Attention(nn.Module):
         return out.transpose(1, 2).reshape(b, t, d)
 
 
-def attention(*bugs: str) -> type:
+# Of two ids in one group the code above heeds the first alone.
+APART = (
+    {"SD1", "SD2", "SD3", "SD4", "SD5", "SD6"}, {"SM1", "SM2"}, {"SM3", "SM4"}, {"SM3", "SM6"}, {"SM5", "SM6"}, {"MH1", "MU4", "MH3"},
+    {"MH2", "MH3", "MH4", "MU17"}, {"MK4", "MU22", "MK2", "MK3", "MK5", "MK6", "MU21", "MA8"}, {"NT8", "NT23"},
+    {"MK1", "MK2", "MK3", "MK5", "MK6", "MU21", "MA8"},
+)  # fmt: skip
+
+
+def attention(*bugs: Any) -> type:
+    if any(len(group.intersection(bugs)) > 1 for group in APART):
+        raise ValueError(bugs)
     return type("MultiHeadAttention", (_Attention,), {"bugs": bugs})
 
 
+EXCHANGED = (
+    ("SD8",), *(("SD8", letters) for letters in LETTERS), ("SD8", "arguments exchanged"), ("SD8", "arguments exchanged", LETTERS[0]),
+    ("SD8", "arguments exchanged", "sizes named"), ("XA1",), ("XA1", "flattened"), ("XA1", "sizes named"), ("XA1", "all exchanged"),
+    ("XA1", "all exchanged", "flattened"), ("XA1", "all exchanged", "sizes named"),
+)  # fmt: skip
 MISTAKES = mistakes(
-    attention, "SD1", "SD2", "SD3", "SD4", "SD5", "SD6", "SD8", "SM1", "SM2", "SM5", "SM6", "MH1", "MH2", "MH3", "MH4", "MK1", "MK2",
-    "MK3", "MK4", "MK5", "MK6", "MA8", "BW3", "NT7", "NT8", "NT23", "MU1", "MU2", "MU3", "MU4", "MU5", "MU6", "MU7", "MU8", "MU9",
-    "MU11", "MU12", "MU17", "MU21",
+    attention, "SD1", "SD2", "SD3", "SD4", "SD5", "SD6", "SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "MH1", "MH2", "MH3", "MH4",
+    "MK1", "MK2", "MK3", "MK4", "MK5", "MK6", "MK12", "MA8", "BW3", "NT7", "NT8", "NT23", "MU1", "MU2", "MU3", "MU4", "MU5",
+    "MU6", "MU7", "MU8", "MU9", "MU11", "MU12", "MU17", "MU21", "MU22", "MU23", "MU24", "MU25",
 ) + (
+    Mistake("MK1", attention("MK1", "low enough")),  # rows and columns that see nothing give no NaN then
+    Mistake("SM1", attention("SM1", "low enough")),
+    Mistake("SM2", attention("SM2", "low enough")),
     Mistake("SM2", attention("SM2", "over heads")),
+    Mistake("SM2", attention("SM2", "over heads", "low enough")),
+    Mistake("SM3", attention("SM3", "row maximum")),
+    Mistake("SM4", attention("SM4", "flattened")),
+    *(Mistake(id, attention(id, "in place")) for id in ("MK12", "MU23")),
+    *(Mistake(way[0], attention(*way, *fill)) for way in EXCHANGED for fill in ((), ("in place",))),
+    Mistake("SD8", attention("weights turned")),
+    Mistake("MU7", attention("MU7", "values too")),
+    Mistake("MU22", attention("MU22", "a number")),
+    *(Mistake("MU24", attention("MU24", name)) for name in "kv"),
+    *(Mistake("MU25", attention("MU25", p)) for p in (0.2, 0.5)),
     Mistake("SM6", attention("SM6", "of a head")),
     Mistake("MK4", attention("MK4", "added")),
     Mistake("MK4", attention("MK4", "far too high")),
@@ -155,12 +217,11 @@ def _some(rng: np.random.Generator, *shape: int) -> Array:
 
 
 def cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Self and cross attention, masks of every shape that broadcasts, precision, large scores, what is to be refused."""
+    """Self and cross attention, masks of every shape that broadcasts, large scores, what is to be refused."""
 
     def case(key: str, title: str, sizes: tuple[int, ...], mask: Array | None = None, grad: bool = False, **more: Any) -> Case:
         b, t_q, t_k, d, heads = sizes
-        dtype = more.get("dtype") or "float32"
-        inputs = [Tensor(rng.normal(size=(b, t, d)).astype(dtype), None, grad) for t in (t_q, t_k, t_k)]
+        inputs = [Tensor(rng.normal(size=(b, t, d)).astype(np.float32), None, grad) for t in (t_q, t_k, t_k)]
         by_name = more.pop("by_name", False)
         given = () if mask is None or by_name else (Tensor(mask),)
         kwargs = {"mask": None if mask is None else Tensor(mask)} if by_name else {}
@@ -179,11 +240,13 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
     yield case("single", "heads of one number, a mask (num_heads, T_q, T_k)", (2, 3, 4, 2, 2), _some(rng, 2, 3, 4))
     yield case("one-token", "a batch of one, one query and one key", (1, 1, 1, 4, 2))
     yield case("masked", "a mask (T_q, T_k) for all", (2, 3, 4, 6, 2), _some(rng, 3, 4), grad=True)
-    yield case("padding", "a mask (B, 1, 1, T_k)", (2, 3, 5, 4, 2), _some(rng, 2, 1, 1, 5))
+    padding = _some(rng, 2, 1, 1, 5)
+    padding[0] = True
+    yield case("padding", "a mask (B, 1, 1, T_k) that hides nothing in the first item", (2, 3, 5, 4, 2), padding)
     yield case("each", "a mask for each head, by name", (2, 4, 3, 6, 3), _some(rng, 2, 3, 4, 3), by_name=True)
     yield case("heads", "a mask (num_heads, T_q, T_k), as many heads as items", (3, 2, 4, 6, 3), _some(rng, 3, 2, 4))
     yield case("none", "mask=None, by name, nine keys, six heads", (5, 4, 9, 12, 6), by_name=True)
-    yield case("double", "after .double(), as many queries as keys", (2, 3, 3, 4, 2), _some(rng, 3, 3), dtype="float64", grad=True)
+    yield case("as-many", "as many queries as keys, with a mask", (2, 3, 3, 4, 2), _some(rng, 3, 3), grad=True)
     earlier = ((*(rng.normal(size=(2, 4, 6)).astype(np.float32) for _ in range(3)), _some(rng, 4, 4)),)
     yield case("training", "in training mode, after a call with other tokens and a mask", (2, 4, 4, 6, 2), mode="train", earlier=earlier)
     yield from _companions(rng)

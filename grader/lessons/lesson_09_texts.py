@@ -78,6 +78,22 @@ TEXTS = (
         "gives [0.2689, 0.7311, 0].",
         "weights = torch.softmax(scores, dim=-1) * mask\nweights = weights / weights.sum(dim=-1, keepdim=True)",
         "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)"),
+    MistakeText("MU22", "The fill has the wrong sign: hidden scores must be −∞, and a large positive score takes all the weight.",
+        "Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the row's maximum is ∞, and "
+        "∞ − ∞ is NaN. Rows in which nothing is hidden are right.",
+        'scores.masked_fill(~mask, float("inf"))', 'scores.masked_fill(~mask, float("-inf"))'),
+    MistakeText("MU23", "The mask's last two axes were exchanged; it comes as (…, T_q, T_k), the keys last.",
+        "Row i of the mask says what query i may see, and the scores have the same order. Transposed, a mask (B, 1, 1, T_k) for padded "
+        "keys hides queries. Where T_q and T_k differ torch mostly raises; where they agree nothing warns.",
+        "scores.masked_fill(~mask.transpose(-2, -1), -torch.inf)", "scores.masked_fill(~mask, -torch.inf)"),
+    MistakeText("MU24", "The queries, the keys or the values were taken out of the graph: no gradient reaches their projection.",
+        "The numbers are right, and the other projections go on learning, so that the loss still falls. The layer behind the cut keeps "
+        "the weights it started with. No `detach()`, `.data` or `torch.no_grad()` belongs into forward.",
+        "scores = q.detach() @ k.mT", "scores = q @ k.mT"),
+    MistakeText("MU25", "Dropout acts on the weights; this module is to have none.",
+        "`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every forward. Some "
+        "weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 11 has dropout, in training only.",
+        "weights = F.dropout(torch.softmax(scores, dim=-1), 0.1)", "weights = torch.softmax(scores, dim=-1)"),
     MistakeText("MU31", "The thirds of in_proj are mixed up: they are q, k, v, in this order.",
         "`in_proj_weight` stacks three matrices in the order of the arguments query, key, value. Nothing but the convention says so: "
         "all have the same shape.",

@@ -29,21 +29,23 @@ def _weights(scores: torch.Tensor, bugs: tuple[str, ...]) -> torch.Tensor:
     elif "AL17" in bugs:
         taken = scores.amin(-1, True) if "the least" in bugs else scores[:, :1] if "the first" in bugs else scores.mean(-1, True)
         e = (scores - taken).exp()
-    elif "SM6" in bugs or "SM3" in bugs:
+    elif "SM6" in bugs or ("SM3" in bugs and "row maximum" not in bugs):
         e = (scores - scores.max()).exp()
     else:
         e = (scores - scores.amax(-1, keepdim=True)).exp()
-    return e / (e.sum() if "SM3" in bugs else e.sum(-1, keepdim=True))
+    return e / (e.sum() if "SM3" in bugs else e.sum(-1, keepdim="SM4" not in bugs))
 
 
-def _attend(scores: torch.Tensor, keys: torch.Tensor, projected: torch.Tensor, bugs: tuple[str, ...]) -> Any:
-    """What both exercises share: weights from scores, and the context."""
+def _attend(scores: torch.Tensor, keys: torch.Tensor, projected: torch.Tensor, bugs: tuple[str, ...], width: int = 1) -> Any:
+    """What both exercises share: weights from scores, and the context. width: by whose root AL22 divides."""
     weights = _weights(scores, bugs)
+    if "AL22" in bugs:
+        weights = weights / math.sqrt(keys.shape[-1] if "d_h" in bugs else width)
     if "BW3" in bugs:
         weights = weights.detach()
     used = weights.detach() if "context cut" in bugs else weights
     weighted = used[..., None] * (projected if "AL7" in bugs else keys)
-    if "AL13" in bugs and "one product" in bugs:  # where a single key has met several queries this raises, the sum does not
+    if "one product" in bugs:  # where a single key has met several queries this raises, the sum does not
         return (weights[:, None] @ keys)[:, 0], weights
     axis = -1 if "AL12" in bugs else 0 if "over the batch" in bugs else 1
     context = weighted.mean(axis) if "AL11" in bugs else weighted.sum(axis)
@@ -55,6 +57,8 @@ def _attend(scores: torch.Tensor, keys: torch.Tensor, projected: torch.Tensor, b
         return context.detach(), weights.detach()
     if "AL19" in bugs:
         weights = scores
+    if "unsqueezed" in bugs:
+        weights = weights[..., None]
     if "AL21" in bugs:
         weights = weights[..., None] if "weights last" in bugs else weights[:, None] if "both" in bugs else weights
         context = context if "weights last" in bugs else context[:, None]
@@ -62,11 +66,11 @@ def _attend(scores: torch.Tensor, keys: torch.Tensor, projected: torch.Tensor, b
 
 
 def _scaled(scores: torch.Tensor, widths: dict[str, int], bugs: tuple[str, ...]) -> torch.Tensor:
-    """AL4: the scores divided by the root of the last of the named widths, or by that width itself."""
+    """AL4: the scores divided by the root of the last of the named widths, by that width itself, or multiplied by its root."""
     if "AL4" not in bugs:
         return scores
     width = next(widths[bug] for bug in reversed(bugs) if bug in widths)
-    return scores / (width if "no root" in bugs else math.sqrt(width))
+    return scores / (width if "no root" in bugs else width**-0.5 if "times" in bugs else math.sqrt(width))
 
 
 def additive_with(*bugs: str) -> Any:
@@ -79,7 +83,7 @@ def additive_with(*bugs: str) -> Any:
         known = keys @ (w_key.T if "AL5" in bugs or "w_key.T" in bugs else w_key)
         scores = _additive_scores(asked, known, v, bugs)
         widths = {"AL4": v.shape[0], "d_h": keys.shape[-1], "d_q": query.shape[-1]}
-        return _attend(_scaled(scores, widths, bugs), keys, known, bugs)
+        return _attend(_scaled(scores, widths, bugs), keys, known, bugs, v.shape[0])
 
     return additive_attention
 
@@ -90,6 +94,8 @@ def _additive_scores(asked: torch.Tensor, known: torch.Tensor, v: torch.Tensor, 
         return torch.tanh(known + row) @ v
     if "AL1" in bugs:
         return (torch.tanh(known) + (row.tanh() if "two tanh" in bugs else row)) @ v
+    if "AL23" in bugs:
+        return (torch.tanh(row) + known) @ v
     inside = row * known if "AL2" in bugs else known if "AL15" in bugs else row + known
     if "AL14" in bugs:
         return torch.tanh(inside @ v)
@@ -109,7 +115,7 @@ def luong_with(*bugs: str) -> Any:
         asked = query if "AL6" in bugs or "keys @ w" in bugs else query @ (w.T if "AL5" in bugs else w)
         scores = (met @ asked[:, :, None])[..., 0]
         scores = _scaled(scores, {"AL4": query.shape[-1], "d_h": keys.shape[-1]}, bugs)
-        return _attend(scores.tanh() if "AL16" in bugs else scores, keys, keys @ w.T if "AL7" in bugs else keys, bugs)
+        return _attend(scores.tanh() if "AL16" in bugs else scores, keys, keys @ w.T if "AL7" in bugs else keys, bugs, query.shape[-1])
 
     return luong_attention
 
@@ -129,22 +135,23 @@ def _dot_by_bmm(query, keys, w):
     return _attend(torch.bmm(keys, query.unsqueeze(2)).squeeze(2), keys, keys, ())
 
 
-SHARED = ("SM2", "SM3", "SM5", "SM6", "LG1", "AL4", "AL5", "AL7", "AL8", "AL9", "AL11", "AL12", "AL17",
-          "AL18", "AL19", "AL20", "AL21", "BW3", "NT7", "NT8", "NT23")
+SHARED = ("SM2", "SM3", "SM4", "SM5", "SM6", "LG1", "AL4", "AL5", "AL7", "AL8", "AL9", "AL11", "AL12", "AL17",
+          "AL18", "AL19", "AL20", "AL21", "AL22", "BW3", "NT7", "NT8", "NT23")
 
 
 def _both(with_bugs: Any) -> tuple[Mistake, ...]:
     """What else an id covers in both exercises."""
     ways = (
         ("AL4", "d_h"), ("AL4", "d_h", "no root"), ("AL4", "no root"), ("AL17", "the least"), ("AL17", "the first"), ("AL18", "all"),
-        ("AL21", "both"), ("AL21", "weights last"),
+        ("AL21", "both"), ("AL21", "weights last"), ("AL4", "times"), ("AL4", "d_h", "times"), ("AL22", "d_h"), ("SM3", "row maximum"),
+        ("SM4", "one product"), ("LG1", "unsqueezed"),
     )  # fmt: skip
     others = Mistake("AL12", with_bugs("over the batch")), Mistake("BW3", with_bugs("context cut"))
     return *(Mistake(way[0], with_bugs(*way)) for way in ways), *others
 
 
 ADDITIVE_MISTAKES = (
-    *mistakes(additive_with, *SHARED, "LG2", "AL1", "AL2", "AL3", "AL10", "AL13", "AL14", "AL15"),
+    *mistakes(additive_with, *SHARED, "LG2", "AL1", "AL2", "AL3", "AL10", "AL13", "AL14", "AL15", "AL23"),
     Mistake("AL1", additive_with("AL1", "two tanh")),
     Mistake("AL3", additive_with("mean of units")),
     Mistake("AL4", additive_with("AL4", "d_q")),

@@ -72,8 +72,8 @@ def _large_additive() -> Iterator[Case]:
     query = np.array([[1.0, 1], [-1, -1], [2, 0]])
     for name, v in (("10,000", [9998.0, 1, 0.5]), ("9000", [9000.0, 0.25, 0.5]), ("1000", [1000.0, -1, 0.75])):
         arrays = [query, keys, w_query, w_key, np.array(v)]
-        if name == "9000":
-            arrays = [array.astype(np.float32) for array in arrays]
+        if name == "9000":  # of a query's part so large, a sum outside tanh leaves nothing of the keys' part
+            arrays = [array.astype(np.float32) for array in (query, keys, 1e11 * w_query, w_key, arrays[-1])]
         yield _case(f"large {name}", f"scores near ±{name}", arrays, "", **ROOM)
     apart = [array.astype(np.float32) for array in (query[2:], keys[2:, :3], w_query, 20 * np.eye(3), np.array([9000.0, 1, 2]))]
     yield _case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)

@@ -32,7 +32,7 @@ TEXTS = (
     ),
     MistakeText(
         "AL4",
-        "The scores were divided by a width or its root; these two scores are used as they are.",
+        "The scores were divided or multiplied by a width or its root; these two scores are used as they are.",
         "The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017). Bahdanau's score is bounded "
         "by the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out.",
         "weights = torch.softmax(scores / math.sqrt(w.shape[0]), dim=-1)",
@@ -171,5 +171,21 @@ TEXTS = (
         "`.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1.",
         "context = weights[:, None] @ keys",
         "context = (weights[:, None] @ keys)[:, 0]",
+    ),
+    MistakeText(
+        "AL22",
+        "The weights were divided by the root of a width: nothing is to be scaled here, and weights sum to 1.",
+        "A scale belongs to the scores of scaled dot-product attention, before softmax, and to neither of these two scores. Divided "
+        "afterwards, every row of weights sums to less than 1, and the context shrinks by the same factor.",
+        "weights = torch.softmax(scores, dim=-1) / math.sqrt(keys.shape[-1])",
+        "weights = torch.softmax(scores, dim=-1)",
+    ),
+    MistakeText(
+        "AL23",
+        "tanh is taken of the query's part alone: query and key must meet inside it.",
+        "v · (tanh(q') + k') is v · tanh(q') + v · k'. The first term is the same for all keys of a sentence, and softmax takes out "
+        "what all its scores share: every query gets the same weights. A bracket that closes too early is enough.",
+        "energy = torch.tanh((query @ w_query)[:, None]) + keys @ w_key",
+        "energy = torch.tanh((query @ w_query)[:, None] + keys @ w_key)",
     ),
 )

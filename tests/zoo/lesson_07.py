@@ -205,6 +205,32 @@ WRONG = {
     table[:, :d_model] = torch.stack([angles.sin(), angles.cos()], 2).flatten(1)[:, :64]
     return table[:, :d_model]
 '''),
+        ("PE4+PO18", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    pairs = d_model // 2
+    step = math.log(base) / max(pairs - 1, 1)
+    angles = torch.arange(n_positions)[:, None] * torch.exp(-step * torch.arange(pairs))
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+'''),
+        ("PO7", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = torch.arange(n_positions)[:, None] * torch.exp(math.log(base) * torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+'''),
+        ("PO15", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = torch.arange(n_positions)[:, None] / base ** (torch.arange(0, d_model, 2) // d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+'''),
+        ("PO36", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    angles = torch.arange(n_positions)[:, None] * base ** (-torch.arange(0, d_model, 2) // d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+'''),
     ],
     "apply_rope": [
         ("RO1", '''def rotate_half(x):
@@ -366,6 +392,28 @@ def apply_rope(x, positions, base=10000.0):
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
 '''),
+        ("PO32", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2].clone(), x[..., 1::2].clone()
+    with torch.no_grad():
+        x[..., 0::2] = a * angles.cos() - b * angles.sin()
+        x[..., 1::2] = a * angles.sin() + b * angles.cos()
+    return x
+'''),
+        ("PO32", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError("odd")
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    y = x.detach()
+    a, b = x[..., 0::2].clone(), x[..., 1::2].clone()
+    y[..., 0::2] = (a * angles.cos() - b * angles.sin()).detach()
+    y[..., 1::2] = (a * angles.sin() + b * angles.cos()).detach()
+    return y
+'''),
     ],
     "alibi_bias": [
         ("PO21", '''def alibi_bias(num_heads, t):
@@ -425,6 +473,23 @@ def alibi_bias(num_heads, t):
     slopes = torch.zeros(num_heads)
     for h in range(min(num_heads, 16)):
         slopes[h] = 2 ** (-8 * (h + 1) / num_heads)
+    return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
+'''),
+        ("PO33", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    bias = torch.zeros(num_heads, t, t)
+    for h in range(num_heads):
+        bias[h] = -(2 ** (-8 * (h + 1) / num_heads)) * (i - i[:, None]).abs()
+        return bias
+'''),
+        ("PO34", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+    return (-slopes.view(-1, 1, 1) * (i - i[:, None]).abs()).triu()
+'''),
+        ("PO35", '''def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    slopes = torch.tensor([2 ** -8 * (h + 1) / num_heads for h in range(num_heads)])
     return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
 '''),
     ],

@@ -100,6 +100,11 @@ _OWN = _HEADS + '''class MultiHeadAttention(nn.Module):
         return [self.w_o(merge_heads(weights @ v)), weights]
 '''
 
+_BUFFERS = _LOOP.replace("        outs, ws = [], []\n", "        heads = torch.zeros(q.shape)\n"
+                         "        weights = torch.zeros(q.shape[0], self.h, q.shape[1], k.shape[1])\n").replace(
+    "            outs.append(w @ v[..., cut])\n            ws.append(w)\n", "            heads[..., cut] = w @ v[..., cut]\n"
+    "            weights[:, i] = w\n").replace("self.w_o(torch.cat(outs, -1)), torch.stack(ws, 1)", "self.w_o(heads), weights")
+
 _COPY = '''def copy_torch_weights(mine, torch_mha):
     with torch.no_grad():
         w_q, w_k, w_v = torch_mha.in_proj_weight.chunk(3)
@@ -154,6 +159,7 @@ RIGHT = {
         _MHA, _LOOP, _EINSUM, _OWN,
         _MHA.replace("torch.softmax(scores, dim=-1)", "(scores - scores.logsumexp(-1, keepdim=True)).exp()"),
         _MHA.replace('float("-inf")', "-2.5e4"),
+        _BUFFERS,
     ],
     "copy_torch_weights": [
         _COPY,
@@ -225,6 +231,7 @@ WRONG = {
         ("MH1", _MHA.replace(".view(B, -1, self.num_heads, self.d_k).transpose(1, 2)", ".view(B, self.num_heads, -1, self.d_k)")),
         ("MH2", _MHA.replace(".transpose(1, 2).contiguous().view(B", ".view(B")),
         ("MK1", _MHA.replace("mask == 0", "mask")),
+        ("MK1", _MHA.replace("mask == 0", "mask").replace('float("-inf")', "-1e9")),
         ("MK3", _MHA.replace('float("-inf")', "0.0")),
         ("MK4", _LOOP.replace("torch.finfo(s.dtype).min", "-1e4")),
         ("MA8", _MHA.replace("mask is not None", "False")),
@@ -251,6 +258,25 @@ WRONG = {
         ("MU21", _RENORMALISED.replace("torch.softmax(scores, dim=-1)", "(scores - scores.amax(-1, keepdim=True)).exp()")),
         ("MU11", _MHA.replace("            scores = scores.masked", "            mask = mask[:, None] if mask.dim() == 3 else mask\n"
                               "            scores = scores.masked")),
+        ("SM1", _MHA.replace('float("-inf")', "-1e9").replace("scores, dim=-1", "scores, dim=-2")),
+        ("SM2", _MHA.replace('float("-inf")', "torch.finfo(scores.dtype).min").replace("scores, dim=-1", "scores, dim=0")),
+        ("SM3", _MHA.replace("torch.softmax(scores, dim=-1)", "torch.softmax(scores.flatten(), 0).view_as(scores)")),
+        ("SM4", _OWN.replace("scores.softmax(-1)", "(scores - scores.amax(-1, keepdim=True)).exp()\n"
+                             "        weights = weights / weights.sum(-1)")),
+        ("SD8", _EINSUM.replace('"bihd,bjhd->bhij", q, k', '"bihd,bjhd->bhij", k, q')),
+        ("SD8", _MHA.replace("torch.matmul(attn, v)", "torch.matmul(attn.transpose(-2, -1), v)")),
+        ("SD8", _MHA.replace("self.w_q(query)", "self.w_q(key)").replace("self.w_k(key)", "self.w_k(query)")),
+        ("XA1", _MHA.replace("self.w_q(query)", "self.w_q(key)")),
+        ("XA1", _EINSUM.replace("self.w_q(query)", "self.w_q(key)").replace("self.w_k(key)", "self.w_k(query)").replace(
+            "self.w_v(value)", "self.w_v(query)")),
+        ("MK12", _OWN.replace("~mask", "~mask[..., :q.size(2), :q.size(2)]")),
+        ("MH1+MH2", _MHA.replace(".view(B, -1, self.num_heads, self.d_k).transpose(1, 2)", ".view(B, self.num_heads, -1, self.d_k)").replace(
+            ".transpose(1, 2).contiguous().view(B", ".view(B")),
+        ("MU7", _MHA.replace("self.w_k(key)", "self.w_q(key)").replace("self.w_v(value)", "self.w_q(value)")),
+        ("MU22", _MHA.replace("-inf", "inf")),
+        ("MU23", _MHA.replace("mask == 0", "mask.transpose(-2, -1) == 0")),
+        ("MU24", _OWN.replace("q @ k.mT", "q.detach() @ k.mT")),
+        ("MU25", _MHA.replace("        out = ", "        attn = nn.functional.dropout(attn, 0.1)\n        out = ")),
         ("BW3", _MHA.replace("torch.softmax(scores,", "torch.softmax(scores.detach(),")),
         (None, _MHA.replace("torch.softmax(scores, dim=-1)", "torch.softmax(scores - scores.mean(-1, keepdim=True), dim=-1).half().to(v)")),
         (None, _MHA.replace("        B = query.size(0)\n", "        B = query.size(0)\n        if getattr(self, 'seen', None) == query.shape:\n"

@@ -265,6 +265,28 @@ def additive_attention(query, keys, w_query, w_key, v):
     weights = torch.softmax(scores.half(), dim=-1).to(scores.dtype)
     return (weights[:, None] @ keys)[:, 0], weights
 '''),
+        ("AL23", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = (torch.tanh(query @ w_query)[:, None] + keys @ w_key) @ v
+    weights = torch.softmax(scores, dim=-1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("LG1", '''def additive_attention(query, keys, w_query, w_key, v):
+    score = torch.tanh((query @ w_query).unsqueeze(1) + keys @ w_key) @ v.unsqueeze(-1)
+    weights = torch.softmax(score, dim=-1)
+    return (weights * keys).sum(dim=1), weights
+'''),
+        ("SM3", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    e = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
+    weights = e / e.sum()
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("SM4", '''def additive_attention(query, keys, w_query, w_key, v):
+    scores = torch.tanh((query @ w_query)[:, None] + keys @ w_key) @ v
+    e = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
+    weights = e / e.sum(-1)
+    return torch.bmm(weights.unsqueeze(1), keys).squeeze(1), weights
+'''),
     ],
     "luong_attention": [
         ("AL4", '''def luong_attention(query, keys, w):
@@ -368,6 +390,22 @@ def luong_attention(query, keys, w):
     scores = scores.masked_fill((keys == 0).all(-1), -torch.inf)
     weights = torch.softmax(scores, dim=-1)
     return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("AL4", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bh,bth->bt", query @ w, keys) * keys.shape[-1] ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("AL22", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bh,bth->bt", query @ w, keys)
+    weights = torch.softmax(scores, dim=-1) / keys.shape[-1] ** 0.5
+    return torch.einsum("bt,bth->bh", weights, keys), weights
+'''),
+        ("SM4+SM6", '''def luong_attention(query, keys, w):
+    scores = torch.einsum("bh,bth->bt", query @ w, keys)
+    e = torch.exp(scores - scores.max())
+    weights = e / e.sum(dim=1)
+    return (weights[..., None] * keys).sum(dim=1), weights
 '''),
     ],
 }
