@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grader.lessons.lesson_08_mistakes import FINITE_DIFFERENCES, attention, of_two, softmax, through_softmax
+from grader.lessons.lesson_04_mistakes import softmax
+from grader.lessons.lesson_08_mistakes import FINITE_DIFFERENCES, attention, of_two, through_softmax
 from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Property
 
