@@ -259,4 +259,4 @@ def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) 
 
 def _normal(text: str) -> str:
     """A cell's text as compared: without space at the ends of its lines."""
-    return "\n".join(line.rstrip() for line in text.strip().split("\n"))
+    return "\n".join(map(str.rstrip, text.strip().split("\n")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import secrets
@@ -54,6 +55,21 @@ class WorkerLost(Exception):
         return Failure(kind, message=said.get(self.kind, self.detail))
 
 
+class _Stream(io.RawIOBase):
+    """What comes from a worker, to be read through a buffer."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._worker.receive(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class Worker:
     """One worker process and the channel to it. Subclasses know how it was started.
 
@@ -66,7 +82,8 @@ class Worker:
     def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
-        self._come = b""  # what has been read and not yet asked for
+        self._deadline = 0.0  # of the request at hand
+        self._come = io.BufferedReader(_Stream(self), 1 << 16)
         self._looked = 0.0  # when its files were last counted
         # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
         self._awaited = getattr(selectors, "PollSelector", selectors.SelectSelector)()
@@ -74,20 +91,25 @@ class Worker:
 
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Sends one request and returns the reply to it. Raises as `replies` does, and wire.WireError for what cannot travel."""
-        return next(self.replies(wire.body(message), 1, timeout_s))
+        reply = next(self.replies(wire.body(message), 1, timeout_s))
+        try:
+            return wire.unpack(reply)
+        except wire.WireError as error:
+            self.close()
+            raise WorkerLost("invalid", str(error)) from None
 
-    def replies(self, request: wire.Body, count: int, timeout_s: float) -> Iterator[dict[str, Any]]:
+    def replies(self, request: wire.Body, count: int, timeout_s: float) -> Iterator[wire.Body]:
         """Sends one request and yields the replies to it as they come: the worker need not wait for the next question.
 
-        Raises: WorkerLost after the time, beyond the memory or the files, or without a valid reply; the
-        worker has been ended then.
+        Raises: WorkerLost after the time, beyond the memory or the files, or where what comes is no reply to this
+        request; the worker has been ended then. What a reply says is not looked at.
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
-        deadline = time.monotonic() + timeout_s
+        self._deadline = time.monotonic() + timeout_s
         try:
-            self._send(wire.frame(request, nonce), deadline)
+            self._send(wire.frame(request, nonce))
             for left in reversed(range(count)):
-                reply, named = wire.receive(lambda size: self._read(size, deadline))
+                reply, named = wire.receive_body(self._come.read)
                 if named != nonce:
                     raise wire.WireError("a reply to another question")
                 if not left:
@@ -103,22 +125,17 @@ class Worker:
             self.close()
             raise
 
-    def _send(self, data: bytes, deadline: float) -> None:
-        self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
+    def _send(self, data: bytes) -> None:
+        self._channel.settimeout(max(self._deadline - time.monotonic(), 0.001))
         try:
             self._channel.sendall(data)
         except TimeoutError:
             raise WorkerLost("timeout") from None
 
-    def _read(self, count: int, deadline: float) -> bytes:
-        if not self._come:
-            self._come = self._receive(max(count, 1 << 16), deadline)
-        piece, self._come = self._come[:count], self._come[count:]
-        return piece
-
-    def _receive(self, count: int, deadline: float) -> bytes:
+    def receive(self, count: int) -> bytes:
+        """At most that many bytes of what has come, b"" at its end. Raises: WorkerLost as `replies` does."""
         while True:
-            left = deadline - time.monotonic()
+            left = self._deadline - time.monotonic()
             if left <= 0:
                 raise WorkerLost("timeout")
             ready = self._ready(min(left, TICK_S))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grader.model import Case
 from grader.processes import SandboxError, Worker, WorkerLost
@@ -22,6 +24,7 @@ CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun 
 ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
 REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
 AT_ONCE = 16  # cases of one message
+MAX_KEPT_BYTES = 16_384  # of a reply that is remembered: most of the course's are smaller
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 
 PRINTED_MUCH = (
@@ -42,6 +45,31 @@ def _experiment(case: Case) -> dict[str, Any]:
         "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs), "options": dict(case.options),
         "names": tuple(case.names),
     }  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """What a worker says to one case. observation: None where it asks to be replaced by a fresh one."""
+
+    observation: Observation | None
+    printed_much: bool
+
+
+def _answer(body: wire.Body) -> Answer:
+    """Raises what `_read` does."""
+    return _kept(body) if len(body.text) + len(body.blob) <= MAX_KEPT_BYTES else _read(body)
+
+
+def _read(body: wire.Body) -> Answer:
+    """Raises: WireError, KeyError, TypeError and ValueError for whatever is not exactly an answer."""
+    reply = wire.unpack(body)
+    much = reply.get("printed_much") is True
+    if reply.get("stale") is True:
+        return Answer(None, much)
+    digest = blake2b(body.text + body.blob, digest_size=32).digest()
+    return Answer(replace(wire.observation_from_message(reply["observation"]), digest=digest), much)
+
+
+_kept = lru_cache(maxsize=1024)(_read)  # in a class, many show exactly the same numbers
 
 
 class NotRun(WorkerLost):
@@ -150,11 +178,16 @@ class Session:
         """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
-        for reply in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
-            self._note_output(reply)
-            if reply.get("stale") is True and not seen:
+        for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            reply = self._valid(lambda body=body: _answer(body))
+            self._printed_much = self._printed_much or reply.printed_much
+            if reply.observation is not None:
+                seen.append(reply.observation)
+            elif seen:
+                self.close()
+                raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
+            else:
                 return False
-            seen.append(self._valid(lambda reply=reply: wire.observation_from_message(reply["observation"])))
         return True
 
     def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 import pytest
+from safetensors.numpy import load, save
 
 from grader.worker import wire
 from grader.worker.values import Failure, Observation, Part, Tensor, describe
@@ -214,7 +215,7 @@ def test_an_array_that_is_too_large_is_refused():
         read_all(data)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b"[]", b'{"$tuple": []}', b'{"a": {"$array": ["9", []]}}',
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b"[]", b'{"$tuple": []}', b'{"a": {"$array": ["float64", 0, []]}}',
                                   b'{"a": {"$array": 1}}', b'{"a": {"$tuple": 3}}', b'{"$eval": "1"}', b'{"a": {"$": 1}}',
                                   b'{"a": {"$tensor": [1]}}', b'{"a": {"$generator": {"bit_generator": "os"}}}',
                                   b'{"a": ' + b"1" * 5000 + b"}"])  # fmt: skip
@@ -223,14 +224,40 @@ def test_json_that_is_no_message_is_refused(text):
         wire.unpack(wire.Body(text, b""))
 
 
-def test_arrays_with_a_false_order_or_type_are_refused():
-    text = json.dumps({"a": {"$array": ["0", [0, 0]]}}).encode()
-    from safetensors.numpy import save
+PLACES = {
+    "axes twice": ["float64", 0, [2, 2], [0, 0]],
+    "axes that are none": ["float64", 0, [2, 2], [0, 2]],
+    "a negative start": ["float64", -4, [2, 2]],
+    "a start that is no number": ["float64", "0", [2, 2]],
+    "more than has come": ["float64", 1, [2, 2]],
+    "a start beyond the end": ["float64", 10**30, [1]],
+    "negative lengths": ["float64", 0, [-2, -2]],
+    "a length to be found out": ["float64", 0, [-1]],
+    "a shape that is none": ["float64", 0, "22"],
+    "more numbers than are read": ["float64", 0, [10**9, 10**9]],
+    "a type that did not come": ["float32", 0, [2, 2]],
+    "complex numbers": ["complex64", 0, [2]],
+    "nothing": [],
+}
 
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_an_array_that_lies_nowhere_is_refused(kind):
+    blob = save({"float64": np.arange(4.0), "complex64": np.zeros(2, np.complex64)})
+
+    def read(place):
+        return wire.unpack(wire.Body(json.dumps({"a": {"$array": place}}).encode(), blob))["a"]
+
+    assert read(["float64", 0, [2, 2], [1, 0]]).tolist() == [[0, 2], [1, 3]]
     with pytest.raises(wire.WireError):
-        wire.unpack(wire.Body(text, save({"0": np.zeros((2, 2))})))
-    with pytest.raises(wire.WireError):
-        wire.unpack(wire.Body(text, save({"0": np.zeros((2, 2), np.complex64)})))
+        read(PLACES[kind])
+
+
+def test_many_arrays_travel_as_one_of_each_type():
+    sent = [np.arange(3.0), np.float64(7), np.arange(4).reshape(2, 2).T, np.zeros((0, 2)), np.array([True]), np.float32([0.5])]
+    came = through(sent)
+    assert [(item.dtype, item.shape, item.tolist()) for item in came] == [(item.dtype, item.shape, item.tolist()) for item in sent]
+    assert sorted(load(wire.body({"value": sent}).blob)) == ["bool", "float32", "float64", "int64"]
 
 
 def test_flipped_bytes_are_refused_or_read_as_plain_data():

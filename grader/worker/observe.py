@@ -23,6 +23,9 @@ from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_plain, 
 from .watch import LIBRARY_FILES, watching
 
 
+_NOWHERE = nowhere(), nowhere()  # where standard output and standard error go
+
+
 def observe(candidate: Any, case: Any) -> Observation:
     """What one case shows of a candidate; whatever its code does, this returns.
 
@@ -33,7 +36,7 @@ def observe(candidate: Any, case: Any) -> Observation:
     """
     try:
         run = _prepare(case)
-        before = {name: _snapshot(value) for name, value in run.named().items()}
+        before = [(name, value, _snapshot(value)) for name, value in run.named().items()]
         seed()  # before anything is watched: it calls torch
         groups, parts = tuple(run.options.get("watch", ())), {}
         run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
@@ -43,7 +46,7 @@ def observe(candidate: Any, case: Any) -> Observation:
             for name, value in raw.items():
                 with watching(() if is_plain(value) else groups, run.seen):
                     parts[name] = describe(value)
-        modified = tuple(name for name, value in run.named().items() if not _unchanged(before[name], value))
+        modified = tuple(name for name, value, copied in before if not _unchanged(copied, value))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -100,11 +103,14 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"), contextlib.ExitStack() as stack:
+    streams = sys.stdout, sys.stderr
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        stack.enter_context(contextlib.redirect_stdout(nowhere()))
-        stack.enter_context(contextlib.redirect_stderr(nowhere()))
-        yield
+        sys.stdout, sys.stderr = _NOWHERE
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = streams
 
 
 def seed() -> None:

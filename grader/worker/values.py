@@ -87,12 +87,14 @@ class Observation:
     """What one case showed of a candidate: named parts in the probe's order, or a failure.
 
     modified: the inputs that were changed in place. calls: the watched operations that ran.
+    digest: of the message by which it came from a worker: where it is the same, so is all else. b"" for one that did not come so.
     """
 
     parts: dict[str, Part] = field(default_factory=dict)
     failure: Failure | None = None
     modified: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    digest: bytes = b""
 
 
 def is_tensor(value: Any) -> bool:

@@ -13,9 +13,10 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,22 @@ SOFTMAX = frozenset({
 GROUPS = {
     "attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
 }  # fmt: skip
+# Operations of torch's that contain no other: an operator that is looked for cannot hide in them.
+ELEMENTARY = frozenset("""
+    add sub rsub mul div true_divide floor_divide remainder neg pow square sqrt rsqrt exp expm1 log log1p sin cos tanh sigmoid abs sign
+    reciprocal clamp maximum minimum eq ne lt le gt ge logical_and logical_or logical_not where masked_fill masked_fill_ add_ sub_ mul_ div_
+    sum mean prod amax amin max min any all argmax argmin cumsum var std norm isnan isinf isfinite nan_to_num
+    matmul mm bmm mv dot addmm baddbmm outer linear
+    view reshape transpose permute t swapaxes swapdims movedim unsqueeze squeeze expand expand_as flatten unflatten contiguous
+    cat stack split chunk unbind narrow select index_select gather repeat repeat_interleave tril triu diagonal flip roll
+    zeros ones full empty arange eye zeros_like ones_like full_like empty_like new_zeros new_ones new_full
+    to float double half bfloat16 long int bool type_as clone detach copy_ fill_ zero_ requires_grad_
+    layer_norm dropout embedding relu gelu
+    item tolist T mT
+    __add__ __radd__ __iadd__ __sub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __itruediv__ __neg__ __matmul__ __abs__
+    __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __invert__ __and__ __or__ __getitem__ __setitem__ __bool__ __float__ __int__
+""".split())
+_IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
 # Where code lies that is nobody's answer: Python, what is installed, the grader.
 LIBRARY_FILES = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {str(Path(__file__).resolve().parent.parent)}
@@ -67,29 +84,44 @@ class _Watch:
 _now = _Watch()  # one for all threads
 
 
-@contextmanager
-def watching(groups: tuple[str, ...], seen: list[str] | None = None) -> Iterator[list[str]]:
+@cache
+def _names(groups: tuple[str, ...]) -> frozenset[str]:
+    return frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
+
+
+class watching:  # noqa: N801 - it reads as what it does, and a generator in its place would take half as long again
     """Records the watched operations that run inside the block, in order.
 
-    groups: keys of GROUPS; with none, nothing is watched. seen: a list to fill; by default a new one. Yields it:
+    groups: keys of GROUPS; with none, nothing is watched. seen: a list to fill; by default a new one. The block gets it:
     names, for each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand, and
     UNWATCHED where the code inside switches the watching off.
     """
-    seen = [] if seen is None else seen
-    names = frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
-    if not names:
-        yield seen
-        return
-    before = _now.names, _now.seen
-    _now.names, _now.seen = names, seen
-    try:
-        with ExitStack() as stack:
-            for mode in _torch_modes():
-                stack.enter_context(mode)
-            stack.enter_context(_profiled(seen))  # last: entering torch's modes is itself a call into torch
-            yield seen
-    finally:
-        _now.names, _now.seen = before
+
+    def __init__(self, groups: tuple[str, ...], seen: list[str] | None = None) -> None:
+        self._names = _names(groups)
+        self._seen: list[str] = [] if seen is None else seen
+
+    def __enter__(self) -> list[str]:
+        if self._names:
+            self._before = _now.names, _now.seen
+            self._hooks = _getprofile(), threading.getprofile()
+            _now.names, _now.seen = self._names, self._seen
+            self._modes = [mode.__enter__() for mode in _torch_modes()]
+            threading.setprofile(_look_in_thread)
+            _setprofile(_look)  # last: entering torch's modes is itself a call into torch
+        return self._seen
+
+    def __exit__(self, *error: object) -> None:
+        if not self._names:
+            return
+        hook, (before, before_threads) = _getprofile(), self._hooks
+        _setprofile(before)
+        threading.setprofile(before_threads)
+        _now.names, _now.seen = self._before
+        if hook is not _look:
+            self._seen.append(UNWATCHED)
+        for mode in reversed(self._modes):
+            mode.__exit__(None, None, None)
 
 
 @contextmanager
@@ -107,20 +139,6 @@ def paused() -> Iterator[None]:
             yield
     finally:
         _setprofile(hook)
-
-
-@contextmanager
-def _profiled(seen: list[str]) -> Iterator[None]:
-    before, before_threads = _getprofile(), threading.getprofile()
-    _setprofile(_look)
-    threading.setprofile(_look_in_thread)
-    try:
-        yield
-    finally:
-        if _getprofile() is not _look:
-            seen.append(UNWATCHED)
-        _setprofile(before)
-        threading.setprofile(before_threads)
 
 
 def follow_threads() -> None:
@@ -219,18 +237,42 @@ def prepare() -> None:
     _mode_classes()
 
 
+def _elementary() -> frozenset[Any]:
+    """torch's own functions, methods and attributes called like one of ELEMENTARY, as its function mode gets them."""
+    import torch
+
+    found = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
+    return frozenset(one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in found if isinstance(one, _IN_C))
+
+
 @cache
 def _mode_classes() -> tuple[type, type]:
     """Made once, when torch is there: a class costs more than the calls that it watches."""
+    import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
+    elementary, plain = _elementary(), ((), (torch.Tensor,), (torch.nn.Parameter,))
+    pop, push = torch._C._pop_torch_dispatch_stack, torch._C._push_on_torch_dispatch_stack
+
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
-            if name in _now.names:
-                _now.seen.append(name)
-            return func(*args, **(kwargs or {}))
+            if func not in elementary or types not in plain or "torch" in _now.names:
+                name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
+                if name in _now.names:
+                    _now.seen.append(name)
+                return func(*args, **(kwargs or {}))
+            # Its operators need not be looked at one by one, which would take longer than they do.
+            try:
+                mode = pop(None)
+            except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
+                return func(*args, **(kwargs or {}))
+            try:
+                if type(mode) is Operators:
+                    return func(*args, **(kwargs or {}))
+            finally:
+                push(mode)
+            return func(*args, **(kwargs or {}))  # a mode of that code's own lies above ours
 
     class Operators(TorchDispatchMode):
         @classmethod

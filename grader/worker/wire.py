@@ -9,6 +9,7 @@ Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the 
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -30,6 +31,7 @@ _HEADER = struct.Struct("<Q")  # its length, with which safetensors begin
 MAX_NESTING = 24
 _PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
 _CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
+_to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode  # what is encoded has been gone through
 PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
 FAILURE_KINDS = ("exception", "not_started", "contract", "timeout", "memory", "died", "invalid")
 
@@ -47,12 +49,12 @@ class Body(NamedTuple):
 
 def body(message: dict[str, Any]) -> Body:
     """A message's bytes but for the frame. Raises WireError for what cannot travel."""
-    arrays: dict[str, np.ndarray] = {}
+    numbers = _Numbers()
     try:
-        text = _encode(message, arrays, 0)
-        if len(arrays) > MAX_ARRAYS:
-            raise WireError(f"{len(arrays)} arrays and numbers are too many for a message")
-        made = Body(json.dumps(text).encode("ascii"), save(arrays) if arrays else b"")
+        text = _encode(message, numbers, 0)
+        if numbers.count > MAX_ARRAYS:
+            raise WireError(f"{numbers.count} arrays and numbers are too many for a message")
+        made = Body(_to_json(text).encode("ascii"), numbers.blob())
     except WireError:
         raise
     except Exception as error:
@@ -72,10 +74,16 @@ def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
 
     Raises: EOFError where the stream ends, WireError for anything that is not a message.
     """
+    made, nonce = receive_body(read)
+    return unpack(made), nonce
+
+
+def receive_body(read: Callable[[int], bytes]) -> tuple[Body, bytes]:
+    """As `receive`, but the message is still to be unpacked."""
     magic, nonce, text_bytes, blob_bytes = PREFIX.unpack(_exactly(read, PREFIX.size))
     if magic != MAGIC or text_bytes > MAX_JSON_BYTES or blob_bytes > MAX_ARRAY_BYTES:
         raise WireError("these bytes are not a message")
-    return unpack(Body(_exactly(read, text_bytes), _exactly(read, blob_bytes))), nonce
+    return Body(_exactly(read, text_bytes), _exactly(read, blob_bytes)), nonce
 
 
 def unpack(made: Body) -> dict[str, Any]:
@@ -83,10 +91,8 @@ def unpack(made: Body) -> dict[str, Any]:
     try:
         if made.blob and _HEADER.unpack_from(made.blob)[0] > MAX_HEADER_BYTES:
             raise WireError("too many arrays")
-        arrays = load(made.blob) if made.blob else {}
-        if len(arrays) > MAX_ARRAYS or any(array.size > MAX_ELEMENTS for array in arrays.values()):
-            raise WireError("too many numbers")
-        message = json.loads(made.text, object_hook=lambda node: _decode(node, arrays))
+        flat = load(made.blob) if made.blob else {}
+        message = json.loads(made.text, object_hook=lambda node: _decode(node, flat))
     except WireError:
         raise
     except (Exception, RecursionError) as error:  # the parsers raise many types; none may pass
@@ -97,17 +103,19 @@ def unpack(made: Body) -> dict[str, Any]:
 
 
 def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
-    pieces = []
-    while count:
-        piece = read(min(count, 1 << 20))
+    pieces, left = [], count
+    while left:
+        piece = read(min(left, 1 << 20))
         if not piece:
             raise EOFError("the stream ended within a message")
+        if len(piece) == count:
+            return piece
         pieces.append(piece)
-        count -= len(piece)
+        left -= len(piece)
     return b"".join(pieces)
 
 
-def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
+def _encode(value: Any, numbers: _Numbers, depth: int) -> Any:
     """JSON for a value: what JSON has as itself, all else as an object of one key, '$' and its type."""
     kind = type(value)
     if kind in _PLAIN:
@@ -115,39 +123,58 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     if depth > MAX_NESTING:
         raise WireError(f"nested more than {MAX_NESTING} deep")
     if kind is list or kind is tuple:
-        items = [item if type(item) in _PLAIN else _encode(item, arrays, depth + 1) for item in value]
+        items = [item if type(item) in _PLAIN else _encode(item, numbers, depth + 1) for item in value]
         return items if kind is list else {"$tuple": items}
     if isinstance(value, dict):
-        for key in value:
+        made = {}
+        for key, item in value.items():
             if type(key) is not str or key[:1] == "$":
                 raise WireError("the keys of a dict are strings that do not begin with '$'")
-        return {key: item if type(item) in _PLAIN else _encode(item, arrays, depth + 1) for key, item in value.items()}
+            made[key] = item if type(item) in _PLAIN else _encode(item, numbers, depth + 1)
+        return made
     if isinstance(value, np.ndarray):
-        return {"$array": _store(value, arrays)}
+        return {"$array": numbers.add(value)}
     if isinstance(value, np.generic):
-        return {"$scalar": _store(np.asarray(value), arrays)}
+        return {"$scalar": numbers.add(np.asarray(value))}
     if isinstance(value, Tensor):
-        return {"$tensor": [_store(value.array, arrays), value.dtype, value.requires_grad]}
+        return {"$tensor": [numbers.add(value.array), value.dtype, value.requires_grad]}
     if isinstance(value, np.random.Generator):
-        return {"$generator": _encode(value.bit_generator.state, arrays, depth + 1)}
+        return {"$generator": _encode(value.bit_generator.state, numbers, depth + 1)}
     raise WireError(f"a {kind.__name__} cannot be sent")
 
 
-def _store(array: np.ndarray, arrays: dict[str, np.ndarray]) -> list[Any]:
-    """Keeps an array for the blob; returns its key and the order of its axes in memory."""
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise WireError(f"an array of {array.dtype} cannot be sent")
-    key = str(len(arrays))
-    if type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.isnative:
-        arrays[key] = array
-        return [key, list(range(array.ndim))]
-    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    arrays[key] = np.array(native.transpose(order), order="C", subok=False)
-    return [key, order]
+class _Numbers:
+    """The arrays of a message, those of one type one after another in a flat one: each array of its own would cost much more."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._pieces: dict[str, list[np.ndarray]] = {}
+        self._filled: dict[str, int] = {}
+
+    def add(self, array: np.ndarray) -> list[Any]:
+        """Keeps an array; returns its type, its place, its shape and, where that is not C's, the order of its axes in memory."""
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise WireError(f"an array of {array.dtype} cannot be sent")
+        order: list[list[int]] = []
+        if type(array) is not np.ndarray or not array.flags.c_contiguous or not array.dtype.isnative:
+            axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+            native = array.astype(array.dtype.newbyteorder("="), copy=False)
+            array = np.array(native.transpose(axes), order="C", subok=False)
+            order = [axes] * (axes != list(range(array.ndim)))
+        name = name_of(array.dtype)
+        start = self._filled.get(name, 0)
+        self._filled[name] = start + array.size
+        self._pieces.setdefault(name, []).append(array.ravel())
+        self.count += 1
+        return [name, start, list(array.shape), *order]
+
+    def blob(self) -> bytes:
+        if not self.count:
+            return b""
+        return save({name: pieces[0] if len(pieces) == 1 else np.concatenate(pieces) for name, pieces in self._pieces.items()})
 
 
-def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+def _decode(node: dict[str, Any], flat: dict[str, np.ndarray]) -> Any:
     """What an object of the JSON stands for; those inside it have been decoded."""
     if len(node) != 1:
         return node
@@ -157,24 +184,31 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if kind == "$tuple" and type(content) is list:
         return tuple(content)
     if kind == "$array":
-        return _fetch(content, arrays)
+        return _fetch(content, flat)
     if kind == "$scalar":
-        return _fetch(content, arrays)[()]
+        return _fetch(content, flat)[()]
     if kind == "$tensor":
         stored, dtype, requires_grad = content
-        return Tensor(_fetch(stored, arrays), dtype, requires_grad is True)
+        return Tensor(_fetch(stored, flat), dtype, requires_grad is True)
     if kind == "$generator":
         return _generator(content)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
-def _fetch(stored: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    key, order = stored
-    array = arrays[key]
-    axes = list(range(array.ndim))
-    if array.dtype.kind not in "biuf" or sorted(order) != axes:
-        raise WireError(f"an array of {array.dtype} with axes {order}")
-    return array if order == axes else array.transpose(np.argsort(order))
+def _fetch(stored: Any, flat: dict[str, np.ndarray]) -> np.ndarray:
+    name, start, shape, *order = stored
+    size = math.prod(shape)
+    if not 0 <= size <= MAX_ELEMENTS:
+        raise WireError("too many numbers")
+    piece = flat[name][start : start + size]
+    if piece.dtype.kind not in "biuf" or start < 0:
+        raise WireError(f"an array of {piece.dtype} that begins at {start}")
+    array = piece.reshape(shape)  # which fails where fewer numbers have come
+    if not order:
+        return array
+    if sorted(order[0]) != list(range(array.ndim)):
+        raise WireError(f"axes in the order {order[0]}")
+    return array.transpose(np.argsort(order[0]))
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
@@ -198,8 +232,12 @@ def observation_to_message(observation: Observation) -> dict[str, Any]:
 
 
 def _part_to_message(part: Part) -> dict[str, Any]:
-    items = [_part_to_message(item) for item in part.items]
-    return {"kind": part.kind, "array": part.array, "dtype": part.dtype, "items": items, "text": part.text}
+    message = {"kind": part.kind, "array": part.array, "dtype": part.dtype}
+    if part.items:
+        message["items"] = [_part_to_message(item) for item in part.items]
+    if part.text:
+        message["text"] = part.text
+    return message
 
 
 def failure_to_message(failure: Failure) -> dict[str, Any]:
@@ -243,10 +281,10 @@ def _part(message: Any, depth: int) -> Part:
         raise WireError(f"a part of kind {kind} with {type(array).__name__} as array")
     if array is not None and not _consistent(kind, array, dtype):
         raise WireError(f"a part of kind {kind} and type {dtype} with an array of {array.dtype}")
-    items = tuple(_part(item, depth + 1) for item in _list(message["items"], MAX_ITEMS))
+    items = tuple(_part(item, depth + 1) for item in _list(message.get("items", []), MAX_ITEMS))
     if items and kind != "sequence":
         raise WireError(f"a part of kind {kind} with items")
-    return Part(kind, array, dtype, items, _text(message["text"], MAX_TEXT))
+    return Part(kind, array, dtype, items, _text(message.get("text", ""), MAX_TEXT))
 
 
 def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
