@@ -2,6 +2,9 @@
 
 one:    solved submissions (lessons 01 and 05); milliseconds per submission and worker after warm-up, all reports
         included, by the wall clock and in CPU seconds of all processes: on a busy machine the wall clock says little.
+        Twice: all with the course's solution, and each learner in another way (right answers of the tests' zoo), since what
+        was seen before is judged faster. Beside each the milliseconds of a fixed loop in the same minute: on a shared
+        machine these swing by a factor of two, and two figures compare only where it is about the same.
 batch:  200 submissions, one in ten endless, hungry or dying (time limit 5 s): wall time; memory of the whole tree
         (pages shared by several processes divided among them) at its peak, early and late in the batch.
 --vs nbgrader PYTHON: the same exercises (lesson 01) as an nbgrader course, graded by `nbgrader autograde` of that
@@ -17,6 +20,7 @@ import copy
 import json
 import multiprocessing
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -55,15 +59,27 @@ def notebook(lesson: str, **codes: str) -> str:
     return json.dumps(made)
 
 
-def hand_in(top: Path, count: int, trouble_each: int = 0) -> Path:
-    """That many submissions; each `trouble_each`-th has trouble in its first lesson."""
+def zoo(lesson: str) -> dict[str, list[str]]:
+    """Right answers to each exercise, in many ways."""
+    path = Path(__file__).resolve().parent.parent / "tests" / "zoo" / f"lesson_{lesson[:2]}.py"
+    return runpy.run_path(str(path))["RIGHT"]
+
+
+def hand_in(top: Path, count: int, trouble_each: int = 0, own_ways: bool = False) -> Path:
+    """That many submissions; each `trouble_each`-th has trouble in its first lesson.
+
+    own_ways: each learner's answers are others than the neighbours'.
+    """
     right = {lesson: notebook(lesson) for lesson in LESSONS}
+    ways = {lesson: zoo(lesson) for lesson in LESSONS} if own_ways else {}
     wrong = [notebook(LESSONS[0], softmax_rows=code) for code in TROUBLE] if trouble_each else []
     for number in range(count):
         place = top / f"learner-{number:04}"
         place.mkdir(parents=True)
         trouble = trouble_each and number % trouble_each == trouble_each - 1
         for lesson, text in right.items():
+            if lesson in ways:
+                text = notebook(lesson, **{name: texts[number % len(texts)] for name, texts in ways[lesson].items()})
             if trouble and lesson == LESSONS[0]:
                 text = wrong[number // trouble_each % len(wrong)]
             (place / f"{lesson}.ipynb").write_text(text)
@@ -119,18 +135,31 @@ def tree_cpu_s() -> float:
     return total
 
 
-def measured(count: int, trouble_each: int, jobs: int, timeout_s: float) -> dict[str, float]:
-    """Grades a class and writes its reports. Milliseconds are after the first fifth."""
+def loop_ms() -> float:
+    """CPU milliseconds of a fixed loop: how fast this machine is at the moment."""
+    started, total = time.process_time(), 0
+    for number in range(1_000_000):
+        total += number * number % 7
+    return 1000 * (time.process_time() - started)
+
+
+def measured(
+    count: int, trouble_each: int, jobs: int, timeout_s: float, own_ways: bool = False, memory: bool = True
+) -> dict[str, float]:
+    """Grades a class and writes its reports. Milliseconds are after the first fifth.
+
+    memory: whether to look at it, which itself takes a fifteenth of the time.
+    """
     with tempfile.TemporaryDirectory() as place:
         apart = multiprocessing.get_context("spawn")  # this process stays as small as that of `grader class`
         with ProcessPoolExecutor(1, apart) as author:
-            made = author.submit(hand_in, Path(place) / "class", count, trouble_each).result()
+            made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways).result()
         found, _ = roster.entries(made)
         settings = batch.Settings(LESSONS, timeout_s=timeout_s)
         results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
-        started, cpu = time.monotonic(), 0.0
+        started, cpu, meter = time.monotonic(), 0.0, Meter()
         try:
-            with Meter() as meter:
+            with meter if memory else contextlib.nullcontext():
                 batch.isolation_of(pool, settings)
                 for line in batch.graded(found, settings, pool):
                     results.append(batch.read(line))
@@ -151,7 +180,7 @@ def measured(count: int, trouble_each: int, jobs: int, timeout_s: float) -> dict
             "wall_s": time.monotonic() - started, "reports_ms": 1000 * reports_s / count,
             "ms": 1000 * (jobs * (ends[-1] - ends[warm - 1]) / rest + reports_s / count),
             "cpu_ms": 1000 * (cpu / rest + reports_s / count),
-            "peak_mb": max(mb for _, mb in meter.samples), "early_mb": meter.about(slice(third, 2 * third)),
+            "peak_mb": max((mb for _, mb in meter.samples), default=0.0), "early_mb": meter.about(slice(third, 2 * third)),
             "late_mb": meter.about(slice(2 * third, None)),
             "full": sum(result.report.score == result.report.max_score for result in results),
         }  # fmt: skip
@@ -166,11 +195,14 @@ def line(label: str, value: float, goal: float | None = None, more: str = "") ->
 
 
 def measure_one(options: argparse.Namespace) -> list[bool]:
-    seen = measured(options.count or 40, 0, options.jobs, 5.0)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    line("CPU ms a submission, all processes", seen["cpu_ms"])
-    line("  of these all reports", seen["reports_ms"])
-    return [line("ms a submission and worker", seen["ms"], ONE_MS, f"load {load:.1f} on {os.cpu_count()} cores")]
+    reached = []
+    for own_ways, label in ((False, "the same solution"), (True, "each in another way")):
+        before = loop_ms()
+        seen = measured(options.count or 40, 0, options.jobs, 5.0, own_ways, memory=False)
+        line(f"{label}: submissions with full marks", seen["full"], None, f"of {options.count or 40}")
+        line("  CPU ms a submission, all processes", seen["cpu_ms"], None, f"{seen['reports_ms']:.1f} of these for all reports")
+        reached.append(line("  ms a submission and worker", seen["ms"], ONE_MS, f"the fixed loop: {before:.0f} and {loop_ms():.0f} ms"))
+    return reached
 
 
 def measure_batch(options: argparse.Namespace) -> list[bool]:

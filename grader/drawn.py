@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -13,19 +13,23 @@ import numpy as np
 from grader import course
 from grader.compare import flatten
 from grader.diagnose import Diagnosis
-from grader.model import Case, Exercise, Observation, Part
+from grader.model import Case, Exercise, Observation, Part, Verdict
 from grader.worker.observe import observe, same_random_state
 from grader.worker.watch import GROUPS
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The cases of an exercise for one seed, and what the reference shows on them."""
+    """The cases of an exercise for one seed, and what the reference shows on them.
+
+    verdicts: on what workers have shown, by the digests of their messages.
+    """
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
     wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
     diagnosis: Diagnosis
+    verdicts: dict[tuple[bytes, ...], Verdict] = field(default_factory=dict)
 
 
 @cache

@@ -24,8 +24,7 @@ STATUS = {
     "missing": "missing", "not_started": "not_started", "exception": "error", "contract": "failed",
     "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
 }  # fmt: skip
-MOST_KEPT = 512  # verdicts: in a class, many show exactly the same numbers
-_kept: dict[tuple[Exercise, int, tuple[bytes, ...]], Verdict] = {}
+MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
 ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate answers no more, unless it was an exception in it
 
 
@@ -84,12 +83,12 @@ class _Judging:
         digests = tuple(observation.digest for observation in self.got.values())
         if not all(digests):
             return self._judged()
-        key = (self.exercise, self.seed, digests)
-        if key not in _kept:
-            if len(_kept) >= MOST_KEPT:
-                del _kept[next(iter(_kept))]  # the oldest
-            _kept[key] = self._judged()
-        return _kept[key]
+        kept = self.drawn.verdicts
+        if digests not in kept:
+            if len(kept) >= MOST_KEPT:
+                del kept[next(iter(kept))]  # the oldest
+            kept[digests] = self._judged()
+        return kept[digests]
 
     def _judged(self) -> Verdict:
         """The stages that look at what was observed."""

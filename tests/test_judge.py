@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from hashlib import blake2b
+
 import numpy as np
 import pytest
 
 from grader import telling
 from grader.allowed import Sources
 from grader.drawn import drawn
-from grader.judge import judge
+from grader.judge import _Judging, judge
 from grader.model import Case, Observation
 from grader.reports import html, text
+from grader.worker.observe import observe
 from grader.worker.values import Failure, describe
 from tests import toy
 from tests.live import Live
@@ -161,6 +165,40 @@ def test_after_a_timeout_nothing_more_is_asked():
 
     assert judge(toy.EXERCISE, Stuck("softmax_rows", None)).status == "timeout"
     assert asked == ["small"]
+
+
+class Came(Live):
+    """What came from a worker: each observation with the digest of its message."""
+
+    def observe_all(self, cases):
+        for case in cases:
+            seen = observe(self.obj, case)
+            numbers = [part.array.tobytes() for part in seen.parts.values() if part.array is not None]
+            yield replace(seen, digest=blake2b(repr((numbers, seen.failure)).encode()).digest())
+
+
+def test_what_was_shown_before_is_judged_once(monkeypatch):
+    judged, kept = [], _Judging._judged
+    monkeypatch.setattr(_Judging, "_judged", lambda self: judged.append(self) or kept(self))
+
+    def on(obj, kind=Came, seed=1):
+        return judge(toy.EXERCISE, kind("softmax_rows", obj), seed)
+
+    first, again = on(toy.build()), on(toy.build())
+    assert first.passed and again.passed and again.verified == first.verified and len(judged) == 1
+    wrong, wrong_again = on(toy.build("SM1")), on(toy.build("SM1"))
+    assert wrong.mistakes == wrong_again.mistakes == ("SM1",) and len(judged) == 2
+    assert on(toy.build(), seed=2).passed and len(judged) == 3  # other inputs, other numbers
+    assert on(toy.build(), Live).passed and on(toy.build(), Live).passed and len(judged) == 5  # in the notebook nothing is kept
+    source = Sources(("from scipy.special import softmax\ndef softmax_rows(s):\n    return softmax(s, axis=1)",))
+    assert judge(toy.EXERCISE, Came("softmax_rows", toy.build(), sources=source), 1).status == "forbidden"
+
+
+def test_only_so_many_verdicts_are_kept(monkeypatch):
+    monkeypatch.setattr("grader.judge.MOST_KEPT", 3)
+    for factor in range(2, 8):
+        judge(toy.EXERCISE, Came("softmax_rows", lambda scores, factor=factor: scores * factor), 1)
+    assert len(drawn(toy.EXERCISE, 1).verdicts) == 3
 
 
 def test_a_class_with_hostile_methods_is_only_a_wrong_type():

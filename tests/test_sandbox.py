@@ -451,6 +451,28 @@ def test_a_reply_before_the_question_is_no_answer(quick):
     assert candidates["f"].observe(CASE).failure is None
 
 
+STALE = {"stale": True}
+GOOD = {"observation": Observation({"result": describe(np.ones(3))})}
+
+
+@pytest.mark.parametrize("replies, shown", [
+    ([GOOD, GOOD], [None, None]),
+    ([STALE], [None, None]),  # a fresh one answers
+    ([GOOD, STALE], [None, "invalid"]),
+    ([{"stale": 1}], ["invalid"]),
+    ([{"observation": 3}], ["invalid"]),
+    ([{}], ["invalid"]),
+])  # fmt: skip
+def test_only_before_its_first_answer_may_a_worker_ask_to_be_replaced(quick, monkeypatch, replies, shown):
+    candidates = quick.candidates(plan(DOUBLE, "def g(x):\n    return x"))
+    assert candidates["f"].problem is None
+    worker = candidates["f"].session._worker
+    monkeypatch.setattr(worker, "replies", lambda request, count, timeout_s: map(wire.body, replies))
+    found = candidates["f"].observe_all((CASE, CASE))
+    assert [one.failure and one.failure.kind for one in found] == shown
+    assert candidates["g"].observe(CASE).failure is None
+
+
 def test_closing_every_descriptor_costs_only_its_own_cell(quick):
     candidates = quick.candidates(plan(DOUBLE, "import os\nos.closerange(0, 250)\ndef g(x): return x"))
     assert candidates["g"].problem.kind == "died"

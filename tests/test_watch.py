@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import subprocess
 import sys
 import threading
@@ -11,8 +13,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
-from grader.worker.watch import einsum_size, watching
+from grader.worker.watch import ATTENTION, SOFTMAX, einsum_size, elementary, watching
 
 q = torch.randn(2, 3, 4)
 CAPTURED = F.scaled_dot_product_attention
@@ -78,6 +81,51 @@ def test_ones_own_softmax_is_not_seen():
         e = torch.exp(q - q.amax(-1, keepdim=True))
         (e / e.sum(-1, keepdim=True)) @ q.mT @ q
     assert seen == []
+
+
+ELEMENTARY = elementary()
+ARGUMENTS = (
+    (q,), (q, q), (q, 2.0), (q, 1), (q, q[0]), (q[0, 0], q[0, 0]), (q[0], q[0].mT), (q, q.mT), (q > 0,), (q > 0, q > 0), (q > 0, q, q),
+    (q[0], q[0], q[0].mT), (q, q, q.mT), ([q, q],), ((2, 3),), ((2, 3), 1.0), (3,), (q, (4, 3)), (q, (2, 0, 1)), (q, 0, 1), (q, 0.5, True),
+    (q, (4,)), (q, 0, 0), (q, 0, q.long().abs()), (q, q > 0, 1.0), (q, q > 0, q), (q, torch.float64), (q[0], q.long()[0, 0].abs()), (q[0, 0, 0],),
+    (q, 0, torch.tensor([0])), (q, (0,)), (q.long(),), (q > 0, q > 0), (q[0], q[0, 0]), (q, q[..., 0] > 0), (q, [1, 2], 0), (q, 0, 0, 1),
+    (q[0, 0, :1], q[0], q[0].mT), (q[0, 0, :1], q, q.mT), (q, 0, torch.zeros(1, 3, 4, dtype=torch.long)), (q, (6, 4)), (q, 2, (2, 2)),
+    (q[:1], (5, 3, 4)),
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_other_operation_hides_in_anelementary_one():
+    """What an elementary operation does is not looked at: here each is, on every kind of argument that it takes."""
+    took = dict.fromkeys(ELEMENTARY, 0)
+    for operation in ELEMENTARY:
+        for arguments in ARGUMENTS:
+            copies = copy.deepcopy(arguments)  # some work in place
+            with watching(("attention", "softmax")) as seen, torch._C.DisableTorchFunction(), contextlib.suppress(Exception):
+                operation(*copies)
+                took[operation] += 1
+            assert seen == [], (operation, arguments)
+    assert [operation for operation, count in took.items() if not count] == []
+
+
+def test_what_iselementary_is_found_by_being_torchs_own():
+    def matmul(a, b):
+        return CAPTURED(a, a, a)
+
+    assert torch.matmul in ELEMENTARY and torch.Tensor.matmul in ELEMENTARY and torch.Tensor.mT.__get__ in ELEMENTARY
+    assert matmul not in ELEMENTARY and not {one.__name__ for one in ELEMENTARY} & (ATTENTION | SOFTMAX)
+    with watching(("attention",)) as seen:
+        torch.overrides.handle_torch_function(matmul, (q,), q, q)
+    assert seen
+    with watching(("torch",)) as seen:
+        list(map(torch.matmul, [q], [q.mT]))
+    assert "torch" in seen
+
+
+def test_a_mode_of_the_learners_own_sees_what_it_asked_for():
+    with watching(("attention",)) as seen, FlopCounterMode(display=False) as counter:
+        list(map(torch.matmul, [q], [q.mT]))
+    assert counter.get_total_flops() > 0 and seen == []
 
 
 def test_nothing_is_watched_unless_asked():

@@ -106,7 +106,7 @@ def answer_of(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, 
         seen = observe(notebook.namespace[name], experiment)
     except BaseException as error:  # KeyboardInterrupt, raised by the learner's code
         seen = Observation(failure=failure_from(error))
-    return {"observation": wire.observation_to_message(seen)}
+    return {"observation": seen}
 
 
 def body_of(reply: dict[str, Any]) -> wire.Body:
@@ -115,7 +115,7 @@ def body_of(reply: dict[str, Any]) -> wire.Body:
         return wire.body(reply)
     except wire.WireError as error:
         seen = Observation(failure=Failure("invalid", message=str(error)))
-        return wire.body({"observation": wire.observation_to_message(seen)})
+        return wire.body({"observation": seen})
 
 
 def silence() -> None:

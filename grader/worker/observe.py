@@ -22,7 +22,6 @@ from .probes import BASIC, ContractError, Run, find
 from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
 
-
 _NOWHERE = nowhere(), nowhere()  # where standard output and standard error go
 
 

@@ -89,7 +89,7 @@ def _names(groups: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
 
 
-class watching:  # noqa: N801 - it reads as what it does, and a generator in its place would take half as long again
+class watching:
     """Records the watched operations that run inside the block, in order.
 
     groups: keys of GROUPS; with none, nothing is watched. seen: a list to fill; by default a new one. The block gets it:
@@ -237,7 +237,7 @@ def prepare() -> None:
     _mode_classes()
 
 
-def _elementary() -> frozenset[Any]:
+def elementary() -> frozenset[Any]:
     """torch's own functions, methods and attributes called like one of ELEMENTARY, as its function mode gets them."""
     import torch
 
@@ -252,12 +252,12 @@ def _mode_classes() -> tuple[type, type]:
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    elementary, plain = _elementary(), ((), (torch.Tensor,), (torch.nn.Parameter,))
+    simple, plain = elementary(), ((), (torch.Tensor,), (torch.nn.Parameter,))
     pop, push = torch._C._pop_torch_dispatch_stack, torch._C._push_on_torch_dispatch_stack
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            if func not in elementary or types not in plain or "torch" in _now.names:
+            if func not in simple or types not in plain or "torch" in _now.names:
                 name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
                 if name in _now.names:
                     _now.seen.append(name)

@@ -2,7 +2,8 @@
 
 A message is a dict with string keys. Its values are None, bool, int, float, str, tuple, list, dict,
 NumPy arrays and scalars, `Tensor` and `numpy.random.Generator`; every type comes back as exactly
-itself. In the JSON, what JSON lacks is an object of one key, which begins with '$' and names the type.
+itself. An `Observation` comes back as what `observation_from_message` reads. In the JSON, what JSON
+lacks is an object of one key, which begins with '$' and names the type.
 Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the arrays (8), then both.
 """
 
@@ -132,6 +133,8 @@ def _encode(value: Any, numbers: _Numbers, depth: int) -> Any:
                 raise WireError("the keys of a dict are strings that do not begin with '$'")
             made[key] = item if type(item) in _PLAIN else _encode(item, numbers, depth + 1)
         return made
+    if kind is Observation:
+        return observation_to_message(value, lambda array: {"$array": numbers.add(array)})
     if isinstance(value, np.ndarray):
         return {"$array": numbers.add(value)}
     if isinstance(value, np.generic):
@@ -220,21 +223,21 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def observation_to_message(observation: Observation) -> dict[str, Any]:
-    """An observation as a message's value, in plain dicts and lists."""
+def observation_to_message(observation: Observation, placed: Callable[[np.ndarray], Any] = lambda array: array) -> dict[str, Any]:
+    """An observation as a message's value, in plain dicts and lists. placed: makes of an array what is to stand for it."""
     failure = observation.failure
     return {
-        "parts": [[name, _part_to_message(part)] for name, part in observation.parts.items()],
+        "parts": [[name, _part_to_message(part, placed)] for name, part in observation.parts.items()],
         "failure": None if failure is None else failure_to_message(failure),
         "modified": list(observation.modified),
         "calls": list(observation.calls),
     }
 
 
-def _part_to_message(part: Part) -> dict[str, Any]:
-    message = {"kind": part.kind, "array": part.array, "dtype": part.dtype}
+def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    message: dict[str, Any] = {"kind": part.kind, "array": None if part.array is None else placed(part.array), "dtype": part.dtype}
     if part.items:
-        message["items"] = [_part_to_message(item) for item in part.items]
+        message["items"] = [_part_to_message(item, placed) for item in part.items]
     if part.text:
         message["text"] = part.text
     return message
