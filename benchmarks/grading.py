@@ -1,10 +1,11 @@
 """How fast a class is graded, and in how much memory: `python benchmarks/grading.py`.
 
-one:    solved submissions (lessons 01 and 05); milliseconds per submission and worker after warm-up, all reports
-        included, by the wall clock and in CPU seconds of all processes: on a busy machine the wall clock says little.
-        Twice: all with the course's solution, and each learner in another way (right answers of the tests' zoo), since what
-        was seen before is judged faster. Beside each the milliseconds of a fixed loop in the same minute: on a shared
-        machine these swing by a factor of two, and two figures compare only where it is about the same.
+one:    solved notebooks; milliseconds a submission and worker after warm-up, all reports included, by the wall clock and in
+        CPU seconds of all processes: on a busy machine the wall clock says little. Three classes: each learner hands in one
+        notebook, lesson 01 or lesson 05 in turn, five exercises on average, for which the goal is set; both notebooks, ten
+        exercises; both, and each learner in another way (right answers of the tests' zoo), since what was seen before is
+        judged faster. Beside each the milliseconds of a fixed loop, before and after: on a shared machine these swing by a
+        factor of two, and figures compare only where they are about the same.
 batch:  200 submissions, one in ten endless, hungry or dying (time limit 5 s): wall time; memory of the whole tree
         (pages shared by several processes divided among them) at its peak, early and late in the batch.
 --vs nbgrader PYTHON: the same exercises (lesson 01) as an nbgrader course, graded by `nbgrader autograde` of that
@@ -65,10 +66,10 @@ def zoo(lesson: str) -> dict[str, list[str]]:
     return runpy.run_path(str(path))["RIGHT"]
 
 
-def hand_in(top: Path, count: int, trouble_each: int = 0, own_ways: bool = False) -> Path:
+def hand_in(top: Path, count: int, trouble_each: int = 0, own_ways: bool = False, alone: bool = False) -> Path:
     """That many submissions; each `trouble_each`-th has trouble in its first lesson.
 
-    own_ways: each learner's answers are others than the neighbours'.
+    own_ways: each learner's answers are others than the neighbours'. alone: each hands in one of the lessons, in turn.
     """
     right = {lesson: notebook(lesson) for lesson in LESSONS}
     ways = {lesson: zoo(lesson) for lesson in LESSONS} if own_ways else {}
@@ -78,6 +79,8 @@ def hand_in(top: Path, count: int, trouble_each: int = 0, own_ways: bool = False
         place.mkdir(parents=True)
         trouble = trouble_each and number % trouble_each == trouble_each - 1
         for lesson, text in right.items():
+            if alone and lesson != LESSONS[number % len(LESSONS)]:
+                continue
             if lesson in ways:
                 text = notebook(lesson, **{name: texts[number % len(texts)] for name, texts in ways[lesson].items()})
             if trouble and lesson == LESSONS[0]:
@@ -144,7 +147,7 @@ def loop_ms() -> float:
 
 
 def measured(
-    count: int, trouble_each: int, jobs: int, timeout_s: float, own_ways: bool = False, memory: bool = True
+    count: int, trouble_each: int, jobs: int, timeout_s: float, own_ways: bool = False, alone: bool = False, memory: bool = True
 ) -> dict[str, float]:
     """Grades a class and writes its reports. Milliseconds are after the first fifth.
 
@@ -153,9 +156,9 @@ def measured(
     with tempfile.TemporaryDirectory() as place:
         apart = multiprocessing.get_context("spawn")  # this process stays as small as that of `grader class`
         with ProcessPoolExecutor(1, apart) as author:
-            made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways).result()
+            made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways, alone).result()
         found, _ = roster.entries(made)
-        settings = batch.Settings(LESSONS, timeout_s=timeout_s)
+        settings = batch.Settings(None if alone else LESSONS, timeout_s=timeout_s)
         results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
         started, cpu, meter = time.monotonic(), 0.0, Meter()
         try:
@@ -195,13 +198,17 @@ def line(label: str, value: float, goal: float | None = None, more: str = "") ->
 
 
 def measure_one(options: argparse.Namespace) -> list[bool]:
-    reached = []
-    for own_ways, label in ((False, "the same solution"), (True, "each in another way")):
+    count, reached = options.count or 40, []
+    for label, how, goal in (
+        ("one notebook each, five exercises on average", {"alone": True}, ONE_MS),
+        ("both notebooks, ten exercises", {}, None),
+        ("both, each learner in another way", {"own_ways": True}, None),
+    ):
         before = loop_ms()
-        seen = measured(options.count or 40, 0, options.jobs, 5.0, own_ways, memory=False)
-        line(f"{label}: submissions with full marks", seen["full"], None, f"of {options.count or 40}")
+        seen = measured(count, 0, options.jobs, 5.0, memory=False, **how)
+        print(f"{label}: {seen['full']} of {count} with full marks; the fixed loop took {before:.0f} and {loop_ms():.0f} ms")
         line("  CPU ms a submission, all processes", seen["cpu_ms"], None, f"{seen['reports_ms']:.1f} of these for all reports")
-        reached.append(line("  ms a submission and worker", seen["ms"], ONE_MS, f"the fixed loop: {before:.0f} and {loop_ms():.0f} ms"))
+        reached.append(line("  ms a submission and worker", seen["ms"], goal))
     return reached
 
 
