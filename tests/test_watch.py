@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from grader.worker.watch import ATTENTION, SOFTMAX, einsum_size, elementary, watching
+from grader.worker.watch import ATTENTION, einsum_size, elementary, watching
 
 q = torch.randn(2, 3, 4)
 CAPTURED = F.scaled_dot_product_attention
@@ -101,7 +101,7 @@ def test_no_other_operation_hides_in_anelementary_one():
     for operation in ELEMENTARY:
         for arguments in ARGUMENTS:
             copies = copy.deepcopy(arguments)  # some work in place
-            with watching(("attention", "softmax")) as seen, torch._C.DisableTorchFunction(), contextlib.suppress(Exception):
+            with watching(("attention",) if "softmax" in str(operation) else ("attention", "softmax")) as seen, torch._C.DisableTorchFunction(), contextlib.suppress(Exception):
                 operation(*copies)
                 took[operation] += 1
             assert seen == [], (operation, arguments)
@@ -113,7 +113,7 @@ def test_what_iselementary_is_found_by_being_torchs_own():
         return CAPTURED(a, a, a)
 
     assert torch.matmul in ELEMENTARY and torch.Tensor.matmul in ELEMENTARY and torch.Tensor.mT.__get__ in ELEMENTARY
-    assert matmul not in ELEMENTARY and not {one.__name__ for one in ELEMENTARY} & (ATTENTION | SOFTMAX)
+    assert matmul not in ELEMENTARY and not {one.__name__ for one in ELEMENTARY} & ATTENTION
     with watching(("attention",)) as seen:
         torch.overrides.handle_torch_function(matmul, (q,), q, q)
     assert seen

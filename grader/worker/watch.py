@@ -37,7 +37,7 @@ SOFTMAX = frozenset({
 GROUPS = {
     "attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
 }  # fmt: skip
-# Operations of torch's that contain no other: an operator that is looked for cannot hide in them.
+# Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""
     add sub rsub mul div true_divide floor_divide remainder neg pow square sqrt rsqrt exp expm1 log log1p sin cos tanh sigmoid abs sign
     reciprocal clamp maximum minimum eq ne lt le gt ge logical_and logical_or logical_not where masked_fill masked_fill_ add_ sub_ mul_ div_
@@ -47,7 +47,7 @@ ELEMENTARY = frozenset("""
     cat stack split chunk unbind narrow select index_select gather repeat repeat_interleave tril triu diagonal flip roll
     zeros ones full empty arange eye zeros_like ones_like full_like empty_like new_zeros new_ones new_full
     to float double half bfloat16 long int bool type_as clone detach copy_ fill_ zero_ requires_grad_
-    layer_norm dropout embedding relu gelu
+    softmax log_softmax layer_norm dropout embedding relu gelu
     item tolist T mT
     __add__ __radd__ __iadd__ __sub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __itruediv__ __neg__ __matmul__ __abs__
     __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __invert__ __and__ __or__ __getitem__ __setitem__ __bool__ __float__ __int__
@@ -257,9 +257,10 @@ def _mode_classes() -> tuple[type, type]:
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            if func not in simple or types not in plain or "torch" in _now.names:
+            names = _now.names
+            if func not in simple or func.__name__ in names or types not in plain or "torch" in names:
                 name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
-                if name in _now.names:
+                if name in names:
                     _now.seen.append(name)
                 return func(*args, **(kwargs or {}))
             # Its operators need not be looked at one by one, which would take longer than they do.

@@ -119,19 +119,24 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gradients(torch: Any, result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    total = None
-    for item in result if isinstance(result, (tuple, list)) else (result,):
-        if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point():
-            weighting = torch.cos(torch.arange(item.numel(), dtype=torch.float64) + 1).reshape(item.shape)
-            term = (item * weighting.to(item)).sum()
-            total = term if total is None else total + term
-    if total is None:
+    outputs = [
+        item for item in (result if isinstance(result, (tuple, list)) else (result,))
+        if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point()
+    ]  # fmt: skip
+    if not outputs:
         return {f"gradient of {name}": None for name in wanted}
     for name, value in wanted.items():
         if not value.requires_grad:
             raise ContractError(f"{name} does not require a gradient any more: something switched requires_grad off.")
-    found = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+    found = torch.autograd.grad(outputs, list(wanted.values()), [weighting(item) for item in outputs], allow_unused=True)
     return {f"gradient of {name}": value for name, value in zip(wanted, found, strict=True)}
+
+
+def weighting(item: Any) -> Any:
+    """A number between -1 and 1 for each element, of the item's type; all differ."""
+    import torch
+
+    return torch.cos(torch.arange(item.numel(), dtype=torch.float64) + 1).reshape(item.shape).to(item)
 
 
 def module(cls: Any, run: Run) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from . import ContractError, Run, build
+from . import ContractError, Run, build, weighting
 
 _GPU_REFUSAL = (
     "can't convert cuda:0 device type tensor to numpy. "
@@ -31,8 +31,7 @@ def linear(function: Any, run: Run) -> dict[str, Any]:
     layer = _checked(function(layout(w)), w.shape)
     inputs = torch.from_numpy(np.ascontiguousarray(x)).float()
     result = layer(inputs)
-    weighting = torch.cos(torch.arange(result.numel(), dtype=torch.float32) + 1).reshape(result.shape)
-    (gradient,) = torch.autograd.grad((result * weighting).sum(), [layer.weight])
+    (gradient,) = torch.autograd.grad(result, [layer.weight], weighting(result))
     read = {"layer.weight": layer.weight.detach().clone(), "layer(x)": result.detach().clone()}
     _separate(function, layout(w + 1))
     return {**read, "layer(x) after a second call with w + 1": layer(inputs).detach(), "gradient of weight": gradient}
