@@ -65,7 +65,7 @@ def _read(body: wire.Body) -> Answer:
     much = reply.get("printed_much") is True
     if reply.get("stale") is True:
         return Answer(None, much)
-    digest = blake2b(body.text + body.blob, digest_size=32).digest()
+    digest = blake2b(b"%d %b%b" % (len(body.text), body.text, body.blob), digest_size=32).digest()
     return Answer(replace(wire.observation_from_message(reply["observation"]), digest=digest), much)
 
 

@@ -495,11 +495,13 @@ def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
         "import os, sys\n"
         "from grader.worker import rehearsal\n"
         "if sys.argv[1] == 'torch': import torch; torch.set_num_threads(1)\n"
-        "print(rehearsal.rehearse(sys.argv[1] == 'torch'), 'torch' in sys.modules, len(os.listdir('/proc/self/task')))"
+        "failed = rehearsal.rehearse(sys.argv[1] == 'torch')\n"
+        "print(failed, 'torch' in sys.modules, len(os.listdir('/proc/self/task')), 'sympy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, libraries], capture_output=True, text=True, cwd=ROOT, timeout=120,
                           env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # fmt: skip
-    assert done.stdout.split() == ["[]", str(libraries == "torch"), "1"], done.stdout + done.stderr
+    # sympy: 500 modules, which torch imports for some calls that can be done without
+    assert done.stdout.split() == ["[]", str(libraries == "torch"), "1", "False"], done.stdout + done.stderr
 
 
 @pytest.fixture

@@ -144,6 +144,7 @@ def main(arguments: list[str]) -> None:
         import torch
 
         torch.set_num_threads(1)
+        watch.prepare()
     probes.load_all(libraries == "torch")
     hide()
     serve(channel)

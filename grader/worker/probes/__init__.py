@@ -119,16 +119,18 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gradients(torch: Any, result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    outputs = [
-        item for item in (result if isinstance(result, (tuple, list)) else (result,))
-        if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point()
-    ]  # fmt: skip
-    if not outputs:
+    # A sum, not `grad_outputs`: for those torch imports a computer algebra, in a second.
+    total = None
+    for item in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point():
+            term = (item * weighting(item)).sum()
+            total = term if total is None else total + term
+    if total is None:
         return {f"gradient of {name}": None for name in wanted}
     for name, value in wanted.items():
         if not value.requires_grad:
             raise ContractError(f"{name} does not require a gradient any more: something switched requires_grad off.")
-    found = torch.autograd.grad(outputs, list(wanted.values()), [weighting(item) for item in outputs], allow_unused=True)
+    found = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
     return {f"gradient of {name}": value for name, value in zip(wanted, found, strict=True)}
 
 

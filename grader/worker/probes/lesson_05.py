@@ -31,7 +31,7 @@ def linear(function: Any, run: Run) -> dict[str, Any]:
     layer = _checked(function(layout(w)), w.shape)
     inputs = torch.from_numpy(np.ascontiguousarray(x)).float()
     result = layer(inputs)
-    (gradient,) = torch.autograd.grad(result, [layer.weight], weighting(result))
+    (gradient,) = torch.autograd.grad((result * weighting(result)).sum(), [layer.weight])
     read = {"layer.weight": layer.weight.detach().clone(), "layer(x)": result.detach().clone()}
     _separate(function, layout(w + 1))
     return {**read, "layer(x) after a second call with w + 1": layer(inputs).detach(), "gradient of weight": gradient}
