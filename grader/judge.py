@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from grader import allowed, course, telling
+from grader import allowed, course, ran, telling
 from grader.compare import Problem, compare, flatten, largest_difference, numbers
 from grader.drawn import drawn
 from grader.model import Case, Exercise, Observation, Part, Table, Verdict
@@ -119,7 +119,7 @@ class _Judging:
 
     def _forbidden_while_running(self) -> Verdict | None:
         for observation in self.got.values():
-            offence = allowed.ran(self.exercise.forbids, observation)
+            offence = ran.forbidden(self.exercise.forbids, observation)
             if offence:
                 return self._forbidden(offence)
         return None
@@ -129,7 +129,7 @@ class _Judging:
             return None
         for i, observation in self.got.items():
             if self.drawn.cases[i].stage == "values" and observation.failure is None:
-                offence = allowed.einsum_missing(self.drawn.cases[i], observation)
+                offence = ran.einsum_missing(self.drawn.cases[i], observation)
                 if offence:
                     return self._forbidden(offence)
         return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.allowed import Sources, einsum_missing, offence
+from grader.allowed import Sources, offence
 from grader.model import Case, Observation
+from grader.ran import einsum_missing
 
 FORBIDDEN_ATTENTION = {
     "called": "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)",

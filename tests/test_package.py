@@ -27,7 +27,7 @@ LAYERS = (
     ("course",),
     ("compare", "reached", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("figures",),
-    ("drawn", "telling"),
+    ("drawn", "telling", "ran"),
     ("judge", "submission", "build", "overview", "processes", "warm_parent"),
     ("session",),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
