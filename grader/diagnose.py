@@ -2,7 +2,8 @@
 
 A name is given only when the mistake reproduces what was observed on at least three cases where the
 reference does not. One mistake that fits every case goes first; then two at once that fit every case; then
-one that fits every ordinary case, while large scores and the like may show a further slip.
+one that fits every ordinary case, while large scores and the like may show a further slip. Where the learner's
+parameters are called otherwise than the exercise's, the cases that show it are left aside, and the same is tried again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from grader.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.model import Case, Exercise, Observation, Part
 from grader.worker.observe import observe, same_random_state
+from grader.worker.values import Failure
 
 PROOF = 3  # cases that a mistake must reproduce before it is named
 
@@ -40,7 +42,9 @@ class Diagnosis:
         got: what was observed of the candidate, by the case's position; cases may be missing.
         """
         with same_random_state():
-            return self._mistakes(got)
+            found = self._mistakes(got)
+            rest = {i: seen for i, seen in got.items() if not called_otherwise(seen.failure)}
+            return found or (self._mistakes(rest) if len(rest) < len(got) else [])
 
     def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
         everywhere = [i for i in got]
@@ -107,6 +111,11 @@ class Diagnosis:
             _same_part(part, got.parts[name], *tolerances(self.exercise, self.cases[i], name, scale), picky)
             for name, part in mistake.parts.items()
         )
+
+
+def called_otherwise(failure: Failure | None) -> bool:
+    """Whether it was the call that failed, before a line of the learner's ran: the parameters are not those of the exercise."""
+    return failure is not None and failure.type == "TypeError" and not failure.line and "argument" in failure.message
 
 
 def _variants(exercise: Exercise) -> list[tuple[str, Any]]:

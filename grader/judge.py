@@ -16,6 +16,7 @@ import numpy as np
 
 from grader import allowed, course, ran, telling
 from grader.compare import Problem, compare, flatten, largest_difference, numbers
+from grader.diagnose import called_otherwise
 from grader.drawn import drawn
 from grader.model import Case, Exercise, Observation, Part, Table, Verdict
 from grader.worker.values import Failure
@@ -164,7 +165,9 @@ class _Judging:
             return None
         headline, details = telling.failure(self.exercise, failure)
         experiment = telling.experiment(self.exercise, case)
-        wanted = (*telling.by_name(case, failure), *telling.wanted(self.drawn.wanted[i]))
+        if called_otherwise(failure):  # no number has a part in it
+            return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *telling.by_name(case, failure)))
+        wanted = telling.wanted(self.drawn.wanted[i])
         return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wanted), telling.inputs(case))
 
     def _raises(self, i: int) -> Verdict | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from grader import advice
 from grader.compare import numbers
+from grader.diagnose import called_otherwise
 from grader.model import Case, Exercise, Part, Table, Tensor
 from grader.window import cut
 from grader.worker.values import Failure
@@ -31,7 +32,7 @@ def wanted(parts: Mapping[str, Part]) -> tuple[str, ...]:
 
 def by_name(case: Case, failed: Failure) -> tuple[str, ...]:
     """A line with the parameters' names, where inputs were passed by them and the learner's are called otherwise."""
-    if "by_name" not in case.options or failed.type != "TypeError":
+    if "by_name" not in case.options or not called_otherwise(failed):
         return ()
     return (f"Here the inputs are passed by name; the parameters are to be called {', '.join(case.options['by_name'])}, in this order.",)
 

@@ -320,6 +320,10 @@ def softmax_rows(scores):
     return e / e.sum(axis=0)
 '''),
         ("SM1+SM5", '''
+def softmax_rows(x):
+    return np.exp(x) / np.exp(x).sum(axis=0)
+'''),
+        ("SM1+SM5", '''
 def softmax_rows(scores):
     return np.exp(scores) / np.exp(scores).sum(0)
 '''),

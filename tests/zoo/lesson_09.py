@@ -203,6 +203,7 @@ WRONG = {
     "split_heads": [
         ("MH1", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)", "x.reshape(B, num_heads, T, C // num_heads)")),
         ("MH1", _SPLIT.replace("x.view(B, T, num_heads, C // num_heads).transpose(1, 2)", "x.view(B, num_heads, -1, C // num_heads)")),
+        ("MH1+MU1", "def split_heads(x, n_heads):\n    B, T, C = x.shape\n    return x.view(B, n_heads, T, C // n_heads)\n"),  # and a name
         ("MU1", _CUT),
         ("MU1", "def split_heads(x, num_heads):\n    d = x.shape[-1] // num_heads\n"
                 "    return torch.stack([x[..., h * d:(h + 1) * d] for h in range(num_heads)], 1)\n"),
