@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from grader.worker.watch import ATTENTION, einsum_size, elementary, watching
+from grader.worker.watch import ATTENTION, _mode_classes, einsum_size, elementary, watching
 
 q = torch.randn(2, 3, 4)
 CAPTURED = F.scaled_dot_product_attention
@@ -120,6 +120,17 @@ def test_what_iselementary_is_found_by_being_torchs_own():
     with watching(("torch",)) as seen:
         list(map(torch.matmul, [q], [q.mT]))
     assert "torch" in seen
+
+
+def test_a_torch_that_keeps_its_modes_otherwise_is_watched_all_the_same(monkeypatch):
+    monkeypatch.delattr(torch._C, "_pop_torch_dispatch_stack")
+    _mode_classes.cache_clear()
+    try:
+        with watching(("softmax",)) as seen:
+            torch.softmax(q @ q.mT, -1)
+        assert "softmax" in seen
+    finally:
+        _mode_classes.cache_clear()
 
 
 def test_a_mode_of_the_learners_own_sees_what_it_asked_for():

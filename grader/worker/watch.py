@@ -252,8 +252,9 @@ def _mode_classes() -> tuple[type, type]:
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    simple, plain = elementary(), ((), (torch.Tensor,), (torch.nn.Parameter,))
-    pop, push = torch._C._pop_torch_dispatch_stack, torch._C._push_on_torch_dispatch_stack
+    pop, push = (getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack"))
+    simple = elementary() if pop and push else frozenset()  # a torch that has them no more: then every operator is looked at
+    plain = ((), (torch.Tensor,), (torch.nn.Parameter,))
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
