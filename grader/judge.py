@@ -166,7 +166,7 @@ class _Judging:
         headline, details = telling.failure(self.exercise, failure)
         experiment = telling.experiment(self.exercise, case)
         if called_otherwise(failure):  # no number has a part in it
-            return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *telling.by_name(case, failure)))
+            return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *telling.by_name(case)))
         wanted = telling.wanted(self.drawn.wanted[i])
         return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wanted), telling.inputs(case))
 

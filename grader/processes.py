@@ -91,12 +91,9 @@ class Worker:
 
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Sends one request and returns the reply to it. Raises as `replies` does, and wire.WireError for what cannot travel."""
-        reply = next(self.replies(wire.body(message), 1, timeout_s))
-        try:
-            return wire.unpack(reply)
-        except wire.WireError as error:
-            self.close()
-            raise WorkerLost("invalid", str(error)) from None
+        body = wire.body(message)
+        with self._or_lost():
+            return wire.unpack(next(self.replies(body, 1, timeout_s)))
 
     def replies(self, request: wire.Body, count: int, timeout_s: float) -> Iterator[wire.Body]:
         """Sends one request and yields the replies to it as they come: the worker need not wait for the next question.
@@ -106,7 +103,7 @@ class Worker:
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
         self._deadline = time.monotonic() + timeout_s
-        try:
+        with self._or_lost():
             self._send(wire.frame(request, nonce))
             for left in reversed(range(count)):
                 reply, named = wire.receive_body(self._come.read)
@@ -115,6 +112,12 @@ class Worker:
                 if not left:
                     self._look_at_files()  # so that what a cell wrote is not held against the next
                 yield reply
+
+    @contextlib.contextmanager
+    def _or_lost(self) -> Iterator[None]:
+        """Ends the worker where what comes of it fails. Raises: WorkerLost, which says how."""
+        try:
+            yield
         except (EOFError, ConnectionError):
             self.close()
             raise WorkerLost("died", self.ending()) from None

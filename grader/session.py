@@ -184,7 +184,6 @@ class Session:
             if reply.observation is not None:
                 seen.append(reply.observation)
             elif seen:
-                self.close()
                 raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
             else:
                 return False

@@ -9,7 +9,6 @@ import numpy as np
 
 from grader import advice
 from grader.compare import numbers
-from grader.diagnose import called_otherwise
 from grader.model import Case, Exercise, Part, Table, Tensor
 from grader.window import cut
 from grader.worker.values import Failure
@@ -30,9 +29,9 @@ def wanted(parts: Mapping[str, Part]) -> tuple[str, ...]:
     return (f"Wanted: {said}.",) if said else ()
 
 
-def by_name(case: Case, failed: Failure) -> tuple[str, ...]:
-    """A line with the parameters' names, where inputs were passed by them and the learner's are called otherwise."""
-    if "by_name" not in case.options or not called_otherwise(failed):
+def by_name(case: Case) -> tuple[str, ...]:
+    """A line with the parameters' names, where inputs are passed by them."""
+    if "by_name" not in case.options:
         return ()
     return (f"Here the inputs are passed by name; the parameters are to be called {', '.join(case.options['by_name'])}, in this order.",)
 

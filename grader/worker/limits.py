@@ -18,7 +18,7 @@ except ImportError:  # Windows has none; there the parent's watch on time and me
 
 MAX_FILE_BYTES = 64 << 20
 MAX_OPEN_FILES = 256
-MAX_PROCESSES = 64  # threads and processes beyond those of this machine; without effect for root
+MAX_PROCESSES = 64  # threads and processes beyond those of this user; without effect for root
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -47,7 +47,7 @@ def apply(memory_bytes: int, cpu_s: int) -> None:
     _limit("RLIMIT_CPU", int(used.ru_utime + used.ru_stime) + cpu_s, 1)  # first SIGXCPU, which says what it is
     if sys.platform == "linux":  # elsewhere limits on the address space fail or do nothing
         _limit("RLIMIT_AS", _virtual_bytes() + memory_bytes)
-        _limit("RLIMIT_NPROC", _tasks() + MAX_PROCESSES)
+        _limit("RLIMIT_NPROC", _processes_of_user() + MAX_PROCESSES)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large raises OSError
 
 
@@ -158,7 +158,11 @@ def _virtual_bytes() -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _tasks() -> int:
-    """Processes and threads on this machine at this moment: the limit counts those of other programs too."""
-    with open("/proc/loadavg") as file:
-        return int(file.read().split()[3].partition("/")[2])
+def _processes_of_user() -> int:
+    """Threads of this user at this moment: the limit counts those of other programs too."""
+    me, count = os.getuid(), 0
+    for pid in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if pid.isdigit() and os.stat(f"/proc/{pid}").st_uid == me:
+                count += len(os.listdir(f"/proc/{pid}/task"))
+    return count

@@ -258,23 +258,24 @@ def _mode_classes() -> tuple[type, type]:
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            names = _now.names
+            names, aside = _now.names, None
             if func not in simple or func.__name__ in names or types not in plain or "torch" in names:
                 name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
                 if name in names:
                     _now.seen.append(name)
-                return func(*args, **(kwargs or {}))
-            # Its operators need not be looked at one by one, which would take longer than they do.
+            else:  # its operators need not be looked at one by one, which would take longer than they do
+                try:
+                    aside = pop(None)
+                except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
+                    pass
+                if aside is not None and type(aside) is not Operators:  # a mode of that code's own lies above ours
+                    push(aside)
+                    aside = None
             try:
-                mode = pop(None)
-            except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
                 return func(*args, **(kwargs or {}))
-            try:
-                if type(mode) is Operators:
-                    return func(*args, **(kwargs or {}))
             finally:
-                push(mode)
-            return func(*args, **(kwargs or {}))  # a mode of that code's own lies above ours
+                if aside is not None:
+                    push(aside)
 
     class Operators(TorchDispatchMode):
         @classmethod

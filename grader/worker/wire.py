@@ -93,6 +93,8 @@ def unpack(made: Body) -> dict[str, Any]:
         if made.blob and _HEADER.unpack_from(made.blob)[0] > MAX_HEADER_BYTES:
             raise WireError("too many arrays")
         flat = load(made.blob) if made.blob else {}
+        if len(flat) > MAX_ARRAYS:
+            raise WireError("too many arrays")
         message = json.loads(made.text, object_hook=lambda node: _decode(node, flat))
     except WireError:
         raise
