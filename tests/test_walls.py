@@ -76,7 +76,7 @@ def test_what_the_kernel_refuses(shut, call):
         f"def f(x):\n    done = libc.{call}\n    return f'{{done}} {{ctypes.get_errno()}}'"
     )
     seen = shut.candidates(plan(text))["f"].observe(CASE)
-    assert seen.failure is None and seen.parts["result"].text == "-1 1", seen
+    assert seen.failure is None and seen.parts["result"].text in ("-1 1", "-1 38"), seen  # EPERM, ENOSYS
 
 
 @pytest.mark.parametrize("expression", [
@@ -93,17 +93,19 @@ def test_what_honest_code_does_still_works(shut, expression):
 
 
 def test_an_installed_package_is_hidden_among_its_neighbours(tmp_path):
-    for name in ("numpy", "grader/worker", "grader/lessons", "torch"):
-        (tmp_path / name).mkdir(parents=True)
-    root, package = str(tmp_path), str(tmp_path / "grader")
-    assert sorted(walls._without(root, package, package)) == [str(tmp_path / "numpy"), str(tmp_path / "torch")]
+    for name in ("numpy", "grader/worker", "grader/lessons", "torch", "attention_course-1.dist-info"):
+        (tmp_path / "lib" / name).mkdir(parents=True)
+    (tmp_path / "lib64").symlink_to("lib")
+    hidden = {str(tmp_path / "lib" / "grader")}
+    assert sorted(walls._without(str(tmp_path), hidden)) == [str(tmp_path / "lib" / name) for name in ("numpy", "torch")]
 
 
 def test_an_environment_inside_a_checkout_is_open_and_the_checkout_is_not(tmp_path):
-    course_folder, environment = str(tmp_path), str(tmp_path / ".venv")
-    (tmp_path / ".venv" / "lib").mkdir(parents=True)
-    package = str(tmp_path / "grader")
-    assert walls._without(environment, course_folder, package) == [environment]
+    libraries = tmp_path / "course" / ".venv" / "lib"
+    libraries.mkdir(parents=True)
+    hidden = {str(tmp_path / "course"), str(tmp_path / "course" / "grader")}
+    assert walls._without(str(libraries), hidden) == [str(libraries)]
+    assert walls._without(str(tmp_path), hidden) == []
 
 
 def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys):
