@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import site
+import subprocess
 import sys
+import venv
 
 import numpy as np
 import pytest
@@ -23,6 +28,8 @@ ATTEMPTS = {
     "read the specification": f"open({str(course.root() / 'grader' / 'judge.py')!r}).read()",
     "read the tests": f"open({__file__!r}).read()",
     "list the solutions": f"os.listdir({str(course.root() / 'solutions')!r})",
+    "list what the system has": "os.listdir('/usr')",
+    "read what is no library": "open('/usr/bin/env', 'rb').read()",
     "read the accounts": "open('/etc/passwd').read()",
     "read another process": "open(f'/proc/{os.getppid()}/environ').read()",
     "write elsewhere": "open('/tmp/escaped', 'w').write('x')",
@@ -106,6 +113,101 @@ def test_an_environment_inside_a_checkout_is_open_and_the_checkout_is_not(tmp_pa
     hidden = {str(tmp_path / "course"), str(tmp_path / "course" / "grader")}
     assert walls._without(str(libraries), hidden) == [str(libraries)]
     assert walls._without(str(tmp_path), hidden) == []
+
+
+def test_the_system_s_folders_are_open_for_libraries_alone():
+    """A class or a checkout may lie anywhere below /usr."""
+    for folder in ("", "/local", "/local/src", "/share", "/local/share", "/src", "/home", "/libexec"):
+        place = f"/usr{folder}/class/ada"
+        assert not [path for path in walls.readable() if walls._inside(place, path)]
+
+
+ENVIRONMENTS = {  # the environment's folder in the checkout; whether the package is installed in it
+    "beside the lessons": (".venv", False), "under another name": ("python", False), "the checkout's own folder": (".", False),
+    "with the package in it": (".venv", True), "all in one": (".", True),
+}  # fmt: skip
+TRY = """
+import sys
+from grader.model import Case
+from grader.overlay import Plan, RunCell
+from grader.sandbox import Sandbox
+cell = RunCell("cell 1", f"PLACES = {sys.argv[1:]!r}" + '''
+import os
+def f(x):
+    got = []
+    for place in PLACES:
+        for way in (os.listdir, lambda place: open(place).read()):
+            try: way(place); got.append(place)
+            except OSError: pass
+    import matplotlib.figure
+    return "; ".join(got) or "nothing"
+''', True)
+with Sandbox(timeout_s=20.0) as sandbox:
+    seen = sandbox.candidates(Plan("01_toy", ("f",), (cell,), {"f": 0}))["f"].observe(Case("c", "c", (1,), names=("x",)))
+    print(sandbox.isolation, seen.failure or seen.parts["result"].text)
+"""
+
+
+@pytest.mark.parametrize("kind", ENVIRONMENTS)
+def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path, kind):
+    """Neither lessons, solutions, tests and hand-ins beside it, nor the copy of the course that an installation leaves in it."""
+    folder, installed = ENVIRONMENTS[kind]
+    checkout = tmp_path / "course"
+    environment = checkout / folder
+    venv.create(environment, symlinks=True)
+    libraries = next(environment.glob("lib/python3*/site-packages"))
+    added = [*site.getsitepackages(), *sys.path] + ([] if installed else [str(checkout)])
+    ours = str(course.root())
+    (libraries / "more.pth").write_text("\n".join(entry for entry in added if entry not in ("", ours)))
+    package = (libraries if installed else checkout) / "grader"
+    shutil.copytree(course.root() / "grader", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (checkout / "pyproject.toml").touch()
+    secrets = [checkout / name / "01.py" for name in ("solutions", "notebooks", "tests", "hand-ins/ada", "share")]
+    secrets += [libraries / "grader" / "_course" / "solutions" / "01.py"]
+    for secret in secrets:
+        secret.parent.mkdir(parents=True, exist_ok=True)
+        secret.write_text("answer = 42")
+    places = [*secrets, *(secret.parent for secret in secrets), package / "judge.py", package / "lessons", checkout]
+    through_link = [environment / "lib64" / path.relative_to(environment / "lib") for path in places if (environment / "lib") in path.parents]
+    command = [environment / "bin" / "python", "-c", TRY, *places, *through_link]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "full nothing\n", done.stdout + done.stderr[-2000:]
+
+
+HALVES = {
+    "walls.raise_all(folder)": "True",
+    "walls.landlock(folder) and calls.shut() and walls.hold()": "True",
+    "walls.hold()": "False",
+    "walls.landlock(folder) and walls.hold()": "False",
+    "calls.shut() and walls.hold()": "False",
+    "(threading.Thread(target=time.sleep, args=(9,), daemon=True).start(), walls.raise_all(folder))[1]": "False",
+    "(setattr(walls, 'landlock', lambda folder: True), limits.isolate(folder))[1]": "process",
+    "(setattr(calls, 'shut', lambda: True), limits.isolate(folder))[1]": "process",
+    "limits.isolate(folder)": "full",
+}
+
+
+@pytest.mark.parametrize("attempt", HALVES)
+def test_the_level_is_what_was_tried_and_held(tmp_path, attempt):
+    """A kernel may take a wall and not enforce it."""
+    code = (
+        f"import os, threading, time\nfrom grader.worker import calls, limits, walls\nfolder = {str(tmp_path)!r}\n"
+        f"limits.apply(1 << 30, 10)\nos.write(1, str({attempt}).encode())\nos._exit(0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=course.root(), capture_output=True, text=True, timeout=60)
+    assert done.stdout == HALVES[attempt], done.stderr
+
+
+def test_each_version_of_landlock_is_asked_for_what_it_knows():
+    for version, (rights, size) in {1: (13, 8), 2: (14, 8), 3: (15, 8), 4: (15, 16), 5: (16, 16), 6: (16, 24), 9: (16, 24)}.items():
+        handled, attribute = walls.rules(version)
+        assert (handled, len(attribute)) == ((1 << rights) - 1, size)
+    syscall = walls.c_library().syscall
+    for version in range(1, syscall(444, None, 0, 1) + 1):  # what an older kernel knew, this one takes
+        attribute = walls.rules(version)[1]
+        ruleset = syscall(444, attribute, len(attribute), 0)
+        assert ruleset >= 0
+        os.close(ruleset)
 
 
 def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys):
