@@ -63,6 +63,12 @@ def shut():
         yield made
 
 
+@pytest.fixture(scope="module")
+def shut_torch():
+    with Sandbox(timeout_s=30.0, torch=True) as made:
+        yield made
+
+
 def _seen(sandbox, expression):
     text = f"import os\ndef f(x):\n    return {expression}"
     return sandbox.candidates(plan(text))["f"].observe(CASE)
@@ -97,6 +103,28 @@ def test_what_the_kernel_refuses(shut, call):
 def test_what_honest_code_does_still_works(shut, expression):
     seen = _seen(shut, expression)
     assert seen.failure is None and seen.parts["result"].text == "abc", seen.failure
+
+
+@pytest.mark.parametrize("body", [
+    "torch.set_num_threads(2); torch.randn(600, 600, requires_grad=True).matmul(torch.randn(600, 600)).sum().backward()",
+    "torch.save(torch.nn.MultiheadAttention(8, 2).state_dict(), 'w.pt'); torch.load('w.pt', mmap=True)",
+    "list(torch.utils.data.DataLoader(list(range(10)), batch_size=2, shuffle=True))",
+    "import torch.utils.benchmark as b; b.Timer('x @ x', globals={'x': torch.ones(9, 9)}).timeit(3)",
+    "from torch.profiler import profile\n    with profile(): torch.ones(3).sum()",
+    "torch.func.vmap(torch.func.grad(lambda x: x.sin()))(torch.ones(3)); torch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))",
+    "import sympy; sympy.simplify('x + x')",
+    "import matplotlib.pyplot as plt; plt.plot([1, 2]); [plt.savefig('x.' + kind) for kind in ('png', 'svg', 'pdf')]",
+    "import sqlite3; db = sqlite3.connect('q'); db.execute('pragma journal_mode=wal'); db.execute('create table t(x)'); db.commit(); db.close()",
+    "import shutil, tempfile; open('a', 'w').write('a' * 9999); shutil.copyfile('a', 'b'); shutil.move('b', 'c'); shutil.rmtree(tempfile.mkdtemp())",
+    "import asyncio, time; asyncio.run(asyncio.wait_for(asyncio.to_thread(time.sleep, 0.01), 5))",
+    "import fcntl, mmap; file = open('m', 'w+b'); file.write(bytes(9999)); file.flush(); fcntl.flock(file, 2); fcntl.lockf(file, 2); mmap.mmap(file.fileno(), 0).flush()",
+    "import os, platform, shutil, zoneinfo; platform.platform(); shutil.get_terminal_size(); os.isatty(0); zoneinfo.ZoneInfo('Europe/Berlin')",
+    "import signal; signal.setitimer(0, 9); signal.setitimer(0, 0); signal.raise_signal(signal.SIGCHLD); signal.sigtimedwait([10], 0.01)",
+    "import subprocess, multiprocessing, queue, selectors, ssl, uuid, secrets, random; selectors.DefaultSelector().close(); uuid.uuid4()",
+])  # fmt: skip
+def test_what_libraries_ask_of_the_kernel_is_on_the_list(shut_torch, body):
+    seen = shut_torch.candidates(plan(f"import torch\ndef f(x):\n    {body}\n    return 'abc'"))["f"].observe(CASE)
+    assert shut_torch.isolation == "full" and seen.failure is None and seen.parts["result"].text == "abc", seen.failure
 
 
 def test_an_installed_package_is_hidden_among_its_neighbours(tmp_path):
