@@ -83,7 +83,6 @@ IOCTL = (
 )  # fmt: skip
 FCNTL = (*range(8), 36, 37, 38, 1030, 1032)  # copies, flags, locks, a pipe's size; no owner, no lease, no notice
 PRCTL = (3, 15, 16, 21, 39, 0x53564D41)  # its name, its memory's names (PR_SET_VMA), and what holds for it
-NEVER_LISTED = 0x7FFFFFF0  # no kernel's number
 AF_UNIX = 1
 CLONE_THREAD = 0x10000
 CLONE_OF_THREADS = 0x7D0F00  # what C libraries start a thread with: no new process, no namespace, no tracing

@@ -76,7 +76,7 @@ def isolate(folder: str) -> str:
     """Raises the walls beyond a process of its own; returns the level that holds: 'full' or 'process'.
 
     folder: the only place where the worker may write. Called last, after every import: what stands
-    then holds for all that the worker starts. Where the kernel has no such walls the level is 'process'.
+    then holds for all that the worker starts. Where the kernel has no such walls, or does not enforce them, it is 'process'.
     """
     return "full" if walls.raise_all(folder) else "process"
 
