@@ -135,6 +135,18 @@ def test_an_installed_package_is_hidden_among_its_neighbours(tmp_path):
     assert sorted(walls._without(str(tmp_path), hidden)) == [str(tmp_path / "lib" / name) for name in ("numpy", "torch")]
 
 
+def test_a_package_that_is_linked_from_a_store_can_be_read_and_a_linked_course_cannot(tmp_path, monkeypatch):
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    for name in ("numpy", "grader"):
+        (tmp_path / "store" / name).mkdir(parents=True)
+        (packages / name).symlink_to(tmp_path / "store" / name)
+    monkeypatch.syspath_prepend(packages)
+    found = walls.readable.__wrapped__()
+    assert str(tmp_path / "store" / "numpy") in found
+    assert not [path for path in found if walls._inside(str(tmp_path / "store" / "grader"), path)]
+
+
 def test_an_environment_inside_a_checkout_is_open_and_the_checkout_is_not(tmp_path):
     libraries = tmp_path / "course" / ".venv" / "lib"
     libraries.mkdir(parents=True)

@@ -6,6 +6,7 @@ cannot be taken down again. Source: the kernel's user-space API documentation (l
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -117,7 +118,7 @@ def readable() -> tuple[str, ...]:
     packages |= {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
     roots = {os.path.join(prefix, name) for prefix in prefixes for name in _OF_PREFIX}
-    roots |= {sysconfig.get_path("stdlib"), sys.executable, *packages, *_SYSTEM}
+    roots |= {sysconfig.get_path("stdlib"), sys.executable, *packages, *_linked(packages), *_SYSTEM}
     # An editable installation leaves a copy of the course among the libraries.
     installed = {os.path.join(entry, os.path.basename(package)) for entry in packages}
     hidden = {os.path.realpath(place) for place in (package, *installed) if os.path.isdir(place)}
@@ -125,6 +126,15 @@ def readable() -> tuple[str, ...]:
         hidden.add(os.path.realpath(course))
     found = {path for root in roots for path in _without(os.path.realpath(root), hidden)}
     return (*sorted(path for path in found if not any(_inside(path, other) for other in found - {path})), here)
+
+
+def _linked(folders: Set[str]) -> list[str]:
+    """The links in these folders: some installers link packages from a store."""
+    found: list[str] = []
+    for folder in filter(os.path.isdir, folders):
+        with contextlib.suppress(OSError), os.scandir(folder) as members:
+            found += [member.path for member in members if member.is_symlink()]
+    return found
 
 
 def _without(root: str, hidden: Set[str]) -> list[str]:
