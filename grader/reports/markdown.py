@@ -22,7 +22,7 @@ def render(report: Report) -> str:
     """The report; several submissions begin with what concerns them all."""
     room = Room(report)
     several = len(report.submissions) > 1
-    parts = [*_class(room)] if several else []
+    parts = [*_class(room)] if several else [escape(note) for note in report.notes]
     left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
     for number, (label, one) in enumerate(zip(room.labels, report.submissions, strict=True)):
         part = _submission(one, label)

@@ -70,7 +70,8 @@ def _learners(room: Room, pictures: Pictures) -> str:
 
 
 def _foot(report: Report) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes) if len(report.submissions) == 1 else ""
     return (
-        f"<footer><p>Inputs drawn with seed {report.seed}, the same for everybody. Isolation while grading: "
+        f"<footer>{notes}<p>Inputs drawn with seed {report.seed}, the same for everybody. Isolation while grading: "
         f"{escape(report.isolation)}.</p></footer>"
     )
