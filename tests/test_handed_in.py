@@ -154,6 +154,12 @@ def test_the_lessons_taken_are_told_first_and_everywhere(graded, tmp_path, capsy
     assert {row[rows(out / "grades.csv")[0].index("max")] for row in rows(out / "grades.csv")[1:]} == {str(most)}
 
 
+def test_a_class_of_one_is_told_too(graded, tmp_path):
+    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out") == 0
+    for file in ("report.html", "summary.md"):
+        assert "Lesson 01 is graded" in (tmp_path / "out" / file).read_text()
+
+
 def test_lessons_that_are_named_are_taken_without_a_word(graded, tmp_path, capsys):
     folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(SECOND,), cyd=())
     assert graded(folder, tmp_path / "out", "--lessons", "06") == 0
@@ -198,7 +204,8 @@ def test_whom_the_grader_failed_is_named_and_graded_again(graded, tmp_path, caps
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,)), tmp_path / "out"
     assert graded(folder, out, fails=("bob",)) == 3
     name = course.CONTRACT[FIRST][0]
-    assert f"no learner's: bob ({name})." in capsys.readouterr().out
+    seen = capsys.readouterr()
+    assert f"no learner's: bob ({name})." in seen.out and "--resume grades again" in seen.err
     assert [row[0] for row in rows(out / "canvas.csv")[2:]] == [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada"]
     assert [path.name for path in (out / "gradescope").iterdir()] == ["ada.json"]
     assert graded(folder, out, "--resume") == 0

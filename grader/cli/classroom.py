@@ -138,7 +138,8 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
         folder.write_all(report, options.out, max_points=options.max_points, before_change=lambda: say(copied(options.out)))
         journal.finish()
     print(_summary(report, options.out))
-    return outcome(report, options.min_score, everything=False)
+    code = outcome(report, options.min_score, everything=False)
+    return complain("the same command with --resume grades again what could not be graded.", code) if code == NOT_GRADED else code
 
 
 def _failed(result: Any) -> bool:
