@@ -130,6 +130,13 @@ class Found:
     length: int = 0
 
 
+def begun_with(path: Path) -> dict[str, Any]:
+    """The settings in a journal's first line; none where that is not whole. Raises: as load()."""
+    with open(path, "rb") as file:
+        line = file.readline()
+    return _settings(line, path) if line.endswith(b"\n") else {}
+
+
 def load(path: Path) -> Found:
     """Reads a journal. Raises: InputError for a file that is no journal, OSError where it can't be read."""
     found = Found()

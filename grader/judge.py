@@ -50,7 +50,8 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = course.SEED) -> 
     seed: of the inputs. The same seed gives every candidate the same inputs.
     """
     started = time.perf_counter()
-    verdict = _Judging(exercise, candidate, seed).verdict()
+    with np.errstate(all="ignore"):  # a learner's numbers may overflow in whatever a property does with them
+        verdict = _Judging(exercise, candidate, seed).verdict()
     return replace(verdict, seconds=time.perf_counter() - started)
 
 

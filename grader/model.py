@@ -220,7 +220,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class LessonReport:
-    """The verdicts of one notebook, in the lesson's order. notes: sentences on the notebook itself."""
+    """The verdicts of one notebook, in the lesson's order. notes: sentences on the notebook itself.
+
+    score: None where an exercise could not be graded. No number can stand for that: what failed is ours, and any sum
+    or table that takes it for 0 fails in its tests.
+    """
 
     name: str
     verdicts: tuple[Verdict, ...]
@@ -228,8 +232,17 @@ class LessonReport:
     notes: tuple[str, ...] = ()
 
     @property
-    def score(self) -> int:
-        return sum(self.points[v.exercise] for v in self.verdicts if v.passed)
+    def ungraded(self) -> tuple[str, ...]:
+        """The exercises that could not be graded."""
+        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade")
+
+    @property
+    def score(self) -> int | None:
+        return None if self.ungraded else sum(self.points[v.exercise] for v in self.verdicts if v.passed)
+
+    def earned(self, judged: Verdict) -> int | None:
+        """The points of one of its verdicts; None where it could not be graded."""
+        return None if judged.status == "could_not_grade" else self.points[judged.exercise] if judged.passed else 0
 
     @property
     def max_score(self) -> int:
@@ -238,7 +251,10 @@ class LessonReport:
 
 @dataclass(frozen=True)
 class SubmissionReport:
-    """One learner's result. message: what to mend where a notebook could not be read, else ''."""
+    """One learner's result. message: what to mend where a notebook could not be read, else ''.
+
+    score: None where an exercise could not be graded.
+    """
 
     name: str
     path: str
@@ -251,8 +267,13 @@ class SubmissionReport:
         return tuple(verdict for lesson in self.lessons for verdict in lesson.verdicts)
 
     @property
-    def score(self) -> int:
-        return sum(lesson.score for lesson in self.lessons)
+    def ungraded(self) -> tuple[str, ...]:
+        """The exercises that could not be graded."""
+        return tuple(name for lesson in self.lessons for name in lesson.ungraded)
+
+    @property
+    def score(self) -> int | None:
+        return None if self.ungraded else sum(lesson.score or 0 for lesson in self.lessons)
 
     @property
     def max_score(self) -> int:
@@ -261,9 +282,13 @@ class SubmissionReport:
 
 @dataclass(frozen=True)
 class Report:
-    """What every renderer starts from. isolation: 'process', the level that held while grading."""
+    """What every renderer starts from. isolation: 'process', the level that held while grading.
+
+    notes: sentences on all of them, such as which lessons were taken.
+    """
 
     submissions: tuple[SubmissionReport, ...]
     seed: int
     course: str = "attention"
     isolation: str = "process"
+    notes: tuple[str, ...] = ()

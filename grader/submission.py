@@ -157,9 +157,9 @@ def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:
     try:
         notebook = read_notebook(path)
     except Unreadable as error:
-        return _Read(path, None, _lesson_of_name(path), error.what, str(error))
+        return _Read(path, None, lesson_of_name(path), error.what, str(error))
     lesson = notebook.lesson if notebook.lesson in course.lessons() else ""
-    lesson = lesson or _lesson_of_name(path) or _lesson_of_cells(notebook)
+    lesson = lesson or lesson_of_name(path) or _lesson_of_cells(notebook)
     if not lesson and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
@@ -169,7 +169,8 @@ def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:
     return _Read(path, notebook, "", what, f"{what} {mend}")
 
 
-def _lesson_of_name(path: Path) -> str:
+def lesson_of_name(path: Path) -> str:
+    """The lesson that a file's name tells, '' for none."""
     stem = path.stem.lower()
     for lesson in course.lessons():
         if lesson in stem:

@@ -16,6 +16,7 @@ from grader import course
 from grader.definitions import defined_names
 from grader.errors import WorkspaceError
 from grader.files import write_whole
+from grader.reading import ROLES
 from grader.stubs import digest, encode
 
 BACKUPS = "backups"
@@ -97,7 +98,7 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
         elif (same := _counterpart(cell, ours, known)) is not None:
             last = same["id"]
             outputs[last] = cell
-        elif not _role(cell):
+        elif _role(cell) in ("", "exercise") and digest(_text(cell)) != _said(cell, "stub"):
             added.setdefault(last, []).append(cell)
     merged: list[Cell] = list(added[None])
     for cell in ours:
@@ -109,11 +110,14 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
 
 
 def _exercise(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
-    """The exercise that a learner's cell answers: by its metadata, else by the name that it defines."""
-    about = _about(cell)
-    if about.get("role") == "exercise":
-        return about.get("exercise") if about.get("exercise") in stubs else None
-    if about or cell["cell_type"] != "code":
+    """The exercise that a learner's cell answers: by its metadata, else by its id, else by the name that it defines."""
+    role, said = _role(cell), _said(cell, "exercise")
+    if role == "exercise" and said in stubs:
+        return said
+    same = next((name for name, stub in stubs.items() if stub["id"] == cell.get("id")), None)
+    if same:
+        return same
+    if role not in ("", "exercise") or cell["cell_type"] != "code":
         return None
     defined = defined_names(_text(cell))
     return next((name for name in stubs if name in defined), None)
@@ -121,7 +125,7 @@ def _exercise(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
 
 def _untouched(cell: Cell, stub: Cell) -> bool:
     text = _text(cell)
-    return text == _text(stub) or digest(text) == _about(cell).get("stub")
+    return text == _text(stub) or digest(text) == _said(cell, "stub")
 
 
 def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) -> Cell | None:
@@ -161,13 +165,16 @@ def _with_unique_ids(cells: Sequence[Cell], known: Mapping[str, Cell]) -> list[C
     return made
 
 
-def _about(cell: Cell) -> Mapping[str, Any]:
-    about = cell.get("metadata", {}).get("grader", {})
-    return about if isinstance(about, Mapping) else {}
+def _said(cell: Cell, key: str) -> str:
+    """What the course's metadata of a cell say, '' for anything but text: whoever writes notebooks may put anything there."""
+    about = cell.get("metadata", {}).get("grader")
+    said = about.get(key) if isinstance(about, Mapping) else None
+    return said if isinstance(said, str) else ""
 
 
 def _role(cell: Cell) -> str:
-    return str(_about(cell).get("role", ""))
+    role = _said(cell, "role")
+    return role if role in (*ROLES, "prose") else ""
 
 
 def _text(cell: Cell) -> str:
@@ -183,7 +190,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise WorkspaceError(f"{path} is not there; `grader reset {path.stem}` puts the lesson there.")
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-        plain = json.loads(nbformat.writes(notebook))
+        # Half a surrogate pair, which JSON can name, stands in no file.
+        plain = json.loads(nbformat.writes(notebook).encode("utf-8", "replace").decode())
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]

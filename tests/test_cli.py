@@ -14,6 +14,7 @@ from grader import course
 from grader.cli import lesson_name, main
 from grader.errors import InputError
 from tests import toy_course as toy
+from tests.conftest import ROOT
 
 
 @pytest.fixture
@@ -75,6 +76,31 @@ def test_a_page_a_table_and_gradescope_s_results_go_to_files(half, tmp_path):
     assert results["score"] == 3 and sum(test["max_score"] for test in results["tests"]) == 6
 
 
+def test_two_reports_never_share_a_place(half, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.xml").write_text("as it was")
+    (tmp_path / "link.xml").symlink_to("there.xml")
+    os.link(tmp_path / "there.xml", tmp_path / "hard.xml")
+    same = [("-", "-"), ("new.json", "new.json"), ("new.json", f"./{tmp_path.name}/../new.json"), ("there.xml", "link.xml"),
+            ("there.xml", "hard.xml"), ("new.json", str(tmp_path / "new.json"))]  # fmt: skip
+    (tmp_path / tmp_path.name).mkdir()
+    forms = ("json", "junit", "markdown", "html", "csv", "gradescope")
+    for at, (one, other) in enumerate(same):
+        first, second = forms[at % 6], forms[(at + 1 + at // 2) % 6]
+        assert main(["grade", str(half), f"--{first}", one, f"--{second}", other]) == 2, (one, other)
+        seen = capsys.readouterr()
+        assert f"--{first}" in seen.err and f"--{second}" in seen.err and "a file of its own" in seen.err and not seen.out
+        assert ("standard output" in seen.err) == (one == "-")
+    assert (tmp_path / "there.xml").read_text() == "as it was" and not (tmp_path / "new.json").exists()
+
+
+def test_standard_output_is_known_by_where_it_leads(half, tmp_path):
+    with open(tmp_path / "out.txt", "w") as out:
+        done = subprocess.run([sys.executable, "-m", "grader", "grade", str(tmp_path), "--json", "-", "--csv", str(tmp_path / "out.txt")],
+                              stdout=out, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=120)  # fmt: skip
+    assert done.returncode == 2 and "both write to standard output" in done.stderr
+
+
 @pytest.mark.parametrize("threshold, code", [("3", 0), ("4", 1), ("50%", 0), ("50.1%", 1), ("0", 0), ("100%", 1)])
 def test_min_score_takes_points_or_a_share(half, threshold, code):
     assert main(["grade", str(half), "--min-score", threshold]) == code
@@ -87,14 +113,20 @@ def test_min_score_holds_for_every_submission(half, tmp_path):
     assert main(["grade", str(full), str(half), "--min-score", "6"]) == 1
 
 
-def test_what_cannot_be_graded_exits_3(solved, monkeypatch):
+def test_what_cannot_be_graded_exits_3_and_leaves_no_number(solved, tmp_path, monkeypatch, capsys):
     import grader.judge
 
     def broken(*_, **__):
         raise RuntimeError("ours")
 
     monkeypatch.setattr(grader.judge, "judge", broken)
-    assert main(["grade", str(solved), "--min-score", "0"]) == 3
+    results, other = tmp_path / "results.json", tmp_path / "report.json"
+    results.write_text('{"score": 6}')  # of an earlier run
+    assert main(["grade", str(solved), "--min-score", "0", "--gradescope", str(results), "--json", str(other)]) == 3
+    assert not results.exists() and json.loads(other.read_text())["submissions"][0]["score"] is None
+    assert "the grader's failure and no learner's: 01_toy (double, row_sums and the_answer)" in capsys.readouterr().err
+    assert main(["grade", str(solved), "--gradescope", "-"]) == 3
+    assert capsys.readouterr().out == ""
 
 
 def test_lessons_limits_what_is_graded(solved, capsys):

@@ -73,12 +73,12 @@ def test_a_worker_killed_in_the_middle_costs_nothing(cluster, tmp_path):
     before = len(load(journal).results)
     workers[0].kill()
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 1, said
+    assert process.returncode == 0, said
     assert before < len(CODES), "the worker was to be killed in the middle"
     assert {name: status == "passed" for name, (_, status) in scores(out).items()} == {
         name: code is RIGHT for name, code in CODES.items()}
     assert journal.read_bytes().count(b'"digest"') == len(CODES), "each counts once"
-    assert run(folder, tmp_path / "local", scratch, "--jobs", "1").returncode == 1
+    assert run(folder, tmp_path / "local", scratch, "--jobs", "1").returncode == 0
     assert timeless(tmp_path / "local") == timeless(out), "a report doesn't tell where it was made"
     for worker in workers:
         worker.kill()

@@ -33,7 +33,7 @@ LAYERS = (
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
     ("roster",),
-    ("batch",),
+    ("batch", "handed_in"),
     ("cluster",),
     ("watch", "release"),
     ("cli",),

@@ -346,11 +346,17 @@ def test_run_autograder_without_a_notebook_says_so(autograder, from_release):
 
 
 @NOT_ON_POSIX
-@pytest.mark.parametrize("code", [2, 3])
-def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code):
-    shutil.copytree(released / "notebooks", autograder / "submission")
+@pytest.mark.parametrize(
+    "code, results, notebooks",
+    [(2, "", True), (3, "", True), (3, '{"score": 0}', True), (3, "", False), (3, '{"score": 0}', False), (137, "", True)],
+)
+def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, results, notebooks):
+    (autograder / "submission").mkdir()
+    if notebooks:
+        shutil.copytree(released / "notebooks", autograder / "submission", dirs_exist_ok=True)
     broken = autograder / "broken"
-    broken.write_text(f"#!/bin/sh\necho 'a mistake in the grader' >&2\nexit {code}\n")
+    write = f"printf '%s' '{results}' >{autograder}/results/results.json\n" if results else ""
+    broken.write_text(f"#!/bin/sh\necho 'a mistake in the grader' >&2\n{write}exit {code}\n")
     broken.chmod(0o755)
     env = {"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(broken)}
     done = run(autograder / "source" / "run_autograder", env=env)

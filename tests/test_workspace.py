@@ -6,11 +6,13 @@ import copy
 import json
 import os
 
+import nbformat
 import pytest
 
 from grader import course, workspace
 from grader.errors import WorkspaceError
-from grader.stubs import encode, learner_notebook
+from grader.stubs import digest, encode, learner_notebook
+from grader.submission import read_submission
 from tests import small_lesson as small
 
 WORK = "def double(x):\n    return 2 * x"
@@ -189,8 +191,6 @@ def test_update_keeps_the_outputs_of_cells_that_stay_the_same(place, monkeypatch
 
 
 def test_an_updated_notebook_is_a_valid_one(place, monkeypatch):
-    import nbformat
-
     write(place, solved())
     newer(monkeypatch, ("# # A small lesson", "# # Retold"))
     workspace.update(small.NAME, place)
@@ -204,6 +204,84 @@ def test_update_leaves_what_it_cannot_read(place, content):
     with pytest.raises(WorkspaceError, match="can't be read as a notebook"):
         workspace.update(small.NAME, place)
     assert path.read_text() == content
+
+
+# --- what anybody may have put into a notebook -------------------------------------------------
+
+JSON = [None, True, -1, 1.5, 10**400, "", "given", "exercise", "\ud800", [], ["double"], {"a": {}}, {"role": ["exercise"]},
+        {"role": "exercise", "exercise": {"double": 1}}, {"role": {}, "exercise": ["double"], "stub": []}]  # fmt: skip
+KINDS = (0, 1, 4, 5)  # of the small lesson's cells, a prose, a given, an exercise and a check
+
+
+def positions(node, path=()):
+    """Where a value stands in parsed JSON, the whole left out."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from positions(value, (*path, key))
+
+
+def with_value(notebook: dict, path: tuple, value) -> dict:
+    made = copy.deepcopy(notebook)
+    holder = made
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return made
+
+
+PLACES = [
+    *(path for path in positions(solved()) if path[0] != "cells" or len(path) > 1 and path[1] in KINDS and path[2:3] != ("source",)),
+    ("cells", 5, "source"), ("cells", 5, "source", 0), ("cells", 0, "metadata", "grader", "stub"), ("cells", 0, "metadata", "grader", "exercise"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", PLACES, ids=lambda at: "/".join(map(str, at)))
+def test_no_value_of_json_in_any_place_makes_a_command_raise_or_lose_work(place, monkeypatch, at):
+    mine = solved()
+    mine["cells"].append(added("mine = 1"))
+    path = place / f"{small.NAME}.ipynb"
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    for value in JSON:
+        data = json.dumps(with_value(mine, at, value)).encode()
+        path.write_bytes(data)
+        before = set(backups(place))
+        try:
+            workspace.update(small.NAME, place)
+        except WorkspaceError as error:
+            assert "can't be read as a notebook" in str(error) and path.read_bytes() == data
+            assert set(backups(place)) == before
+        else:
+            made = json.loads(path.read_text(encoding="utf-8"))
+            nbformat.validate(made)
+            assert any("Retold" in "".join(each["source"]) for each in made["cells"])
+            if "metadata" in at or "id" in at:  # the work itself is as it was
+                assert WORK in texts(place) and "mine = 1" in texts(place), value
+                assert texts(place).count(WORK) == 1
+            if path.read_bytes() != data:
+                assert data in [copied.read_bytes() for copied in set(backups(place)) - before]
+        path.write_bytes(data)
+        workspace.reset(small.NAME, place)
+        assert data in [copied.read_bytes() for copied in backups(place)]
+        path.write_bytes(data)
+        submission = read_submission(path)
+        for lesson in submission.lessons:
+            submission.plan(lesson)
+
+
+def test_work_on_an_exercise_that_the_course_no_longer_has_is_kept(place, monkeypatch):
+    notebook = solved()
+    cell(notebook, "exercise-double")["metadata"]["grader"] |= {"exercise": "triple"}
+    cell(notebook, "exercise-double")["id"] = "exercise-triple"
+    cell(notebook, "exercise-triple")["source"] = ["def triple(x):\n", "    return 3 * x"]
+    write(place, notebook)
+    workspace.update(small.NAME, place)
+    assert "def triple(x):\n    return 3 * x" in texts(place)
+    stub = cell(notebook, "exercise-triple")["source"] = ["def triple(x):\n", "    raise NotImplementedError"]
+    cell(notebook, "exercise-triple")["metadata"]["grader"]["stub"] = digest("".join(stub))
+    write(place, notebook)
+    workspace.update(small.NAME, place)
+    assert not any("triple" in text for text in texts(place))
 
 
 def test_update_of_a_lesson_that_is_not_there_says_what_lays_it_down(place):

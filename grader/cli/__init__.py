@@ -1,6 +1,6 @@
 """The command `grader`: finds the part that does the work, sets the exit code.
 
-Exit codes: 0 everything asked for passed, 1 it did not, 2 the call or the input was wrong,
+Exit codes: 0 everything asked for passed (of a class: was graded), 1 it did not, 2 the call or the input was wrong,
 3 something could not be graded. Heavy imports wait until a command needs them.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from grader.cli.arguments import command, lesson_list, natural, positive, second
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
 from grader.errors import InputError
+
+HALF = "half of the learners"  # who chose the lessons, in the journal's head
 
 
 def add(commands: Any) -> None:
@@ -26,7 +29,8 @@ def add(commands: Any) -> None:
                       help="wall-clock seconds for one exercise, and for one cell")  # fmt: skip
     made.add_argument("--seed", type=natural, default=course.SEED, help="of everybody's inputs (default: %(default)s)")
     made.add_argument(
-        "--lessons", type=lesson_list, metavar="A,B", help="grade these; what is absent counts as missing"
+        "--lessons", type=lesson_list, metavar="A,B",
+        help="grade these; what is absent counts as missing (default: those that at least half of the learners handed in)",
     )
     made.add_argument(
         "--max-points", type=positive, default=None, metavar="N", help="what full marks give in grade books"
@@ -46,12 +50,15 @@ def _class(options: argparse.Namespace) -> int:
     found, passed_over = entries(options.folder)
     if passed_over:
         say(f"passed over, being no folder and no notebook: {shown(passed_over)}.")
+    chosen = None if options.lessons else _chosen(options, found)
     for sentence in prepared(options.out, options.folder, options.resume):
         say(sentence)
-    settings = _settings(options)
+    for sentence in chosen.sentences() if chosen else ():
+        say(sentence)
+    settings = _settings(options, chosen)
     try:
         with closing(_pool(options, settings)) as pool:
-            return _graded(options, found, settings, pool)
+            return _graded(options, found, settings, pool, chosen)
     except (batch.TooOpen, SandboxError) as error:
         return complain(
             f"{error}; nothing was graded below it." if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED
@@ -65,11 +72,23 @@ def _class(options: argparse.Namespace) -> int:
                          f"{options.out}; mend that, and the same command with --resume goes on.") from None  # fmt: skip
 
 
-def _settings(options: argparse.Namespace) -> Any:
+def _chosen(options: argparse.Namespace, found: list) -> Any:
+    """The lessons that at least half of the learners handed in; those of the run that goes on where one does."""
+    from grader.cli.out import JOURNAL
+    from grader.handed_in import choice
+    from grader.journal import begun_with
+
+    journal = options.out / JOURNAL
+    begun = begun_with(journal) if options.resume and journal.is_file() else {}
+    return choice(found, begun["lessons"] if begun.get("lessons_chosen_by") == HALF else None)
+
+
+def _settings(options: argparse.Namespace, chosen: Any) -> Any:
     from grader.batch import Settings
 
-    chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
-    return Settings(options.lessons, options.seed, require=options.require_isolation, **chosen)
+    limits = {} if options.timeout is None else {"timeout_s": options.timeout}
+    lessons = chosen.lessons if chosen else options.lessons
+    return Settings(lessons, options.seed, require=options.require_isolation, **limits)
 
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
@@ -80,10 +99,10 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
     from grader.batch import Local
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Local(options.jobs or cores, settings.torch or settings.lessons is None)
+    return Local(options.jobs or cores, settings.torch)
 
 
-def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) -> int:
+def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader import batch
     from grader.cli.out import JOURNAL, copied
@@ -96,7 +115,7 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) 
     held = batch.isolation_of(pool, settings)
     about = {
         "course": course_digest(), "seed": settings.seed, "timeout_s": settings.timeout_s, "isolation": held,
-        "lessons": None if settings.lessons is None else list(settings.lessons),
+        "lessons": list(settings.lessons), "lessons_chosen_by": HALF if chosen else "--lessons",
     }  # fmt: skip
     with Journal(options.out / JOURNAL, about) as journal:
         if journal.dropped:
@@ -115,31 +134,31 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any) 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
+        report = replace(report, notes=chosen.sentences() if chosen else ())
         folder.write_all(report, options.out, max_points=options.max_points, before_change=lambda: say(copied(options.out)))
         journal.finish()
     print(_summary(report, options.out))
-    return outcome(report, options.min_score)
+    code = outcome(report, options.min_score, everything=False)
+    return complain("the same command with --resume grades again what could not be graded.", code) if code == NOT_GRADED else code
 
 
 def _failed(result: Any) -> bool:
     """Whether the grader itself failed on it; --resume tries again."""
-    return any(verdict.status == "could_not_grade" for verdict in result.report.verdicts)
+    return bool(result.report.ungraded)
 
 
 def _summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
     from grader.reports import text
-    from grader.reports.room import Room, told
+    from grader.reports.room import Room, remarks, told
 
     room = Room(report)
     count = len(report.submissions)
-    lines = [f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
+    lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
              f"median {100 * room.median:.0f} %; isolation: {report.isolation}."]  # fmt: skip
     if room.mistakes:
         lines += ["", "The most frequent mistakes:"]
     for met in room.mistakes[:5]:
         where = ", ".join(met.exercises)
         lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
-    if len({tuple(lesson.name for lesson in one.lessons) for one in report.submissions}) > 1:
-        lines += ["", "Not everyone handed in the same lessons; with --lessons what is absent counts as missing."]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -59,6 +60,7 @@ def _grade(options: argparse.Namespace) -> int:
     files = {form: getattr(options, form) for form in RENDERERS if getattr(options, form)}
     for file in files.values():
         writable(file)
+    _one_each(files)
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen["require"] = options.require_isolation
     try:
@@ -70,7 +72,16 @@ def _grade(options: argparse.Namespace) -> int:
     if "-" not in files.values():
         _print_card(report)
     written = [write_report(form, file, report) for form, file in files.items()]  # each, whatever became of another
-    return outcome(report, options.min_score) if all(written) else BAD_INPUT
+    if not all(written):
+        return BAD_INPUT
+    code = outcome(report, options.min_score, everything=True)
+    return complain(_without_score(report), code) if code == NOT_GRADED else code
+
+
+def _without_score(report: Any) -> str:
+    from grader.reports.room import Room, remarks
+
+    return remarks(Room(report))[-1]
 
 
 def _told(path: str) -> None:
@@ -94,31 +105,61 @@ def writable(file: str) -> None:
         raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
 
 
+def _one_each(files: dict[str, str]) -> None:
+    """Two reports in one place would be neither. Raises: InputError."""
+    taken: dict[object, tuple[str, str]] = {}
+    for form, file in files.items():
+        place = _place(file)
+        if place in taken:
+            other, first = taken[place]
+            where = "standard output" if "-" in (file, first) else file
+            raise InputError(f"--{other} and --{form} both write to {where}; give each a file of its own.")
+        taken[place] = form, file
+
+
+def _place(file: str) -> object:
+    """Where a FILE leads, the same for every way to write it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # no such file yet, or no real standard output
+        about = os.fstat(sys.stdout.fileno()) if file == "-" else os.stat(file)
+        return about.st_dev, about.st_ino
+    return file if file == "-" else os.path.normcase(Path(file).resolve())
+
+
 def write_report(form: str, file: str, report: Any) -> bool:
-    """Writes one report; where that fails says so and returns False, so that the others are still written."""
+    """Writes one report; where that fails says so and returns False, so that the others are still written.
+
+    One that has nothing to say of a submission that could not be graded is not written, and an older one goes: it would
+    be taken for this run's.
+    """
     from importlib import import_module
 
     from grader.files import write_whole
 
-    text = import_module(f"grader.reports.{RENDERERS[form]}").render(report).rstrip("\n") + "\n"
+    text = import_module(f"grader.reports.{RENDERERS[form]}").render(report).rstrip("\n")
     if file == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(f"{text}\n" if text else "")
         return True
     try:
-        write_whole(Path(file), text)
+        if text:
+            write_whole(Path(file), f"{text}\n")
+        elif Path(file).is_file():
+            Path(file).unlink()
     except OSError as error:
         complain(f"the {form} report was not written to {file}: {error.strerror}.", BAD_INPUT)
         return False
     return True
 
 
-def outcome(report: Any, threshold: tuple[float, bool] | None) -> int:
-    """The exit code: what could not be graded comes first, then --min-score or 'everything passed'."""
-    verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
-    if any(verdict.status == "could_not_grade" for verdict in verdicts):
+def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bool) -> int:
+    """The exit code: what could not be graded comes first, then --min-score.
+
+    everything: whether without --min-score everything is to pass, as for one's own work; of a class nobody asks that.
+    """
+    if any(one.ungraded for one in report.submissions):
         return NOT_GRADED
     if threshold is None:
-        return PASSED if verdicts and all(verdict.passed for verdict in verdicts) else NOT_PASSED
+        verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
+        return NOT_PASSED if everything and not (verdicts and all(verdicts)) else PASSED
     number, percent = threshold
     for one in report.submissions:
         needed = number * one.max_score / 100 if percent else number

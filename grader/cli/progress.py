@@ -36,7 +36,7 @@ class Progress:
     def tell(self, report: SubmissionReport) -> None:
         """One more submission is graded."""
         self.now += 1
-        said = f"{text.defuse(text.one_line(report.name, 60))}: {report.score} of {report.max_score} points"
+        said = f"{text.defuse(text.one_line(report.name, 60))}: {text.points(report)}"
         rate = 60 * self.now / max(time.monotonic() - self._started, 0.001)
         if self._bar is not None:
             self._bar.update(self._task, advance=1, rate=f"{rate:.0f} a minute", said=said)

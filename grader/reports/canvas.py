@@ -3,6 +3,9 @@
 Canvas finds a student by `ID`, else `SIS User ID`, else `SIS Login ID`. The name of a learner's folder is taken for
 the login: name the folders by it, or fill in one of the other columns from the gradebook's own export. Where
 no assignment has the column's name, Canvas asks whether to make one.
+
+A learner with an exercise that could not be graded has no row. An empty cell would not do: Canvas takes it for a change
+and clears the grade that is there.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Iterator
 
 from grader.model import Report
 from grader.reports import sheet
-from grader.reports.room import Room, scaled
+from grader.reports.room import Room, plain, scaled
 
 COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
@@ -26,9 +29,11 @@ def render(report: Report, max_points: float | None = None, assignment: str = ""
 
 
 def rows(room: Room, max_points: float | None, assignment: str) -> Iterator[list[sheet.Cell]]:
-    """The heading, the row of points possible, and a row a learner."""
-    results = [scaled(one, max_points) for one in room.report.submissions]
+    """The heading, the row of points possible, and a row a learner who has a score."""
+    learners = room.report.submissions
+    most = plain(max_points) if max_points is not None else max((one.max_score for one in learners), default=0)
     yield [*COLUMNS, assignment]
-    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", max((most for _, most in results), default=max_points or 0)]
-    for label, (points, _) in zip(room.labels, results, strict=True):
-        yield [label, "", "", label, "", points]
+    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", most]
+    for label, one in zip(room.labels, learners, strict=True):
+        if not one.ungraded:
+            yield [label, "", "", label, "", scaled(one, max_points)]

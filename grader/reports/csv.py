@@ -1,14 +1,15 @@
 """grades.csv: a row a learner, the score of each lesson, the total, and the status of each exercise.
 
-`learner` is the name of the learner's folder (or notebook). An empty cell: that learner was not asked for it.
+`learner` is the name of the learner's folder (or notebook). An empty cell: that learner was not asked for it, or, for a
+score or a total, an exercise could not be graded; its status and the message say which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader.model import Report
-from grader.reports import sheet
+from grader.model import Report, SubmissionReport
+from grader.reports import sheet, text
 from grader.reports.room import Room
 
 
@@ -25,5 +26,11 @@ def rows(room: Room) -> Iterator[list[sheet.Cell]]:
         judged = [mine.get((column.lesson, column.exercise)) for column in room.columns]
         yield [
             label, *(scores.get(name) for name in room.lessons), one.score, one.max_score,
-            *(None if found is None else found.status for found in judged), one.message,
+            *(None if found is None else found.status for found in judged), message(one),
         ]  # fmt: skip
+
+
+def message(one: SubmissionReport) -> str:
+    """What stands in place of a number, and what to mend."""
+    ours = f"No score: {text.listed(one.ungraded)} could not be graded." if one.ungraded else ""
+    return f"{ours} {one.message}".strip()

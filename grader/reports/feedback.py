@@ -23,7 +23,7 @@ def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int
     named = f' id="{id}"' if id else ""
     made = [
         f'<section class="learner"{named}>'
-        f'<h{level}>{escape(label)} <span class="points">{one.score} of {one.max_score} points</span></h{level}>'
+        f'<h{level}>{escape(label)} <span class="points">{escape(text.points(one))}</span></h{level}>'
     ]
     if one.message:
         made.append(f'<p class="message">{prose(one.message)}</p>')
@@ -33,7 +33,7 @@ def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int
 
 def _lesson(lesson: LessonReport, pictures: Pictures, level: int) -> str:
     made = [
-        f'<h{level}>{escape(lesson.name)} <span class="points">{lesson.score} of {lesson.max_score}</span></h{level}>'
+        f'<h{level}>{escape(lesson.name)} <span class="points">{text.had(lesson.score)} of {lesson.max_score}</span></h{level}>'
     ]
     made += [f'<p class="note">Note: {prose(note)}</p>' for note in lesson.notes]
     short = [judged for judged in lesson.verdicts if not told(judged)]

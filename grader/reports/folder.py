@@ -23,8 +23,8 @@ def write_all(
     report: Report, folder: Path, *, max_points: float | None = None, before_change: Callable[[], None] | None = None
 ) -> list[Path]:
     """Writes report.html, grades.csv, canvas.csv, moodle.csv, report.json, junit.xml, summary.md, and for each learner
-    feedback/NAME.html and gradescope/NAME.json. Files of these names are replaced, each in one step; such files of
-    learners that the report doesn't have are removed.
+    feedback/NAME.html and, where everything could be graded, gradescope/NAME.json. Files of these names are replaced,
+    each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
     max_points: what full marks give in canvas.csv, moodle.csv and gradescope/; None: the course's own points.
     before_change: called once, before a file that is there is replaced by another content or removed.
@@ -45,7 +45,7 @@ def write_all(
             ) from None
         written.append(folder / name)
     for kind in ("feedback/*.html", "gradescope/*.json"):
-        for stale in set(folder.glob(kind)) - set(written):  # of a learner who is no longer in the class
+        for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
             warn()
             stale.unlink(missing_ok=True)
     return written
@@ -67,7 +67,9 @@ def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]
     labels, pictures = Room(report).labels, Pictures()
     for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
-        yield f"gradescope/{stem}.json", gradescope.as_text((one,), max_points)
+        results = gradescope.as_text((one,), max_points)
+        if results:
+            yield f"gradescope/{stem}.json", results
 
 
 def stems(names: Sequence[str]) -> list[str]:

@@ -88,7 +88,7 @@ def _groups(room: Room) -> Iterable[tuple[str, list[int]]]:
     )
     yield (
         "nothing attempted",
-        [who for who, mine in enumerate(room.verdicts) if not any(v.status in ATTEMPTED for v in mine.values())],
+        [who for who, mine in enumerate(room.verdicts) if not any(v.status in (*ATTEMPTED, "could_not_grade") for v in mine.values())],
     )
     yield "used what an exercise does not allow", having("forbidden")
     yield "code that does not end, or takes too much memory", having("timeout", "memory")
@@ -102,7 +102,7 @@ def _groups(room: Room) -> Iterable[tuple[str, list[int]]]:
 def exercises(room: Room) -> str:
     """The exercises, those that fewest passed first."""
     counted = [(column, Counter(judged.status for _, judged in room.of(column))) for column in room.columns]
-    counted.sort(key=lambda pair: pair[1]["passed"] / max(pair[1].total(), 1))
+    counted.sort(key=lambda pair: pair[1]["passed"] / max(_graded(pair[1]), 1))
     rows = "".join(_exercise(room, column, met) for column, met in counted)
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Exercises" style="border: 0; max-height: none">'
@@ -110,6 +110,10 @@ def exercises(room: Room) -> str:
         '<thead><tr><th scope="col">exercise</th><th scope="col">passed</th><th scope="col">otherwise</th>'
         f'<th scope="col">most frequent mistake</th></tr></thead><tbody>{rows}</tbody></table></div>'
     )
+
+
+def _graded(met: Counter[str]) -> int:
+    return met.total() - met["could_not_grade"]
 
 
 def _exercise(room: Room, column: Column, met: Counter[str]) -> str:
@@ -120,6 +124,6 @@ def _exercise(room: Room, column: Column, met: Counter[str]) -> str:
     worst = ", ".join(f"{escape(id)} ({count})" for id, count in found.most_common(2))
     return (
         f'<tr><th scope="row"><code>{escape(column.exercise)}</code><br><span class="fine">{escape(column.lesson)}'
-        f'</span></th><td class="number">{_bar(met["passed"], met.total())}{met["passed"]} of {met.total()}</td>'
+        f'</span></th><td class="number">{_bar(met["passed"], _graded(met))}{met["passed"]} of {_graded(met)}</td>'
         f"<td>{otherwise}</td><td>{worst}</td></tr>"
     )

@@ -2,6 +2,9 @@
 
 All text is sent as plain text (`output_format: "text"`), so that nothing of it is taken for HTML or Markdown.
 Learners see everything (`visible`): it is what check() told them.
+
+Where something could not be graded there is no file: Gradescope takes any results.json for a grade, and a run without
+one for its own failure, which it tells the instructor.
 """
 
 from __future__ import annotations
@@ -15,15 +18,20 @@ from grader.reports.room import plain
 
 
 def render(report: Report, max_points: float | None = None) -> str:
-    """One learner's results.json; several submissions (notebooks named one by one) count together."""
+    """One learner's results.json; several submissions (notebooks named one by one) count together.
+
+    '' where something could not be graded.
+    """
     return as_text(report.submissions, max_points)
 
 
 def as_text(submissions: tuple[SubmissionReport, ...], max_points: float | None = None) -> str:
-    """The file's text, ASCII throughout; nothing in it can be a CI log's command.
+    """The file's text, ASCII throughout; nothing in it can be a CI log's command. '' where something could not be graded.
 
     max_points: what full marks give in Gradescope; score and tests are scaled in proportion, rounded to 4 decimals.
     """
+    if any(one.ungraded for one in submissions):
+        return ""
     made = json.dumps(as_data(submissions, max_points), indent=1, ensure_ascii=True, allow_nan=False)
     return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
 
@@ -50,7 +58,7 @@ def _test(lesson: LessonReport, judged: Verdict, factor: float) -> dict[str, Any
     points = lesson.points[judged.exercise]
     return {
         "name": text.one_line(f"{lesson.name}: {judged.exercise}"), "name_format": "text",
-        "score": _points(points if judged.passed else 0, factor), "max_score": _points(points, factor),
+        "score": _points(lesson.earned(judged), factor), "max_score": _points(points, factor),
         "status": "passed" if judged.passed else "failed", "output": text.verdict(judged), "output_format": "text",
         "visibility": "visible",
     }  # fmt: skip

@@ -1,4 +1,7 @@
-"""A report as JSON, format 1. Readers find keys by name: keys may be added, none changes its meaning."""
+"""A report as JSON, format 1. Readers find keys by name: keys may be added, none changes its meaning.
+
+A score is null where something could not be graded: of that exercise, of its lesson and of the learner.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def as_data(report: Report) -> dict[str, Any]:
     """The report in plain dicts and lists."""
     return {
         "format": FORMAT, "course": text.clean(report.course), "seed": report.seed, "isolation": report.isolation,
-        "submissions": [submission(one) for one in report.submissions],
+        "notes": [text.clean(note) for note in report.notes], "submissions": [submission(one) for one in report.submissions],
     }  # fmt: skip
 
 
@@ -38,14 +41,15 @@ def _lesson(lesson: LessonReport) -> dict[str, Any]:
     return {
         "name": lesson.name, "score": lesson.score, "max_score": lesson.max_score,
         "notes": [text.clean(note) for note in lesson.notes],
-        "exercises": [_exercise(judged, lesson.points[judged.exercise]) for judged in lesson.verdicts],
+        "exercises": [_exercise(lesson, judged) for judged in lesson.verdicts],
     }  # fmt: skip
 
 
-def _exercise(judged: Verdict, points: int) -> dict[str, Any]:
+def _exercise(lesson: LessonReport, judged: Verdict) -> dict[str, Any]:
     """headline: what failed; message: the whole verdict as text."""
     return {
-        "name": judged.exercise, "status": judged.status, "score": points if judged.passed else 0, "max_score": points,
+        "name": judged.exercise, "status": judged.status, "score": lesson.earned(judged),
+        "max_score": lesson.points[judged.exercise],
         "mistakes": list(judged.mistakes), "headline": text.clean(judged.headline, 2_000), "stage": judged.stage,
         "message": text.clean(text.verdict(judged), text.LIMIT - 2_000), "seconds": round(float(judged.seconds), 4),
     }  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from grader.model import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
-from grader.reports.room import Room, told
+from grader.reports.room import Room, remarks, told
 
 MOST_BYTES = 900_000  # GitHub takes 1 MiB for a step's summary, and nothing of one that is larger
 
@@ -22,7 +22,7 @@ def render(report: Report) -> str:
     """The report; several submissions begin with what concerns them all."""
     room = Room(report)
     several = len(report.submissions) > 1
-    parts = [*_class(room)] if several else []
+    parts = [*_class(room)] if several else [escape(note) for note in report.notes]
     left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
     for number, (label, one) in enumerate(zip(room.labels, report.submissions, strict=True)):
         part = _submission(one, label)
@@ -35,9 +35,10 @@ def render(report: Report) -> str:
 
 
 def _class(room: Room) -> Iterator[str]:
-    """Everybody's points, and the mistakes that several made."""
+    """What is to be known first, everybody's points, and the mistakes that several made."""
+    yield from (escape(said) for said in remarks(room))
     rows = [
-        f"| {escape(label)} | {one.score}/{one.max_score} |"
+        f"| {escape(label)} | {text.had(one.score)}/{one.max_score} |"
         for label, one in zip(room.labels, room.report.submissions, strict=True)
     ]
     yield "\n".join(["| submission | points |", "|---|---:|", *rows])
@@ -55,24 +56,23 @@ def escape(said: str) -> str:
 
 
 def _submission(one: SubmissionReport, label: str) -> str:
-    parts = [f"## {escape(label)} — {one.score} of {one.max_score} points"]
+    parts = [f"## {escape(label)} — {escape(text.points(one))}"]
     if one.message:
         parts.append(escape(one.message))
     return "\n\n".join([*parts, *(_lesson(lesson) for lesson in one.lessons)])
 
 
 def _lesson(lesson: LessonReport) -> str:
-    rows = [_row(judged, lesson.points[judged.exercise]) for judged in lesson.verdicts]
+    rows = [_row(lesson, judged) for judged in lesson.verdicts]
     table = ["| exercise | result | points | what |", "|---|---|---:|---|", *rows]
-    parts = [f"### {escape(lesson.name)} — {lesson.score} of {lesson.max_score}", "\n".join(table)]
+    parts = [f"### {escape(lesson.name)} — {text.had(lesson.score)} of {lesson.max_score}", "\n".join(table)]
     parts += [f"Note: {escape(note)}" for note in lesson.notes]
     return "\n\n".join([*parts, *(_details(judged) for judged in lesson.verdicts if text.detailed(judged))])
 
 
-def _row(judged: Verdict, points: int) -> str:
+def _row(lesson: LessonReport, judged: Verdict) -> str:
     result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
-    score = f"{points if judged.passed else 0}/{points}"
-    return f"| {escape(judged.exercise)} | {result} | {score} | {escape(text.summary(judged))} |"
+    return f"| {escape(judged.exercise)} | {result} | {text.part(lesson, judged)} | {escape(text.summary(judged))} |"
 
 
 def _details(judged: Verdict) -> str:

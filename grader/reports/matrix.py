@@ -66,7 +66,7 @@ def _row(room: Room, who: int, label: str, one: SubmissionReport, mine) -> str: 
         for at, column in enumerate(room.columns)
     )
     name = f'<a href="#learner-{who}" title="{escape(label)}">{escape(label)}</a>'
-    return f'<tr><th scope="row">{name}</th><td class="total">{one.score}/{one.max_score}</td>{cells}</tr>\n'
+    return f'<tr><th scope="row">{name}</th><td class="total">{text.had(one.score)}/{one.max_score}</td>{cells}</tr>\n'
 
 
 def _cell(judged: Verdict | None, first: bool) -> str:

@@ -3,6 +3,9 @@
 The name of a learner's folder says who it is: it is the `Username`, and the `Email address` where it has an '@'.
 In Moodle choose "Map from" Email address or Username accordingly, and map the last column to the grade item.
 Moodle matches addresses letter by letter.
+
+A learner with an exercise that could not be graded has no row. An empty cell would not do: Moodle takes it for "no grade"
+and overwrites what is there.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ def render(report: Report, max_points: float | None = None, item: str = "") -> s
 
 
 def rows(room: Room, max_points: float | None, item: str) -> Iterator[list[sheet.Cell]]:
-    """The heading and a row a learner."""
+    """The heading and a row a learner who has a score."""
     yield ["Username", "Email address", item]
     for label, one in zip(room.labels, room.report.submissions, strict=True):
-        yield [label, label if "@" in label else "", scaled(one, max_points)[0]]
+        if not one.ungraded:
+            yield [label, label if "@" in label else "", scaled(one, max_points)]

@@ -10,7 +10,7 @@ from grader.reports import feedback, frequent, matrix, scores
 from grader.reports.figures import Pictures
 from grader.reports.html import escape
 from grader.reports.page_style import document
-from grader.reports.room import Room, plain
+from grader.reports.room import Room, plain, remarks
 
 PARTS = (
     ("scores", "Scores"), ("mistakes", "What the room gets wrong"), ("exercises", "Exercises, hardest first"),
@@ -45,9 +45,10 @@ def _top(room: Room) -> str:
         ("everything passed", f"{full}"), ("exercises", f"{len(room.columns)}"),
     ]  # fmt: skip
     said = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures)
+    remarked = "".join(f'<p class="remark">{escape(said)}</p>' for said in remarks(room))
     links = "".join(f'<li><a href="#{id}">{title}</a></li>' for id, title in PARTS)
     return (
-        f'<header class="top"><h1>{escape(_title(room.report))}</h1>'
+        f'<header class="top"><h1>{escape(_title(room.report))}</h1>{remarked}'
         f'<dl class="figures">{said}</dl><nav aria-label="Parts of this page"><ul>{links}</ul></nav></header>'
     )
 
@@ -69,7 +70,8 @@ def _learners(room: Room, pictures: Pictures) -> str:
 
 
 def _foot(report: Report) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes) if len(report.submissions) == 1 else ""
     return (
-        f"<footer><p>Inputs drawn with seed {report.seed}, the same for everybody. Isolation while grading: "
+        f"<footer>{notes}<p>Inputs drawn with seed {report.seed}, the same for everybody. Isolation while grading: "
         f"{escape(report.isolation)}.</p></footer>"
     )

@@ -73,8 +73,13 @@ class Room:
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """Each learner's score as a share of what that learner could reach, 0 to 1."""
-        return tuple(share(one) for one in self.report.submissions)
+        """The score of each learner who has one, as a share of what that learner could reach, 0 to 1."""
+        return tuple(share(one) for one in self.report.submissions if not one.ungraded)
+
+    @cached_property
+    def ungraded(self) -> tuple[int, ...]:
+        """The learners with an exercise that could not be graded: they have no score, and no row in a grade book."""
+        return tuple(who for who, one in enumerate(self.report.submissions) if one.ungraded)
 
     @property
     def mean(self) -> float:
@@ -103,6 +108,18 @@ class Room:
         return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
 
 
+def remarks(room: Room) -> tuple[str, ...]:
+    """What whoever reads the marks is to know first: which lessons were taken, and who has no score."""
+    if not room.ungraded:
+        return room.report.notes
+    who = [f"{room.labels[at]} ({text.listed(room.report.submissions[at].ungraded)})" for at in room.ungraded]
+    return (
+        *room.report.notes,
+        f"Not graded in whole, which is the grader's failure and no learner's: {text.listed(who, 20)}. "
+        "Without a score they have no number for a grade book; grade them again.",
+    )
+
+
 def likeliest(judged: Verdict) -> list[tuple[str, str]]:
     """(id, sentence) of the mistakes that a verdict counts for."""
     if not judged.mistakes:
@@ -123,18 +140,16 @@ def told(met: Frequent) -> MistakeText:
 
 
 def share(one: SubmissionReport) -> float:
-    """The score as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
+    """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
     return one.score / one.max_score if one.max_score else 0.0
 
 
-def scaled(one: SubmissionReport, max_points: float | None) -> tuple[float, float]:
-    """(points, most) of a learner; with `max_points` both in proportion, so that full marks give max_points.
+def scaled(one: SubmissionReport, max_points: float | None) -> float:
+    """The points of a learner who has a score; with `max_points` in proportion, so that full marks give max_points.
 
     Rounded to 2 decimals. Without it, the course's own points.
     """
-    if max_points is None:
-        return one.score, one.max_score
-    return plain(round(share(one) * max_points, 2)), plain(max_points)
+    return one.score if max_points is None else plain(round(share(one) * max_points, 2))
 
 
 def plain(number: float) -> float:

@@ -10,7 +10,7 @@ WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of the picture, and of 
 
 
 def counts(room: Room) -> list[int]:
-    """Learners by tenths of what they could reach; 100 % is in the last."""
+    """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
     found = [0] * BINS
     for part in room.shares:
         found[min(int(part * BINS + 1e-9), BINS - 1)] += 1
@@ -36,8 +36,12 @@ def svg(room: Room) -> str:
     return (
         f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'aria-label="{escape(spoken(found))}">{"".join(drawn)}</svg>'
-        '<figcaption class="fine">Learners by their share of the points; dashed: the median.</figcaption></figure>'
+        f'<figcaption class="fine">Learners by their share of the points; dashed: the median.{_left_out(room)}</figcaption></figure>'
     )
+
+
+def _left_out(room: Room) -> str:
+    return f" Without a score, and not counted here: {len(room.ungraded)}." if room.ungraded else ""
 
 
 def label(at: int) -> str:

@@ -48,7 +48,7 @@ def _rich(report: Report, width: int) -> str:
 
 
 def _submission(console, one: SubmissionReport) -> None:  # type: ignore[no-untyped-def]
-    console.print(f"{text.one_line(one.name)}: {one.score} of {one.max_score} points", style="bold")
+    console.print(f"{text.one_line(one.name)}: {text.points(one)}", style="bold")
     if one.message:
         console.print(text.clean(one.message))
     for lesson in one.lessons:
@@ -68,7 +68,7 @@ def _table(lesson: LessonReport):  # type: ignore[no-untyped-def]
     from rich.text import Text
 
     table = Table(
-        title=f"{lesson.name}: {lesson.score} of {lesson.max_score}", title_justify="left", title_style="",
+        title=f"{lesson.name}: {text.had(lesson.score)} of {lesson.max_score}", title_justify="left", title_style="",
         box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", expand=False,
     )  # fmt: skip
     table.add_column("exercise", no_wrap=True)
@@ -76,8 +76,6 @@ def _table(lesson: LessonReport):  # type: ignore[no-untyped-def]
     table.add_column("points", justify="right", no_wrap=True)
     table.add_column("what", overflow="fold")
     for judged in lesson.verdicts:
-        points = lesson.points[judged.exercise]
         result = Text(f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}", style=STYLES[judged.status])
-        score = f"{points if judged.passed else 0}/{points}"
-        table.add_row(Text(judged.exercise), result, score, Text(text.summary(judged)))
+        table.add_row(Text(judged.exercise), result, text.part(lesson, judged), Text(text.summary(judged)))
     return table

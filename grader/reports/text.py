@@ -198,7 +198,7 @@ def conditions(report: Report) -> str:
 
 def submission(one: SubmissionReport) -> str:
     """One learner's result."""
-    lines = [f"{one_line(one.name)}: {one.score} of {one.max_score} points"]
+    lines = [f"{one_line(one.name)}: {points(one)}"]
     if one.message:
         lines.append(_wrapped(one.message))
     for lesson in one.lessons:
@@ -208,13 +208,35 @@ def submission(one: SubmissionReport) -> str:
     return "\n".join(lines)
 
 
+def had(score: int | None) -> str:
+    """Points as they are shown: '?' where something could not be graded."""
+    return "?" if score is None else str(score)
+
+
+def points(one: SubmissionReport) -> str:
+    """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
+    said = f"{had(one.score)} of {one.max_score} points"
+    return f"{said}, because {listed(one.ungraded)} could not be graded" if one.ungraded else said
+
+
+def part(lesson: LessonReport, judged: Verdict) -> str:
+    """'2/2', '0/2', or '?/2' for what could not be graded."""
+    return f"{had(lesson.earned(judged))}/{lesson.points[judged.exercise]}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """'a, b and 3 more'; 'a and b' where all are told."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def lesson_lines(lesson: LessonReport) -> list[str]:
     """The heading of a lesson and one line an exercise."""
-    lines = [f"{lesson.name}: {lesson.score} of {lesson.max_score}"]
+    lines = [f"{lesson.name}: {had(lesson.score)} of {lesson.max_score}"]
     wide = max((len(judged.exercise) for judged in lesson.verdicts), default=0)
     for judged in lesson.verdicts:
-        points = lesson.points[judged.exercise]
-        score = f"{points if judged.passed else 0}/{points}"
+        score = part(lesson, judged)
         lines.append(f"  {WORDS[judged.status]:<19}  {score:>5}  {judged.exercise:<{wide}}  {summary(judged)}".rstrip())
     return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in lesson.notes)]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader import course
-from grader.model import LessonReport, Verdict
+from grader.model import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import STYLES
@@ -53,8 +53,8 @@ def wrong_line(wrong: Wrong) -> str:
     return f"{head} {text.one_line(wrong.said)} ({names}{more})"
 
 
-def points(lesson: LessonReport) -> str:
-    return f"{lesson.score}/{lesson.max_score}"
+def points(one: LessonReport | SubmissionReport) -> str:
+    return f"{text.had(one.score)}/{one.max_score}"
 
 
 # --- line by line ----------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _alone(seat: Seat) -> Iterator[Any]:
     name = seat.latest or (step[0] if step else min(seat.lessons, default=""))
     if name in seat.lessons:
         lesson = seat.lessons[name]
-        yield Text(f"{name}: {lesson.score} of {lesson.max_score} points\n", style="bold")
+        yield Text(f"{name}: {text.had(lesson.score)} of {lesson.max_score} points\n", style="bold")
         yield _exercises(lesson)
         yield from (Text(f"Note: {text.one_line(note)}", style="dim") for note in lesson.notes[:3])
     said = next_lines(seat)
@@ -163,9 +163,8 @@ def _exercises(lesson: LessonReport) -> Any:
 
     table = Table.grid(padding=(0, 2))
     for verdict in lesson.verdicts:
-        had, most = (lesson.points[verdict.exercise] if verdict.passed else 0), lesson.points[verdict.exercise]
         result = Text(f"  {LOOKS[verdict.status][0]} {text.WORDS[verdict.status]}", style=STYLES[verdict.status])
-        table.add_row(result, Text(verdict.exercise), Text(f"{had}/{most}", style="dim"))
+        table.add_row(result, Text(verdict.exercise), Text(text.part(lesson, verdict), style="dim"))
     return table
 
 
@@ -231,7 +230,7 @@ def _table(seats: Sequence[Seat], names: Sequence[str]) -> Any:
         else:
             cells = [Text(points(seat.lessons[name]) if name in seat.lessons else "") for name in names]
         shown = [seat.lessons[name] for name in names if name in seat.lessons]
-        total = f"{sum(lesson.score for lesson in shown)}/{sum(lesson.max_score for lesson in shown)}"
+        total = points(SubmissionReport(seat.name, "", tuple(shown)))
         table.add_row(Text(text.one_line(seat.name, 30)), *cells, Text(total))
     return table
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv as csvlib
 import io
 import json as jsonlib
+import re
 import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,10 +19,25 @@ from grader import course
 from grader.cli.classroom import _summary
 from grader.errors import InputError
 from grader.model import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import canvas, csv, folder, frequent, gradescope, junit, markdown, matrix, moodle, page, scores
+from grader.reports import (
+    canvas,
+    csv,
+    feedback,
+    folder,
+    frequent,
+    gradescope,
+    junit,
+    markdown,
+    matrix,
+    moodle,
+    page,
+    scores,
+    sheet,
+    terminal,
+)  # fmt: skip
 from grader.reports.room import Room, unique
 from grader.reports.text import one_line
-from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
+from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
 from tests.reports.test_reports import Elements
 
 
@@ -203,6 +220,85 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="can't be written.*name another folder"):
         folder.write_all(CLASS, tmp_path / "file")
+
+
+# --- what could not be graded ----------------------------------------------------------------
+
+def failing(who: int, exercise: str) -> Report:
+    """CLASS, where the grader fails on one exercise of one learner."""
+    def ours(judged: Verdict) -> Verdict:
+        return replace(OURS, exercise=exercise) if judged.exercise == exercise else judged
+
+    one = CLASS.submissions[who]
+    lessons = tuple(replace(lesson, verdicts=tuple(map(ours, lesson.verdicts))) for lesson in one.lessons)
+    return replace(CLASS, submissions=(*CLASS.submissions[:who], replace(one, lessons=lessons), *CLASS.submissions[who + 1 :]))
+
+
+EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions) for judged in one.verdicts]
+
+
+@pytest.mark.parametrize("who, exercise", EVERYWHERE)
+@pytest.mark.parametrize("most", [None, 10.0])
+def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
+    folder.write_all(CLASS, tmp_path, max_points=most)  # an earlier run, whose files are not to stay
+    report = failing(who, exercise)
+    label = Room(report).labels[who]
+    folder.write_all(report, tmp_path, max_points=most)
+    files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
+    stem = folder.stems(Room(report).labels)[who]
+    cell = sheet.guarded(label)
+
+    assert [row[0] for row in read(files["moodle.csv"])[1:]] == [sheet.guarded(one) for one in Room(report).labels if one != label]
+    assert [row[0] for row in read(files["canvas.csv"])[2:]] == [sheet.guarded(one) for one in Room(report).labels if one != label]
+    assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, most))[1]
+    rows = read(files["grades.csv"])
+    mine = dict(zip(rows[0], next(row for row in rows if row[0] == cell), strict=True))
+    assert mine["total"] == "" and mine[exercise] == "could_not_grade" and exercise in mine["message"]
+    lesson = next(lesson for lesson in report.submissions[who].lessons if exercise in lesson.points)
+    assert mine[lesson.name] == "" and lesson.score is None
+
+    data = jsonlib.loads(files["report.json"])["submissions"][who]
+    assert data["score"] is None and [one["score"] for one in data["lessons"] if one["name"] == lesson.name] == [None]
+    assert [e["score"] for one in data["lessons"] for e in one["exercises"] if e["name"] == exercise] == [None]
+    assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(set(folder.stems(Room(report).labels)) - {stem})
+    assert gradescope.render(report) == ""
+
+    suites = ElementTree.fromstring(files["junit.xml"])
+    (case,) = [case for case in suites.iter("testcase") if case.get("classname").startswith(f"{label}.") and case.get("name") == exercise]
+    assert [child.tag for child in case] == ["error"] and case[0].get("type") == "could_not_grade"
+
+
+@pytest.mark.parametrize("who, exercise", EVERYWHERE)
+def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise):
+    report = failing(who, exercise)
+    label = Room(report).labels[who]
+    named = f"no learner's: {one_line(label)} ({exercise})."
+    score = f"? of {report.submissions[who].max_score} points, because {exercise} could not be graded"
+    summary = _summary(report, Path("out"))
+    assert named in summary.splitlines()[0]
+    told = Elements(page.render(report))
+    assert named in told.said and f"{label} {score}" in told.said
+    said = markdown.render(report)
+    assert markdown.escape(named) in said and markdown.escape(score) in said
+    for rich in (False, True):
+        assert f"{one_line(label)}: {score}" in plain(terminal.render(report, rich=rich, width=200))
+    assert score in Elements(feedback.page(report.submissions[who], label, "attention")).said
+
+
+def plain(said: str) -> str:
+    return re.sub("\x1b\\[[0-9;]*m", "", said)
+
+
+def test_what_could_not_be_graded_counts_for_nobody():
+    report = failing(2, "softmax_rows")
+    room, whole = Room(report), Room(CLASS)
+    assert room.shares == whole.shares[:2] and room.mean == pytest.approx(sum(whole.shares[:2]) / 2) and room.ungraded == (2,)
+    assert sum(scores.counts(room)) == 2 and "not counted here: 1." in scores.svg(room)
+    row = next(row for row in frequent.exercises(room).split("<tr>") if ">softmax_rows<" in row)
+    assert "0 of 2" in row and "1 could not be graded" in row
+    nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
+    assert "nothing attempted" not in frequent.others(Room(nobody)), "it isn't known what bob attempted"
+    assert Room(Report(nobody.submissions[:1], 7)).mean == 0.0  # a class of which nobody has a score
 
 
 def test_file_names_are_safe_and_no_two_alike_anywhere():

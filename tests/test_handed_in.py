@@ -1,0 +1,213 @@
+"""Which lessons a class is graded on where nobody says, who is told of it, and what a class's exit code means."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from grader import batch, course
+from grader.cli import classroom, main
+from grader.errors import InputError
+from grader.grading import ours
+from grader.handed_in import choice
+from grader.journal import Result, begun_with, to_line
+from grader.model import LessonReport, SubmissionReport, Verdict
+from grader.roster import entries, pack
+from grader.submission import read_submission
+
+FIRST, SECOND, THIRD = (name for name in course.lessons() if name[:2] in ("01", "05", "06"))
+
+
+def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
+    """A folder a learner, with notebooks of these lessons; none: an empty folder."""
+    for name, lessons in learners.items():
+        (folder / name).mkdir(parents=True)
+        for lesson in lessons:
+            (folder / name / f"{lesson}.ipynb").write_text(json.dumps(course.pristine(lesson)))
+    return folder
+
+
+def chosen(folder: Path, kept=None):
+    return choice(entries(folder)[0], kept)
+
+
+# --- which lessons ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("how", ["metadata", "name", "cells", "empty", "another's metadata"])
+def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesson, how):
+    notebook = course.pristine(lesson)
+    names = {"name": f"hw {lesson} (2).ipynb", "empty": f"{lesson[:2]}.ipynb", "another's metadata": f"{FIRST}.ipynb"}
+    if how in ("name", "cells", "empty"):
+        notebook["metadata"].pop("grader")
+    if how == "empty":
+        notebook = ""
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / names.get(how, "mine.ipynb")).write_text(json.dumps(notebook) if notebook else "")
+    assert chosen(tmp_path).lessons == read_submission(tmp_path / "ada").lessons == (lesson,)
+
+
+@pytest.mark.parametrize("having, of, taken", [(1, 1, True), (1, 2, True), (2, 4, True), (3, 7, False), (4, 7, True), (2, 5, False)])
+def test_a_lesson_that_half_of_the_learners_handed_in_is_taken(tmp_path, having, of, taken):
+    made = chosen(hand_in(tmp_path, **{f"l{at}": (FIRST, SECOND) if at < having else (FIRST,) for at in range(of)}))
+    assert made.lessons == ((FIRST, SECOND) if taken else (FIRST,))
+    assert made.counts == {FIRST: of, SECOND: having} and made.learners == of
+    said = made.sentences()
+    assert ("Lessons 01 and 05 are graded" in said[0]) == taken
+    assert said[1:] == (() if taken else (f"--lessons 01,05 would add lesson 05, which {having} of {of} handed in.",))
+
+
+def test_who_handed_in_nothing_or_what_cannot_be_read_changes_no_lesson(tmp_path):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,), cyd=(FIRST,), eve=(), zoe=())
+    (folder / "eve" / "essay.ipynb").write_text("{}")
+    os.mkfifo(folder / "zoe" / f"{THIRD}.ipynb")
+    (folder / "out").symlink_to("/etc")
+    assert chosen(folder).lessons == (FIRST,) and chosen(folder).counts[THIRD] == 1 and chosen(folder).learners == 6
+
+
+def test_where_no_lesson_is_half_of_the_class_s_nothing_is_guessed(tmp_path):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(SECOND,), eve=(THIRD,))
+    with pytest.raises(InputError, match="lesson 01 by 1, lesson 05 by 1, lesson 06 by 1.*--lessons 01,05,06;"):
+        chosen(folder)
+    with pytest.raises(InputError, match="no notebook of any.*--lessons 00;"):
+        chosen(hand_in(tmp_path / "other", ada=(), bob=()))
+    assert main(["class", str(folder), "--out", str(tmp_path / "out")]) == 2 and not (tmp_path / "out").exists()
+
+
+def test_a_run_that_goes_on_keeps_its_lessons(tmp_path):
+    folder = hand_in(tmp_path, ada=(FIRST, THIRD), bob=(FIRST, THIRD), eve=(FIRST,))
+    kept = chosen(folder, (FIRST, SECOND))
+    assert kept.lessons == (FIRST, SECOND)
+    assert kept.sentences()[1:] == ("--lessons 01,05,06 would add lesson 06, which 2 of 3 handed in.",)
+
+
+@pytest.mark.parametrize("piece", [
+    b'"grader"', b'"grader": {', b'"grader": {"lesson"', b'"grader": {"lesson" : ', b"def ", b'"x', b"{", b'"lesson": "', b"class A", b" ",
+])  # fmt: skip
+def test_the_look_at_a_stranger_s_bytes_grows_with_their_number_alone(tmp_path, piece):
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "mine.ipynb").write_bytes(piece * (4_000_000 // len(piece)))
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / f"{FIRST}.ipynb").write_bytes(b'"grader": {' + piece * (4_000_000 // len(piece)))
+    started = time.process_time()
+    assert chosen(tmp_path).lessons == (FIRST,)
+    assert time.process_time() - started < 20  # a tenth of a second here; hours, where it were quadratic
+
+
+# --- what a run says and ends with -----------------------------------------------------------
+
+
+@pytest.fixture
+def graded(monkeypatch):
+    """`grader class` without a process: graded(folder, out, *options, failing=names) -> exit code. Whoever handed a lesson in has passed."""
+    failing: list[str] = []
+
+    def line(entry, settings):
+        parcel = pack(entry)
+        have = {file.place[-1][:-6] for file in parcel.files}
+        lessons = []
+        for lesson in settings.lessons:
+            status = "passed" if lesson in have else "missing"
+            verdicts = [Verdict(name, status, f"{name} {status}.") for name in course.CONTRACT[lesson]]
+            if entry.key in failing:
+                verdicts[0] = ours(verdicts[0].exercise, "out of memory")
+            lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
+        return to_line(Result(entry.key, parcel.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons))))
+
+    monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
+    monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")
+    monkeypatch.setattr(batch, "graded", lambda left, settings, pool: (line(entry, settings) for entry in left))
+
+    def run(folder: Path, out: Path, *more: str, fails: tuple[str, ...] = ()) -> int:
+        failing[:] = fails
+        return main(["class", str(folder), "--out", str(out), *more])
+
+    return run
+
+
+def rows(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_the_lessons_taken_are_told_first_and_everywhere(graded, tmp_path, capsys):
+    folder = hand_in(tmp_path / "class", ada=(FIRST, SECOND), bob=(FIRST,), cyd=(FIRST, SECOND, THIRD), eve=())
+    out = tmp_path / "out"
+    assert graded(folder, out) == 0
+    seen = capsys.readouterr()
+    first = "Lessons 01 and 05 are graded: at least half of the learners had handed them in when this run began."
+    others = "--lessons 01,05,06 would add lesson 06, which 1 of 4 handed in."
+    assert seen.out.splitlines()[0].startswith(first) and seen.out.splitlines()[1] == others
+    assert seen.err.splitlines()[0].startswith(f"grader: {first}") and others in seen.err
+    notes = json.loads((out / "report.json").read_text())["notes"]
+    assert notes[0].startswith(first) and notes[1] == others
+    for file in ("report.html", "summary.md"):
+        assert first in (out / file).read_text() and "lesson 06, which 1 of 4 handed in" in (out / file).read_text()
+    most = 2 * (len(course.CONTRACT[FIRST]) + len(course.CONTRACT[SECOND]))
+    assert [row[-1] for row in rows(out / "canvas.csv")[1:]] == [str(most), str(most), "12", str(most), "0"]
+    assert {row[rows(out / "grades.csv")[0].index("max")] for row in rows(out / "grades.csv")[1:]} == {str(most)}
+
+
+def test_a_class_of_one_is_told_too(graded, tmp_path):
+    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out") == 0
+    for file in ("report.html", "summary.md"):
+        assert "Lesson 01 is graded" in (tmp_path / "out" / file).read_text()
+
+
+def test_lessons_that_are_named_are_taken_without_a_word(graded, tmp_path, capsys):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(SECOND,), cyd=())
+    assert graded(folder, tmp_path / "out", "--lessons", "06") == 0
+    seen = capsys.readouterr()
+    assert seen.out.startswith("3 learners") and "handed" not in seen.out + seen.err
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["notes"] == []
+
+
+def test_a_resumed_run_keeps_the_lessons_it_began_with(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
+    assert graded(folder, out) == 0
+    hand_in(folder, bob=(SECOND,), cyd=(SECOND,), dan=(SECOND,))
+    assert graded(folder, out, "--resume") == 0
+    assert begun_with(out / "journal.jsonl")["lessons"] == [FIRST]
+    said = capsys.readouterr().out
+    assert "Lesson 01 is graded" in said and "--lessons 01,05 would add lesson 05, which 3 of 4 handed in." in said
+    report = json.loads((out / "report.json").read_text())
+    assert [[lesson["name"] for lesson in one["lessons"]] for one in report["submissions"]] == [[FIRST]] * 4
+    assert graded(folder, out, "--resume", "--lessons", "01") == 2
+    assert "lessons_chosen_by half of the learners (now --lessons)" in capsys.readouterr().err
+    assert graded(folder, out) == 0 and begun_with(out / "journal.jsonl")["lessons"] == [SECOND], "a new run chooses anew"
+
+
+def test_a_journal_torn_in_its_first_line_is_begun_anew(graded, tmp_path):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
+    out.mkdir()
+    (out / "journal.jsonl").write_bytes(b'{"grader_journal": 1, "settings": {"lessons"')
+    assert graded(folder, out, "--resume") == 0 and begun_with(out / "journal.jsonl")["lessons"] == [FIRST]
+
+
+@pytest.mark.parametrize("options, fails, code", [
+    ((), (), 0), (("--min-score", "0"), (), 0), (("--min-score", "50%"), (), 1), (("--min-score", "12"), (), 1),
+    ((), ("ada",), 3), (("--min-score", "0"), ("bob",), 3), (("--min-score", "100%"), ("bob",), 3),
+    (("--min-score", "most"), (), 2), (("--lessons", "99"), (), 2),
+])  # fmt: skip
+def test_the_exit_code_says_whether_the_class_was_graded(graded, tmp_path, options, fails, code):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=())
+    assert graded(folder, tmp_path / "out", *options, fails=fails) == code
+
+
+def test_whom_the_grader_failed_is_named_and_graded_again(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,)), tmp_path / "out"
+    assert graded(folder, out, fails=("bob",)) == 3
+    name = course.CONTRACT[FIRST][0]
+    seen = capsys.readouterr()
+    assert f"no learner's: bob ({name})." in seen.out and "--resume grades again" in seen.err
+    assert [row[0] for row in rows(out / "canvas.csv")[2:]] == [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada"]
+    assert [path.name for path in (out / "gradescope").iterdir()] == ["ada.json"]
+    assert graded(folder, out, "--resume") == 0
+    assert [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada", "bob"]
+    assert sorted(path.name for path in (out / "gradescope").iterdir()) == ["ada.json", "bob.json"]
