@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from pathlib import Path
 
 NEEDED = ("numpy", "matplotlib", "jupyterlab", "ipykernel", "ipywidgets", "jupytext", "nbformat", "safetensors", "rich")
@@ -45,8 +47,9 @@ def examine(folder: Path) -> Iterator[Sign]:
     yield _python()
     yield from _packages()
     yield _kernel()
-    yield from _torch()
+    yield from _torch() if _wants_torch() else [Sign("torch", "not installed; these lessons need none")]
     yield _lessons()
+    yield _isolation()
     yield _writable("notebook folder", folder)
     yield _machine()
 
@@ -108,6 +111,12 @@ def _same_file(one: str, other: str) -> bool:
         return False
 
 
+def _wants_torch() -> bool:
+    """Whether the lessons need torch, or it is here anyway; what is released of the NumPy lessons does not require it."""
+    required = requires("attention-course") or ()
+    return find_spec("torch") is not None or any(re.match(r"torch\b", line) for line in required)
+
+
 def _torch() -> Iterator[Sign]:
     try:
         done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
@@ -140,8 +149,30 @@ def _lessons() -> Sign:
     from grader import course
 
     names = course.lessons()
-    found = f"{len(names)} lessons, {len(course.exercise_names())} exercises"
+    found = f"{course.edition()} with {len(course.exercise_names())} exercises"
     return Sign("course", found if names else f"no lesson at {course.root()}", "" if names else REINSTALL)
+
+
+def isolation() -> str:
+    """The level with which submissions would be graded here, 'full' or 'process'. Raises: SandboxError."""
+    from grader.sandbox import Sandbox
+
+    with Sandbox() as sandbox:
+        return sandbox.verify()
+
+
+def _isolation() -> Sign:
+    from grader.sandbox import SandboxError
+
+    try:
+        level = isolation()
+    except SandboxError as error:
+        return Sign("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
+                    "another computer", True)
+    if level == "full":
+        return Sign("isolation", "full: what is graded cannot read this computer's files")
+    return Sign("isolation", f"{level}: what is graded can read this computer's files",
+                "your own work needs no more; grade strangers' on Linux with Landlock and seccomp", True)
 
 
 def _writable(what: str, folder: Path) -> Sign:

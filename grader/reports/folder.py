@@ -67,7 +67,7 @@ def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]
     labels, pictures = Room(report).labels, Pictures()
     for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
-        yield f"gradescope/{stem}.json", gradescope.as_text((one,), max_points)
+        yield f"gradescope/{stem}.json", gradescope.as_text((one,), max_points, report.isolation)
 
 
 def stems(names: Sequence[str]) -> list[str]:
