@@ -16,7 +16,6 @@ from pathlib import Path
 
 NEEDED = ("numpy", "matplotlib", "jupyterlab", "ipykernel", "ipywidgets", "jupytext", "nbformat", "safetensors", "rich")
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
-REINSTALL = "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
 # Run in a process of its own: a broken torch may take its process down with it.
 _TORCH = """
 import json, torch
@@ -67,6 +66,15 @@ def render(signs: list[Sign]) -> str:
     return "\n".join([*lines, "", outcome])
 
 
+def _reinstall() -> str:
+    """The repair where something is missing: of a checkout, or of what was handed out."""
+    from grader import course
+
+    if (course.root() / "pyproject.toml").is_file():
+        return "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
+    return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
+
+
 def _python() -> Sign:
     found = f"{sys.version.split()[0]} at {sys.executable}"
     old = sys.version_info < (3, 11)
@@ -81,7 +89,7 @@ def _packages() -> Iterator[Sign]:
         except PackageNotFoundError:
             lacking.append(name)
     if lacking:
-        yield Sign("packages", f"not installed: {', '.join(lacking)}", REINSTALL)
+        yield Sign("packages", f"not installed: {', '.join(lacking)}", _reinstall())
     else:
         yield Sign("packages", ", ".join(found))
 
@@ -91,7 +99,7 @@ def _kernel() -> Sign:
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
-        return Sign("kernel", "none: jupyter_client is not installed", REINSTALL)
+        return Sign("kernel", "none: jupyter_client is not installed", _reinstall())
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
@@ -150,7 +158,7 @@ def _lessons() -> Sign:
 
     names = course.lessons()
     found = f"{course.edition()} with {len(course.exercise_names())} exercises"
-    return Sign("course", found if names else f"no lesson at {course.root()}", "" if names else REINSTALL)
+    return Sign("course", found if names else f"no lesson at {course.root()}", "" if names else _reinstall())
 
 
 def isolation() -> str:

@@ -32,6 +32,13 @@ def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
     assert said.startswith("missing") and "1 of these must be mended" in said
 
 
+def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
+    """A learner with a hand-out has neither make nor a checkout."""
+    assert "make lab" in doctor._reinstall()
+    monkeypatch.setattr(course, "root", lambda: tmp_path)
+    assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
+
+
 def torch_says(monkeypatch, stdout: str, stderr: str = "", code: int = 0) -> list[Sign]:
     done = subprocess.CompletedProcess([], code, stdout, stderr)
     monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **__: done)
