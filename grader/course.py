@@ -76,6 +76,13 @@ def lessons() -> tuple[str, ...]:
     )
 
 
+def edition() -> str:
+    """The installed version and the lessons that it knows: '0.1.0+c4f1a90b2, lessons 00, 01'."""
+    from importlib.metadata import version
+
+    return f"{version('attention-course')}, lessons {', '.join(name[:2] for name in lessons()) or 'none'}"
+
+
 def exercise_names() -> tuple[str, ...]:
     """Every exercise of the lessons that exist, in the course's order."""
     return tuple(exercise_name for name in lessons() for exercise_name in CONTRACT[name])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from pathlib import Path
 
 NEEDED = ("numpy", "matplotlib", "jupyterlab", "ipykernel", "ipywidgets", "jupytext", "nbformat", "safetensors", "rich")
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
-REINSTALL = "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
 # Run in a process of its own: a broken torch may take its process down with it.
 _TORCH = """
 import json, torch
@@ -45,8 +46,9 @@ def examine(folder: Path) -> Iterator[Sign]:
     yield _python()
     yield from _packages()
     yield _kernel()
-    yield from _torch()
+    yield from _torch() if _wants_torch() else [Sign("torch", "not installed; these lessons need none")]
     yield _lessons()
+    yield _isolation()
     yield _writable("notebook folder", folder)
     yield _machine()
 
@@ -64,6 +66,15 @@ def render(signs: list[Sign]) -> str:
     return "\n".join([*lines, "", outcome])
 
 
+def _reinstall() -> str:
+    """The repair where something is missing: of a checkout, or of what was handed out."""
+    from grader import course
+
+    if (course.root() / "pyproject.toml").is_file():
+        return "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
+    return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
+
+
 def _python() -> Sign:
     found = f"{sys.version.split()[0]} at {sys.executable}"
     old = sys.version_info < (3, 11)
@@ -78,7 +89,7 @@ def _packages() -> Iterator[Sign]:
         except PackageNotFoundError:
             lacking.append(name)
     if lacking:
-        yield Sign("packages", f"not installed: {', '.join(lacking)}", REINSTALL)
+        yield Sign("packages", f"not installed: {', '.join(lacking)}", _reinstall())
     else:
         yield Sign("packages", ", ".join(found))
 
@@ -88,7 +99,7 @@ def _kernel() -> Sign:
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
-        return Sign("kernel", "none: jupyter_client is not installed", REINSTALL)
+        return Sign("kernel", "none: jupyter_client is not installed", _reinstall())
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
@@ -106,6 +117,12 @@ def _same_file(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
+
+
+def _wants_torch() -> bool:
+    """Whether the lessons need torch, or it is here anyway; what is released of the NumPy lessons does not require it."""
+    required = requires("attention-course") or ()
+    return find_spec("torch") is not None or any(re.match(r"torch\b", line) for line in required)
 
 
 def _torch() -> Iterator[Sign]:
@@ -140,8 +157,30 @@ def _lessons() -> Sign:
     from grader import course
 
     names = course.lessons()
-    found = f"{len(names)} lessons, {len(course.exercise_names())} exercises"
-    return Sign("course", found if names else f"no lesson at {course.root()}", "" if names else REINSTALL)
+    found = f"{course.edition()} with {len(course.exercise_names())} exercises"
+    return Sign("course", found if names else f"no lesson at {course.root()}", "" if names else _reinstall())
+
+
+def isolation() -> str:
+    """The level with which submissions would be graded here, 'full' or 'process'. Raises: SandboxError."""
+    from grader.sandbox import Sandbox
+
+    with Sandbox() as sandbox:
+        return sandbox.verify()
+
+
+def _isolation() -> Sign:
+    from grader.sandbox import SandboxError
+
+    try:
+        level = isolation()
+    except SandboxError as error:
+        return Sign("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
+                    "another computer", True)
+    if level == "full":
+        return Sign("isolation", "full: what is graded cannot read this computer's files")
+    return Sign("isolation", f"{level}: what is graded can read this computer's files",
+                "your own work needs no more; grade strangers' on Linux with Landlock and seccomp", True)
 
 
 def _writable(what: str, folder: Path) -> Sign:

@@ -6,8 +6,10 @@ import subprocess
 
 import pytest
 
-from grader import doctor
+from grader import course, doctor
+from grader.cli import main
 from grader.doctor import Sign
+from grader.sandbox import SandboxError
 
 
 def signs(folder) -> dict[str, Sign]:
@@ -17,7 +19,7 @@ def signs(folder) -> dict[str, Sign]:
 def test_here_the_course_can_run(tmp_path):
     found = signs(tmp_path)
     assert all(sign.well for sign in found.values()), doctor.render(list(found.values()))
-    assert {"Python", "packages", "kernel", "torch", "accelerator", "course", "notebook folder"} <= set(found)
+    assert {"Python", "packages", "kernel", "torch", "accelerator", "course", "isolation", "notebook folder"} <= set(found)
     assert doctor.render(list(found.values())).endswith("The course can run here.")
 
 
@@ -28,6 +30,13 @@ def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
     assert "pip install" in sign.repair
     said = doctor.render([sign])
     assert said.startswith("missing") and "1 of these must be mended" in said
+
+
+def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
+    """A learner with a hand-out has neither make nor a checkout."""
+    assert "make lab" in doctor._reinstall()
+    monkeypatch.setattr(course, "root", lambda: tmp_path)
+    assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 
 def torch_says(monkeypatch, stdout: str, stderr: str = "", code: int = 0) -> list[Sign]:
@@ -87,3 +96,41 @@ def test_a_kernel_of_another_python_is_told(monkeypatch):
     monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", lambda self, name: other)
     sign = doctor._kernel()
     assert "/opt/other/bin/python" in sign.found and "ipykernel install" in sign.repair
+
+
+def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
+    monkeypatch.setattr(course, "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
+    assert doctor._lessons().found.endswith(", lessons 00, 05 with 5 exercises")
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"grader {course.edition()}\n"
+    monkeypatch.setattr(course, "lessons", tuple)
+    assert not doctor._lessons().well
+
+
+def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torchless>=1"])
+    assert signs(tmp_path)["torch"].found == "not installed; these lessons need none"
+    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torch>=2.4"])
+    monkeypatch.setattr(doctor, "_torch", lambda: iter([Sign("torch", "does not import: x", "install it")]))
+    assert not signs(tmp_path)["torch"].well
+
+
+@pytest.mark.parametrize("level, noted", [("full", False), ("process", True)])
+def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, noted):
+    monkeypatch.setattr(doctor, "isolation", lambda: level)
+    sign = doctor._isolation()
+    assert sign.found.startswith(f"{level}: ") and sign.well and bool(sign.repair) == noted
+    assert main(["doctor", "--isolation"]) == 0
+    assert capsys.readouterr().out == f"{level}\n"
+
+
+def test_where_no_worker_starts_the_course_still_runs(monkeypatch, capsys):
+    def broken():
+        raise SandboxError("no process could be started")
+
+    monkeypatch.setattr(doctor, "isolation", broken)
+    sign = doctor._isolation()
+    assert "no process could be started" in sign.found and sign.well and sign.repair
+    assert main(["doctor", "--isolation"]) == 3
+    assert capsys.readouterr().out == ""

@@ -161,6 +161,7 @@ def test_the_wheel_carries_the_course(wheel):
         assert f"grader/lessons/lesson_{lesson[:2]}.py" in names
     for path in (ROOT / "grader" / "release" / "files").iterdir():
         assert f"grader/release/files/{path.name}" in names
+    assert zipfile.ZipFile(wheel).read("grader/_course/constraints.txt") == (ROOT / "constraints.txt").read_bytes()
     assert not [name for name in names if name.startswith(("tests/", "notebooks/")) or "checkpoint" in name]
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 
@@ -202,6 +203,18 @@ def test_the_wheel_alone_grades_a_folder_of_notebooks(alone, tmp_path):
     assert done.returncode == 0, done.stderr
     (one,) = json.loads(done.stdout)["submissions"]
     assert one["name"] == "ada" and one["score"] == one["max_score"] > 0
+
+
+def test_the_wheel_alone_releases_a_hand_out_with_constraints(alone, tmp_path):
+    """The same, to the byte, as a checkout does."""
+    done = run(alone, "release", "out", "--lessons", "00,05", "--gradescope", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in (tmp_path / "out").rglob("*.*") if path.is_file()}
+    assert made["constraints.txt"] == (ROOT / "constraints.txt").read_bytes()
+    assert made["requirements.txt"].startswith(b"-c constraints.txt\n")
+    here = run(Path(sys.executable).with_name("grader" + alone.suffix), "release", "here", "--lessons", "00,05", cwd=tmp_path)
+    assert here.returncode == 0, here.stderr
+    assert made == {path.relative_to(tmp_path / "here").as_posix(): path.read_bytes() for path in (tmp_path / "here").rglob("*.*") if path.is_file()}
 
 
 @pytest.mark.timeout(600)

@@ -22,8 +22,10 @@ from grader.errors import InputError
 from grader.grading import grade_submission
 from grader.release import Release, gradescope, handout, release
 from grader.release.leaks import all_secrets, leaks, secrets_of
+from grader.sandbox import Sandbox
 from tests.conftest import ROOT
 
+ALL = course.lessons()
 CHOSEN = ("00_start_here", "01_three_tokens")
 RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
 NOT_ON_POSIX = pytest.mark.skipif(os.name == "nt", reason="the autograder's scripts are for bash")
@@ -107,13 +109,29 @@ def test_nothing_names_a_registry_or_this_machine(released, bare):
         for path in folder.rglob("*"):
             if path.is_file() and path.suffix != ".whl":
                 text = path.read_text(encoding="utf-8")
-                assert not re.search(r"pypi|pythonhosted|anaconda\.org|index-url", text), path
+                assert not re.search(r"pypi|pythonhosted|pytorch\.org|anaconda\.org|index-url", text), path
                 assert str(ROOT) not in text and str(Path.home()) + "/" not in text, path
 
 
 def test_the_same_release_has_the_same_bytes():
     assert handout(CHOSEN) == handout(CHOSEN)
     assert gradescope(CHOSEN) == gradescope(CHOSEN)
+
+
+COMBINATIONS = [(name,) for name in ALL] + list(zip(ALL, ALL[1:])) + [(ALL[0], ALL[-1]), ALL[:5], ALL]
+
+
+@pytest.mark.parametrize("without_solutions", [False, True], ids=["with", "without"])
+@pytest.mark.parametrize("lessons", COMBINATIONS, ids=lambda lessons: ",".join(name[:2] for name in lessons))
+def test_every_combination_of_lessons_and_flags_is_released(lessons, without_solutions, tmp_path):
+    """The course as it is shipped: no leak, no coincidence taken for one."""
+    numbers = ",".join(name[:2] for name in lessons)
+    flags = ["--without-solutions"] * without_solutions
+    for place, more in ((tmp_path / "plain", []), (tmp_path / "both", ["--gradescope"])):
+        assert main(["release", str(place), "--lessons", numbers, *flags, *more]) == 0
+        assert sorted(path.stem for path in (place / "notebooks").iterdir()) == sorted(lessons)
+        assert (place / ".github").exists() != without_solutions
+        assert place.with_name(f"{place.name}-gradescope.zip").exists() == bool(more)
 
 
 # --- it works --------------------------------------------------------------------------------
@@ -174,6 +192,48 @@ def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
     files = {name: data for name, data in files.items() if not name.endswith(".whl")}
     found = leaks(files)
     assert {(leak.file.split(":")[0], leak.lesson) for leak in found} == {(planted[0], lesson)}
+
+
+def in_a_file(*texts: str) -> dict[str, bytes]:
+    return {"a.py": "\nanything = 1\n".join(texts).encode()}
+
+
+def test_every_line_and_every_region_of_every_solution_is_found_in_a_file_of_its_own():
+    """All but lines that anybody writes, and two of those from one solution."""
+    secrets = all_secrets()
+    for secret in secrets:
+        found = leaks(in_a_file(secret.needle), secrets)
+        assert (secret.lesson, secret.line) in {(leak.lesson, leak.line) for leak in found} or secret.common, secret
+    common = [secret for secret in secrets if secret.common]
+    assert len(common) < len(secrets) / 20, "a line that names something of the exercise is taken for anybody's"
+    for one in common:
+        assert not leaks(in_a_file(one.text), secrets), one
+        for other in common:
+            if other != one and (other.lesson, other.region) == (one.lesson, one.region):
+                assert len(leaks(in_a_file(one.text, other.text), secrets)) == 2
+
+
+@pytest.mark.parametrize("lesson", ALL)
+def test_a_solved_notebook_and_a_solved_source_are_found(lesson):
+    """What could be released by mistake, as it lies beside the notebooks."""
+    for name in (f"{lesson}.py", f"{lesson}.ipynb"):
+        found = leaks({name: (ROOT / "solutions" / name).read_bytes()})
+        told = {leak.line for leak in found if leak.lesson == lesson}
+        assert told >= {secret.line for secret in all_secrets() if secret.lesson == lesson and not secret.common}
+
+
+@pytest.mark.parametrize("line, common", [
+    ("start = time.perf_counter()", True), ("if torch.cuda.is_available():", True), ("return torch.device('cuda')", True),
+    ("taken = np.zeros(3, dtype=float)", True),
+    ("start = time.perf_counter() - begun", False), ("return values[np.argmax(scores)]", False),
+    ("x = x + self.attn(self.ln1(x))", False), ("made = np.exp(x, dtype=float)", False), ("a[np.argmax(np.ones(3))] = 1.0", False),
+    ("taken = {'scores': np.ones(3)}  # scores", True), ("return f(time.perf_counter())", False),
+])  # fmt: skip
+def test_a_line_that_names_nothing_of_the_exercise_is_anybody_s(line, common):
+    code = f"    x += 1\n    {line}\n" + "        pass\n" * line.endswith(":")
+    source = f"import time\nimport numpy as np\nimport torch\ndef f(x):\n    # region solution\n{code}    # endregion\n"
+    (found,) = [secret for secret in secrets_of({"01_x": source}) if secret.text == line]
+    assert found.common == common
 
 
 def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, capsys):
@@ -276,8 +336,46 @@ def test_the_workflow_takes_the_grader_from_elsewhere():
     assert "submission" not in scripts.split("grader grade")[0]  # nothing is installed or started from there
     assert 'cd "$RUNNER_TEMP"' in scripts and "$GITHUB_STEP_SUMMARY" in scripts and "${{" not in scripts
     assert job["env"]["GRADER"] == "${{ vars.GRADER || '' }}" and job["env"]["LESSONS"] == "00,01"
+    assert job["env"]["MIN_SCORE"] == "${{ vars.MIN_SCORE || '0' }}"  # nothing is asked for unless the variable says so
     (named,) = workflow("attention-course @ https://example.org/it's \"a\": wheel.whl#sha256=0")["jobs"].values()
     assert named["env"]["GRADER"] == "${{ vars.GRADER || 'attention-course @ https://example.org/it''s \"a\": wheel.whl#sha256=0' }}"
+
+
+CURRENT = {"actions/checkout": 7, "actions/setup-python": 7, "actions/cache": 6, "actions/upload-artifact": 7}  # November 2026
+
+
+def test_the_workflow_is_one_that_github_takes():
+    """Every step runs or uses, no more; what an expression names is there; scripts parse, and read only what is set."""
+    for lessons in (CHOSEN, ALL):
+        files = handout(lessons)
+        text = files[".github/workflows/grade.yml"].decode()
+        assert not re.findall(r"@[A-Z]+@", text)
+        made = yaml.safe_load(text)
+        assert set(made) == {"name", True, "permissions", "concurrency", "jobs"}
+        (job,) = made["jobs"].values()
+        assert set(job) == {"runs-on", "timeout-minutes", "env", "steps"}
+        for expression in re.findall(r"\$\{\{(.*?)\}\}", text):
+            assert re.fullmatch(r" (?:vars\.[A-Z_]+ \|\| '[^']*'|github\.ref|runner\.(?:os|temp)) ", expression), expression
+        set_here = {*job["env"], "RUNNER_TEMP", "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY"}
+        for step in job["steps"]:
+            assert len({"run", "uses"} & set(step)) == 1 and set(step) <= {"name", "run", "uses", "with", "if"}
+            if "uses" in step:
+                action, _, version = step["uses"].partition("@v")
+                assert int(version) == CURRENT[action]
+            else:
+                assert run("bash", "-n", "-c", step["run"]).returncode == 0
+                local = set(re.findall(r"(\w+)=", step["run"]))
+                assert set(re.findall(r"\$\{?(\w+)", step["run"])) <= set_here | local
+        (cached,) = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/cache")]
+        (wheel,) = [name for name in files if name.endswith(".whl")]
+        assert cached["key"].endswith(wheel.split("-")[1]) and "," not in cached["key"]
+
+
+def test_the_workflow_asks_for_full_isolation_and_the_cpu_build():
+    (job,) = workflow()["jobs"].values()
+    scripts = "\n".join(step.get("run", "") for step in job["steps"])
+    assert "--require-isolation full" in scripts and "--torch-backend cpu" in scripts
+    assert "submission" not in "\n".join(line for line in scripts.splitlines() if "pip install" in line)
 
 
 @NOT_ON_POSIX
@@ -293,8 +391,12 @@ def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_pa
     (temporary / "grader").symlink_to(from_release.parent.parent)
     env = {**{key: str(value) for key, value in job["env"].items()}, "RUNNER_TEMP": str(temporary),
            "GITHUB_WORKSPACE": str(workspace), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    env["MIN_SCORE"] = "0"  # as the expression has it where no variable is set
     done = run("bash", "-e", "-c", scripts["Grade"], env=env, cwd=workspace)
-    assert done.returncode == 1, done.stderr  # nothing is solved yet
+    assert done.returncode == 0, done.stderr  # nothing is solved yet, and nothing was asked for
+    shutil.rmtree(temporary / "results")
+    done = run("bash", "-e", "-c", scripts["Grade"], env={**env, "MIN_SCORE": "100%"}, cwd=workspace)
+    assert done.returncode == 1, done.stderr
     assert run("bash", "-e", "-c", scripts["Summary"], env=env, cwd=workspace).returncode == 0
     assert "hard" in (tmp_path / "summary.md").read_text()
     assert {path.name for path in (temporary / "results").iterdir()} == {"results.json", "results.xml", "summary.md"}
@@ -317,7 +419,9 @@ def autograder(released, tmp_path) -> Path:
 def test_the_bundle_stays_out_of_the_hand_out(released, autograder):
     assert not list(released.rglob("*.zip"))
     names = sorted(path.name for path in (autograder / "source").iterdir())
-    assert names == ["attention_course-0.1.0-py3-none-any.whl", "run_autograder", "setup.sh"]
+    (wheel,) = released.glob("wheels/*.whl")  # the same in both, version and all
+    assert names == [wheel.name, "constraints.txt", "run_autograder", "setup.sh"]
+    assert (autograder / "source" / "constraints.txt").read_bytes() == (ROOT / "constraints.txt").read_bytes()
     for script in ("setup.sh", "run_autograder"):
         assert os.access(autograder / "source" / script, os.X_OK)
         assert run("bash", "-n", autograder / "source" / script).returncode == 0
@@ -333,6 +437,49 @@ def test_run_autograder_writes_results_for_a_submission(released, autograder, fr
     results = json.loads((autograder / "results" / "results.json").read_text())
     assert sum(test["score"] for test in results["tests"]) == 1
     assert sum(test["max_score"] for test in results["tests"]) == 11
+    with Sandbox() as sandbox:
+        level = sandbox.verify()
+    assert f"Isolation while grading: {level}." in results["output"]
+    assert ("no Landlock" in done.stdout) == (level != "full")
+
+
+def recording(autograder: Path, body: str) -> Path:
+    """A command in the grader's place that notes its calls."""
+    command = autograder / "recording"
+    command.write_text(f'#!/bin/sh\necho "$@" >>"{autograder}/calls"\n{body}\n')
+    command.chmod(0o755)
+    return command
+
+
+@NOT_ON_POSIX
+@pytest.mark.parametrize("said, asked", [("echo full", "full"), ("echo process", "process"), ("exit 3", "process"), ("echo x", "process")])
+def test_run_autograder_asks_for_what_the_container_can_and_says_so(released, autograder, from_release, said, asked):
+    """Elsewhere than Linux with Landlock a stand-in says so; the grading that follows is real."""
+    shutil.copytree(released / "notebooks", autograder / "submission")
+    grade = f'[ "$1" = doctor ] && {{ {said}; exit; }}\nshift\nexec "{from_release}" grade "$@"'
+    if asked == "full":  # as it would be called where the kernel can: here it need not
+        grade = grade.replace('"$@"', '$(echo "$@" | sed "s/--require-isolation full//")')
+    env = {"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(recording(autograder, grade))}
+    done = run(autograder / "source" / "run_autograder", env=env)
+    assert done.returncode == 0, done.stderr
+    first, second = (autograder / "calls").read_text().splitlines()
+    assert first == "doctor --isolation" and f"--require-isolation {asked} " in second
+    assert ("no Landlock" in done.stdout) == (asked == "process")
+    assert "Isolation while grading: " in json.loads((autograder / "results" / "results.json").read_text())["output"]
+
+
+@NOT_ON_POSIX
+def test_a_run_that_fails_is_not_tried_again_with_less_isolation(released, autograder):
+    shutil.copytree(released / "notebooks", autograder / "submission")
+    command = recording(autograder, '[ "$1" = doctor ] && { echo full; exit; }\nexit 3')
+    done = run(autograder / "source" / "run_autograder", env={"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(command)})
+    calls = (autograder / "calls").read_text().splitlines()
+    assert done.returncode == 1 and len(calls) == 2 and "--require-isolation full" in calls[1]
+
+
+def test_the_bundle_s_note_names_the_points_to_set(tmp_path, capsys):
+    assert main(["release", str(tmp_path / "out"), "--lessons", "00,05", "--gradescope"]) == 0
+    assert "autograder points to 12." in capsys.readouterr().out
 
 
 @NOT_ON_POSIX

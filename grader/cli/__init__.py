@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     made = argparse.ArgumentParser(prog="grader", description="Builds, checks and grades the attention course.")
-    made.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    made.add_argument("--version", action=_Version, nargs=0, help="show the version, the lessons that it knows, and exit")
     commands = made.add_subparsers(required=True, metavar="COMMAND")
     for add in GROUPS:
         add(commands)
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import version
+        from grader.course import edition
 
-        print(f"grader {version('attention-course')}")
+        print(f"grader {edition()}")
         parser.exit()

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader import course
 from grader.cli.arguments import chosen, command, lesson_name
-from grader.cli.exits import BAD_INPUT, NOT_PASSED, PASSED, complain, harmless
+from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
 from grader.errors import InputError
 
 
@@ -25,7 +25,8 @@ def add(commands: Any) -> None:
     for each in (reset, update):
         each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, else here)")
 
-    command(commands, "doctor", _doctor, "say what this computer lacks for the course, and the repair")
+    doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and the repair")
+    doctor.add_argument("--isolation", action="store_true", help="print only the level with which submissions run here")
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -70,9 +71,16 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from grader.doctor import examine, render
+    from grader.doctor import examine, isolation, render
+    from grader.sandbox import SandboxError
     from grader.workspace import folder
 
+    if options.isolation:
+        try:
+            print(isolation())
+        except SandboxError as error:
+            return complain(f"nothing can be graded here: {error}.", NOT_GRADED)
+        return PASSED
     signs = list(examine(folder(None)))
     print(render(signs))
     return PASSED if all(sign.well for sign in signs) else NOT_PASSED

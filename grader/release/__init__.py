@@ -17,11 +17,12 @@ from pathlib import Path
 from grader import course
 from grader.errors import InputError
 from grader.release.leaks import leaks
-from grader.release.wheels import grader_wheel, notebooks_wheel, zipped
+from grader.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
 from grader.stubs import encode
 
 TEMPLATES = Path(__file__).resolve().parent / "files"
 WHEELS = "wheels"
+UV = "uv pip install --torch-backend auto -r requirements.txt"  # finds torch's build for the computer it runs on
 
 __all__ = ["Release", "handout", "gradescope", "release"]
 
@@ -65,7 +66,10 @@ def release(
         from grader.files import write_whole
 
         write_whole(bundle, data)
-    return Release(place, tuple(files), tuple(lessons), bundle, _notes(without_solutions, grader))
+    notes = _notes(without_solutions, grader)
+    if bundle:
+        notes = (f"Set the Gradescope assignment's autograder points to {_points(lessons)}.", *notes)
+    return Release(place, tuple(files), tuple(lessons), bundle, notes)
 
 
 def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str = "") -> dict[str, bytes]:
@@ -73,27 +77,26 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     make = notebooks_wheel if without_solutions else grader_wheel
     wheel, data = make(lessons)
     files = {f"notebooks/{name}.ipynb": encode(course.pristine(name)).encode() for name in lessons}
-    files["README.md"] = _readme(lessons, without_solutions).encode()
-    files["environment.yml"] = _template("environment.yml").encode()
+    torch = needs_torch(lessons)
+    files["README.md"] = _readme(lessons, without_solutions, torch).encode()
+    files["environment.yml"] = _environment(torch).encode()
     files[".gitignore"] = _template("gitignore").encode()
-    files["requirements.txt"] = f"./{WHEELS}/{wheel}\n".encode()
-    constraints = course.root() / "constraints.txt"
-    if constraints.is_file():  # not part of a wheel
-        files["constraints.txt"] = constraints.read_bytes()
-        files["requirements.txt"] = b"-c constraints.txt\n" + files["requirements.txt"]
+    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}\n".encode()
+    files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
     if not without_solutions:
-        files[".github/workflows/grade.yml"] = _workflow(lessons, grader).encode()
+        files[".github/workflows/grade.yml"] = _workflow(lessons, grader, wheel.split("-")[1]).encode()
     return files
 
 
 def gradescope(lessons: Sequence[str]) -> bytes:
-    """The autograder's archive: setup.sh, run_autograder and the grader with the references of these lessons."""
+    """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
     wheel, data = grader_wheel(lessons)
     scripts = {
         "setup.sh": _template("setup.sh"), "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
     }  # fmt: skip
-    return zipped({**{name: text.encode() for name, text in scripts.items()}, wheel: data}, tuple(scripts))
+    members = {name: text.encode() for name, text in scripts.items()}
+    return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
 
 
 def _notes(without_solutions: bool, grader: str) -> tuple[str, ...]:
@@ -165,16 +168,26 @@ def _filled(name: str, **values: str) -> str:
     return text
 
 
-def _workflow(lessons: Sequence[str], grader: str) -> str:
+def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
     quoted = grader.replace("'", "''")  # as an expression's string
-    return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}"))
+    asked = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
+    return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=asked, VERSION=version)
+
+
+def _environment(torch: bool) -> str:
+    wanted = ["-c constraints.txt", "uv"] if torch else ["-r requirements.txt"]
+    return _filled("environment.yml", THEN=f" && {UV}" if torch else "", PIP="\n".join(f"      - {line}" for line in wanted))
+
+
+def _points(lessons: Sequence[str]) -> int:
+    return sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
 
 
 def _numbers(lessons: Sequence[str]) -> str:
     return ",".join(name[:2] for name in lessons)
 
 
-def _readme(lessons: Sequence[str], without_solutions: bool) -> str:
+def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
     rows = ["| lesson | question | exercises | minutes | points |", "|---|---|---|---|---|"]
     for name in lessons:
         lesson = course.lesson(name)
@@ -195,4 +208,13 @@ def _readme(lessons: Sequence[str], without_solutions: bool) -> str:
             "shows the next thing to do."
         )
         push = "Where this folder is a repository on GitHub, every push is graded, too: see the run's summary."
-    return _filled("README.md", WHERE=where, LESSONS="\n".join(rows), CHECKING=checking, PUSH=push).replace(" \n", "\n")
+    if torch:
+        install = ["pip install -c constraints.txt uv", UV]
+        build = "uv takes torch's build for this computer, which without a GPU is some gigabytes smaller."
+    else:
+        install, build = ["pip install -r requirements.txt"], ""
+    filled = _filled(
+        "README.md", WHERE=where, LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
+        INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install), THEN=f"`{UV}`, " if torch else "",
+    )  # fmt: skip
+    return filled.replace(" \n", "\n").replace("\n A", "\nA")

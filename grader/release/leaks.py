@@ -1,15 +1,21 @@
 """Finds solution text in what is about to be handed out, whatever the file: notebook, archive, page, code.
 
 What a lesson's own prose or given code shows is no secret. All the rest of a solution region is: a line of it that is
-long enough to be told from chance, or the whole region where its lines are short.
+long enough to be told from chance, or the whole region where its lines are short. A line that names nothing of the
+exercise, such as `start = time.perf_counter()`, is one that anybody writes: alone it gives nothing away, and two of
+one solution in the same file do.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import io
 import json
+import keyword
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,12 +43,17 @@ class Leak:
 
 @dataclass(frozen=True)
 class Secret:
-    """Text of a solution as it is searched for, and where it stands in its source."""
+    """Text of a solution as it is searched for, and where it stands in its source.
+
+    region: of the source, from 0. common: whether anybody might write it, so that it takes another of its region.
+    """
 
     needle: str
     lesson: str
     line: int
     text: str
+    region: int = 0
+    common: bool = False
 
 
 def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None) -> list[Leak]:
@@ -52,7 +63,13 @@ def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None)
     for name, data in files.items():
         for inner, text in _texts(name, data):
             squeezed = _searched(text)
-            found += [Leak(inner, s.lesson, s.line, s.text) for s in secrets if s.needle in squeezed]
+            seen = [secret for secret in secrets if secret.needle in squeezed]
+            of_region = Counter((secret.lesson, secret.region) for secret in seen)
+            found += [
+                Leak(inner, secret.lesson, secret.line, secret.text)
+                for secret in seen
+                if not secret.common or of_region[secret.lesson, secret.region] > 1
+            ]
     return list(dict.fromkeys(found))
 
 
@@ -68,19 +85,33 @@ def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
     for name, source in sources.items():
         outside, inside = _parts(source)
         shown.append(_searched(outside))
-        regions += [(name, region) for region in inside]
+        regions += [(name, at, region) for at, region in enumerate(inside)]
     visible = "\n".join(shown)
-    found = {}
-    for name, region in regions:
+    known = {*keyword.kwlist, *dir(builtins), *(word for source in sources.values() for word in _imported(source))}
+    found: dict[str, Secret] = {}
+    for name, at, region in regions:
         whole = squeeze("\n".join(text for _, text in region))
         number, text = next(((n, t.strip()) for n, t in region if squeeze(t)), (0, ""))
         if len(whole) >= REGION and whole not in visible:
-            found.setdefault(whole, Secret(whole, name, number, text))
+            found.setdefault(whole, Secret(whole, name, number, text, at))
         for number, text in region:
             line = squeeze(text)
             if len(line) >= LINE and line not in visible:
-                found.setdefault(line, Secret(line, name, number, text.strip()))
+                found.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
     return tuple(found.values())
+
+
+def _imported(source: str) -> Iterator[str]:
+    """The names under which a source imports libraries."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+
+
+def _words(line: str) -> set[str]:
+    """The names that a line of code reads: neither what it binds, nor attributes, keywords of a call and strings."""
+    code = re.sub(r"""("[^"]*"|'[^']*')|(?:^|(?<=\s))#.*""", "", line)
+    return set(re.findall(r"(?<![\w.])[^\W\d]\w*(?!\s*=(?!=))(?!\w)", code))
 
 
 def squeeze(text: str) -> str:

@@ -2,6 +2,9 @@
 
 A wheel is a zip with a list of its files (the binary distribution format of packaging.python.org). It is written here
 because the running grader may itself come from a wheel, where there is no source that a build tool could take.
+
+Its version ends in a digest of what it holds, as in 0.1.0+c4f1a90b2: pip takes two wheels of one version for the same
+and would keep the first.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -29,11 +33,11 @@ _OF_LESSON = re.compile(r"(?:lessons|figures|worker/probes)/lesson_(\d\d)\w*\.py
 def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
     files = {f"grader/{path}": data for path, data in _package(lessons).items()}
+    files["grader/_course/constraints.txt"] = constraints()
     for name in lessons:
         files[f"grader/_course/solutions/{name}.py"] = course.source(name).encode()
         files[f"grader/_course/notebooks/{name}.ipynb"] = encode(course.pristine(name)).encode()
-    about = metadata.metadata(DISTRIBUTION)
-    return _wheel(DISTRIBUTION, about, files, entry_points="[console_scripts]\ngrader = grader.cli:main\n")
+    return _wheel(DISTRIBUTION, files, needs_torch(lessons), "[console_scripts]\ngrader = grader.cli:main\n")
 
 
 def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
@@ -44,7 +48,20 @@ def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     numbers = {name[:2] for name in lessons}
     start = [path for path in package if path.startswith(("figures/", "data/")) and _number(path) in (*numbers, "")]
     files = {f"grader/{path}": package[path] for path in _closure(["__init__.py", *start], package)}
-    return _wheel(LEARNERS, metadata.metadata(DISTRIBUTION), files)
+    return _wheel(LEARNERS, files, needs_torch(lessons))
+
+
+def constraints() -> bytes:
+    """constraints.txt, which a checkout and a wheel both carry."""
+    return (course.root() / "constraints.txt").read_bytes()
+
+
+def needs_torch(lessons: Sequence[str]) -> bool:
+    """Whether a source, a specification, a figure or a probe of these lessons imports torch."""
+    package, numbers = _package(lessons), {name[:2] for name in lessons}
+    reached = _closure([path for path in package if _number(path) in numbers], package)
+    texts = [course.source(name) for name in lessons] + [package[path].decode() for path in reached if _number(path)]
+    return any(re.search(r"^\s*(?:import|from) torch\b", text, re.MULTILINE) for text in texts)
 
 
 def _package(lessons: Sequence[str]) -> dict[str, bytes]:
@@ -73,14 +90,16 @@ def _closure(start: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
         if path in files and path not in found:
             found.add(path)
             if path.endswith(".py"):
-                left += _imported(path, files)
+                left += _imported(path, files[path])
     return found
 
 
-def _imported(path: str, files: Mapping[str, bytes]) -> list[str]:
+@cache
+def _imported(path: str, code: bytes) -> list[str]:
+    """Where a module's imports of the package may lie."""
     here = ("grader/" + path).split("/")[:-1]
     names: list[str] = []
-    for node in ast.walk(ast.parse(files[path])):
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -96,13 +115,14 @@ def _imported(path: str, files: Mapping[str, bytes]) -> list[str]:
     return made
 
 
-def _wheel(
-    distribution: str, about: metadata.PackageMetadata, files: Mapping[str, bytes], entry_points: str = ""
-) -> tuple[str, bytes]:
-    version = about["Version"]
+def _wheel(distribution: str, files: Mapping[str, bytes], torch: bool, entry_points: str = "") -> tuple[str, bytes]:
+    """torch: whether it is among the requirements."""
+    about = _about(torch)
+    version = _version({**files, "": (about + entry_points).encode()})
     stem = f"{distribution.replace('-', '_')}-{version}"
     folder = f"{stem}.dist-info"
-    members = {**files, f"{folder}/METADATA": _metadata(distribution, about).encode()}
+    head = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+    members = {**files, f"{folder}/METADATA": (head + about).encode()}
     members[f"{folder}/WHEEL"] = (
         b"Wheel-Version: 1.0\nGenerator: grader release\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     )
@@ -115,12 +135,21 @@ def _wheel(
     return f"{stem}-py3-none-any.whl", zipped(members)
 
 
-def _metadata(distribution: str, about: metadata.PackageMetadata) -> str:
-    """The running grader's own requirements, without extras."""
-    lines = ["Metadata-Version: 2.1", f"Name: {distribution}", f"Version: {about['Version']}"]
-    lines += [f"Summary: {about['Summary']}", f"Requires-Python: {about['Requires-Python']}"]
-    required = [line for line in about.get_all("Requires-Dist") or [] if "extra ==" not in line]
+def _about(torch: bool) -> str:
+    """The running grader's own metadata without name, version and extras."""
+    own = metadata.metadata(DISTRIBUTION)
+    required = [line for line in own.get_all("Requires-Dist") or [] if "extra ==" not in line]
+    if not torch:
+        required = [line for line in required if not re.match(r"torch\b", line)]
+    lines = [f"Summary: {own['Summary']}", f"Requires-Python: {own['Requires-Python']}"]
     return "\n".join([*lines, *(f"Requires-Dist: {line}" for line in required)]) + "\n"
+
+
+def _version(files: Mapping[str, bytes]) -> str:
+    """The running grader's version and, as its local part, a digest of these files; a letter first, since 007 becomes 7."""
+    public = metadata.version(DISTRIBUTION).partition("+")[0]
+    listed = "\n".join(f"{name} {_digest(data)}" for name, data in sorted(files.items()))
+    return f"{public}+c{hashlib.sha256(listed.encode()).hexdigest()[:8]}"
 
 
 def _license() -> str:

@@ -67,7 +67,7 @@ def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]
     labels, pictures = Room(report).labels, Pictures()
     for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
-        results = gradescope.as_text((one,), max_points)
+        results = gradescope.as_text((one,), max_points, report.isolation)
         if results:
             yield f"gradescope/{stem}.json", results
 

@@ -22,21 +22,26 @@ def render(report: Report, max_points: float | None = None) -> str:
 
     '' where something could not be graded.
     """
-    return as_text(report.submissions, max_points)
+    return as_text(report.submissions, max_points, report.isolation)
 
 
-def as_text(submissions: tuple[SubmissionReport, ...], max_points: float | None = None) -> str:
+def as_text(
+    submissions: tuple[SubmissionReport, ...], max_points: float | None = None, isolation: str = "process"
+) -> str:
     """The file's text, ASCII throughout; nothing in it can be a CI log's command. '' where something could not be graded.
 
     max_points: what full marks give in Gradescope; score and tests are scaled in proportion, rounded to 4 decimals.
+    isolation:  the level that held while grading.
     """
     if any(one.ungraded for one in submissions):
         return ""
-    made = json.dumps(as_data(submissions, max_points), indent=1, ensure_ascii=True, allow_nan=False)
+    made = json.dumps(as_data(submissions, max_points, isolation), indent=1, ensure_ascii=True, allow_nan=False)
     return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
 
 
-def as_data(submissions: tuple[SubmissionReport, ...], max_points: float | None = None) -> dict[str, Any]:
+def as_data(
+    submissions: tuple[SubmissionReport, ...], max_points: float | None = None, isolation: str = "process"
+) -> dict[str, Any]:
     """The results in plain dicts and lists."""
     score, most = sum(one.score for one in submissions), sum(one.max_score for one in submissions)
     factor = 1.0 if max_points is None or not most else max_points / most
@@ -44,6 +49,7 @@ def as_data(submissions: tuple[SubmissionReport, ...], max_points: float | None 
     said = [f"{score} of {most} points."]
     said += [text.clean(one.message) for one in submissions if one.message]
     said += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in lesson.notes]
+    said.append(f"Isolation while grading: {text.one_line(isolation)}.")
     seconds = sum(judged.seconds for lesson in lessons for judged in lesson.verdicts)
     return {
         "score": _points(score, factor), "execution_time": round(float(seconds), 3),

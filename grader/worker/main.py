@@ -7,6 +7,7 @@ own result and nothing else.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import sys
@@ -129,6 +130,21 @@ def silence() -> None:
     sys.stdout, sys.stderr = output.nowhere(1), output.nowhere(2)  # type: ignore[assignment]
 
 
+def load_libraries(libraries: str) -> bool:
+    """Imports the probes, and torch where it is asked for and installed: lessons in NumPy are graded without it.
+
+    Returns: whether there is torch now.
+    """
+    with_torch = libraries == "torch" and importlib.util.find_spec("torch") is not None
+    if with_torch:
+        import torch
+
+        torch.set_num_threads(1)
+        watch.prepare()
+    probes.load_all(with_torch)
+    return with_torch
+
+
 def main(arguments: list[str]) -> None:
     """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain`."""
     descriptor, parent, libraries = arguments
@@ -140,12 +156,7 @@ def main(arguments: list[str]) -> None:
     silence()
     limits.die_with_parent(int(parent))
     standin.install()
-    if libraries == "torch":
-        import torch
-
-        torch.set_num_threads(1)
-        watch.prepare()
-    probes.load_all(libraries == "torch")
+    load_libraries(libraries)
     hide()
     serve(channel)
     os._exit(0)  # whatever threads the learner's code has left behind

@@ -27,11 +27,9 @@ from collections.abc import Callable
 from . import (
     limits,
     main as worker,  # imported here, so that every fork has it
-    probes,
     rehearsal,
     standin,
     walls,
-    watch,
 )
 
 
@@ -41,15 +39,10 @@ def main(arguments: list[str]) -> None:
     control = socket.socket(fileno=int(descriptor))
     limits.adopt_orphans()
     limits.hide_memory(True)
-    if libraries == "torch":
-        import torch
-
-        torch.set_num_threads(1)
-        watch.prepare()
-    probes.load_all(libraries == "torch")
+    with_torch = worker.load_libraries(libraries)
     standin.install()
     walls.readable()
-    rehearsal.rehearse(libraries == "torch")
+    rehearsal.rehearse(with_torch)
     worker.hide()  # once, for all forks
     gc.freeze()  # a collection in a worker then leaves these pages shared
     try:

@@ -18,5 +18,8 @@ if ! python="$(find_python)"; then
 fi
 
 "$python" -m venv "$root/grader"
-"$root/grader/bin/python" -m pip install --quiet --disable-pip-version-check "$root"/source/*.whl
+tested="$root/source/constraints.txt"
+"$root/grader/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$tested" uv
+# uv knows where torch's CPU build is; the other one brings gigabytes of CUDA, for a container without a GPU.
+"$root/grader/bin/python" -m uv pip install --quiet --torch-backend cpu --constraint "$tested" "$root"/source/*.whl
 "$root/grader/bin/grader" --version

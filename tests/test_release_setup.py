@@ -1,0 +1,253 @@
+"""What is handed out is set up by its own lines: pip and uv install it, later ones over earlier ones, and it grades then."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import venv
+import zipfile
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from grader import course
+from grader.release import gradescope, handout, release
+from grader.release.wheels import grader_wheel, needs_torch, notebooks_wheel
+from tests.conftest import ROOT
+from tests.test_release import NOT_ON_POSIX, run, solved
+
+NUMPY = tuple(name for name in course.lessons() if name < "05")
+CONTAINER_BYTES = 768 << 20  # Gradescope's default
+LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
+
+
+def program(place: Path, name: str) -> Path:
+    """A command of an environment."""
+    return place / ("Scripts" if os.name == "nt" else "bin") / (name + (".exe" if os.name == "nt" else ""))
+
+
+def packages(place: Path) -> Path:
+    return next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
+
+
+def written(place: Path, made: tuple[str, bytes]) -> Path:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / made[0]).write_bytes(made[1])
+    return place / made[0]
+
+
+def pip(place: Path, *arguments: object) -> None:
+    """Offline; --quiet keeps what was installed already from being told."""
+    command = [sys.executable, "-m", "pip", f"--python={program(place, 'python')}", "install", "--no-index", "--no-deps",
+               "--quiet", "--disable-pip-version-check", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+
+
+def known(place: Path) -> list[str]:
+    """The lessons that the environment's grader holds."""
+    return sorted(path.stem[:2] for path in packages(place).glob("grader/_course/solutions/*.py"))
+
+
+def requirements(wheel: bytes, tmp_path: Path) -> list[str]:
+    path = written(tmp_path / "read", ("x.whl", wheel))
+    with zipfile.ZipFile(path) as archive:
+        (about,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        lines = archive.read(about).decode().splitlines()
+    return [re.split(r"\W", line.removeprefix("Requires-Dist: "))[0] for line in lines if line.startswith("Requires-Dist")]
+
+
+# --- versions --------------------------------------------------------------------------------
+
+def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_path):
+    """By pip, into one environment; and what is installed says which it is."""
+    place = tmp_path / "env"
+    venv.create(place, with_pip=False)
+    one, two = (written(tmp_path / "wheels", grader_wheel(chosen)) for chosen in (NUMPY[:1], NUMPY[:2]))
+    for wheel, lessons in ((one, ["00"]), (two, ["00", "01"]), (one, ["00"]), (two, ["00", "01"])):
+        pip(place, wheel)
+        assert known(place) == lessons
+    (packages(place) / "libraries.pth").write_text(LIBRARIES)
+    version = two.name.split("-")[1]
+    told = run(program(place, "grader"), "--version", cwd=tmp_path).stdout
+    assert told == f"grader {version}, lessons 00, 01\n"
+    doctor = run(program(place, "grader"), "doctor", cwd=tmp_path).stdout
+    assert f"{version}, lessons 00, 01 with 7 exercises" in doctor
+
+
+def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch):
+    made = {grader_wheel(NUMPY[:1])[0], grader_wheel(NUMPY[:2])[0], notebooks_wheel(NUMPY[:1])[0]}
+    assert len({name.split("-")[1] for name in made}) == 3
+    before = grader_wheel(NUMPY[:1])
+    assert before == grader_wheel(NUMPY[:1])
+    source = course.source
+    monkeypatch.setattr(course, "source", lambda name: source(name) + "\n")
+    after = grader_wheel(NUMPY[:1])
+    assert after[0] != before[0]
+
+
+def test_every_version_reads_the_same_after_normalization():
+    """pip would look for 0.1.0+7 where a file is called 0.1.0+007."""
+    from packaging.version import Version
+
+    for lesson in course.lessons():
+        for make in (grader_wheel, notebooks_wheel):
+            version = make([lesson])[0].split("-")[1]
+            assert str(Version(version)) == version and re.fullmatch(r"0\.1\.0\+c[0-9a-f]{8}", version)
+
+
+def test_an_installed_grader_releases_the_same_files(tmp_path):
+    """With constraints, too: a wheel carries what a checkout has beside it."""
+    lessons = NUMPY[:2]
+    release(tmp_path / "first", lessons, gradescope_bundle=True)
+    place = tmp_path / "env"
+    venv.create(place, with_pip=False)
+    pip(place, *(tmp_path / "first" / "wheels").iterdir())
+    (packages(place) / "libraries.pth").write_text(LIBRARIES)
+    done = run(program(place, "grader"), "release", "second", "--gradescope", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second = ({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+                     for folder in (tmp_path / "first", tmp_path / "second"))
+    assert first == second and Path("constraints.txt") in first
+    assert (tmp_path / "first-gradescope.zip").read_bytes() == (tmp_path / "second-gradescope.zip").read_bytes()
+
+
+# --- torch -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lesson", course.lessons())
+def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
+    wanted = lesson >= "05"
+    assert needs_torch([lesson]) == wanted
+    for make in (grader_wheel, notebooks_wheel):
+        asked = requirements(make([lesson])[1], tmp_path)
+        assert ("torch" in asked) == wanted and "numpy" in asked
+    files = handout([lesson])
+    page, conda = files["README.md"].decode(), files["environment.yml"].decode()
+    assert ("--torch-backend auto" in page) == ("--torch-backend auto" in conda) == wanted
+    pip_lines = yaml.safe_load(conda)["dependencies"][-1]["pip"]
+    assert pip_lines == (["-c constraints.txt", "uv"] if wanted else ["-r requirements.txt"])
+    assert ("pip install -r requirements.txt" in page) == (not wanted)
+
+
+def test_lessons_without_torch_do_not_import_it():
+    """Notebook, figures and grading; what needs_torch reads in the source is true of what runs."""
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import importlib; from grader import course; import grader.judge\n"
+        f"for name in {NUMPY!r}:\n"
+        "    course.lesson(name); course.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
+    )
+    done = run(sys.executable, "-c", program, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
+    for lessons in (NUMPY, course.lessons()):
+        files = handout(lessons)
+        texts = [data.decode() for name, data in files.items() if name.endswith((".md", ".yml", ".txt"))]
+        texts.append((ROOT / "grader/release/files/setup.sh").read_text())
+        for text in texts:
+            for line in re.findall(r".*\bpip install\b.*", text):
+                constrained = "requirements.txt" in line or re.search(r"(?:-c|--constraint) ", line) or "--no-deps" in line
+                assert constrained, line
+                takes_all = re.search(r'requirements\.txt|\.whl$|"\$GRADER"$', line) and "--no-deps" not in line
+                if takes_all and lessons != NUMPY:
+                    assert "uv pip install" in line and "--torch-backend" in line, line
+
+
+# --- it is set up ----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def autograder(tmp_path_factory) -> Path:
+    """Gradescope's folder after setup.sh, for lessons in NumPy: from the registry, and so without torch."""
+    root = tmp_path_factory.mktemp("autograder")
+    bundle = written(root, ("bundle.zip", gradescope(NUMPY[:2])))
+    (root / "source").mkdir()
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(root / "source")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(["bash", str(root / "source" / "setup.sh")], capture_output=True, text=True, timeout=560,
+                          env={**environment, "AUTOGRADER_ROOT": str(root)})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "lessons 00, 01" in done.stdout
+    return root
+
+
+@NOT_ON_POSIX
+@pytest.mark.timeout(600)
+def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path):
+    installed = {path.name.split("-")[0].lower(): path.name for path in packages(autograder / "grader").glob("*.dist-info")}
+    assert "torch" not in installed
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    for name in ("numpy", "jupyterlab", "uv", "safetensors"):
+        assert installed[name] == f"{name}-{pins[name]}.dist-info"
+    lesson = autograder / "submission" / f"{NUMPY[0]}.ipynb"
+    lesson.parent.mkdir()
+    lesson.write_text(json.dumps(course.pristine(NUMPY[0])), encoding="utf-8")
+    solved(lesson)
+    notebook = json.loads(lesson.read_text())
+    notebook["cells"].append({"cell_type": "code", "id": "mine", "metadata": {}, "source": "import torch", "outputs": [],
+                              "execution_count": None})  # what is not there costs that cell alone
+    lesson.write_text(json.dumps(notebook))
+    done = run("bash", autograder / "source" / "run_autograder", env={"AUTOGRADER_ROOT": str(autograder)})
+    assert done.returncode == 0, done.stderr
+    results = json.loads((autograder / "results" / "results.json").read_text())
+    assert results["score"] == 1 and sum(test["max_score"] for test in results["tests"]) == 11
+    doctor = run(program(autograder / "grader", "grader"), "doctor", cwd=tmp_path)
+    assert doctor.returncode == 0 and "torch: not installed; these lessons need none" in doctor.stdout, doctor.stdout
+
+
+@NOT_ON_POSIX
+@pytest.mark.timeout(600)
+def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_path):
+    files = handout(NUMPY[:1])
+    wheel = next(written(tmp_path / "trusted", (Path(name).name, data)) for name, data in files.items() if name.endswith(".whl"))
+    (job,) = yaml.safe_load(files[".github/workflows/grade.yml"])["jobs"].values()
+    (script,) = [step["run"] for step in job["steps"] if "trusted" in step.get("name", "")]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment |= {"RUNNER_TEMP": str(tmp_path), "GRADER": str(wheel),
+                    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], capture_output=True, text=True, timeout=560,
+                          env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    installed = {path.name for path in packages(tmp_path / "grader").glob("*.dist-info")}
+    pins = [line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    assert {f"numpy-{version}.dist-info" for name, version in pins if name == "numpy"} <= installed
+    assert run(program(tmp_path / "grader", "grader"), "--version").stdout.endswith("lessons 00\n")
+
+
+# --- what it takes ---------------------------------------------------------------------------
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Gradescope's containers run Linux")
+def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
+    """By an upper bound: what each process has for itself, pages shared after a fork counted twice, and the libraries once."""
+    bundle = written(tmp_path, ("bundle.zip", gradescope(course.lessons())))
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extract("run_autograder", tmp_path)
+    (tmp_path / "submission").mkdir()
+    shutil.copy(ROOT / "solutions" / "12_gpu.ipynb", tmp_path / "submission")
+    script = (tmp_path / "run_autograder").read_text().replace('00,01,02,03,04,05,06,07,08,09,10,11,12', "12")
+    environment = {**os.environ, "AUTOGRADER_ROOT": str(tmp_path), "GRADER_COMMAND": str(program(Path(sys.prefix), "grader"))}
+    grading = subprocess.Popen(["bash", "-c", script], env=environment, stdout=subprocess.DEVNULL)
+    most, libraries = 0, 0
+    while grading.poll() is None:
+        own = 0
+        for process in psutil.Process(grading.pid).children(recursive=True):
+            try:
+                memory = process.memory_info()
+            except psutil.Error:
+                continue
+            own, libraries = own + memory.rss - memory.shared, max(libraries, memory.shared)
+        most = max(most, own + libraries)
+        time.sleep(0.05)
+    assert grading.returncode == 0
+    results = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert results["score"] == sum(test["max_score"] for test in results["tests"])
+    assert 100 << 20 < most < CONTAINER_BYTES, f"{most >> 20} MB"
