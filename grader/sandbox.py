@@ -102,10 +102,14 @@ class Sandbox:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Ends every process and removes every file that the workers left."""
+    def end_submission(self) -> None:
+        """Ends the worker of the notebook before, so that nothing of a submission lives while the next is waited for."""
         if self._session is not None:
             self._session.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file that the workers left."""
+        self.end_submission()
         if self._warm is not None:
             self._warm.close()
         self._warm = self._session = None
@@ -180,6 +184,7 @@ class Sandbox:
                 "folder": folder, "walls": self._walls,
             }  # fmt: skip
             self.isolation = str(worker.request(begin, 120.0)["isolation"])
+            worker.guard()
         except WorkerLost as error:
             remove_folder(folder)
             raise SandboxError(f"a worker could not be prepared: {error}") from error

@@ -31,6 +31,10 @@ PRINTED_MUCH = (
     f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
     "an exercise has: print less in what the exercises call."
 )
+WENT_ON = (
+    "Something that the notebook started went on after the call that started it had returned, and used too much by itself: {}. "
+    "It was ended with all that the notebook had in memory, and the notebook's cells were run again: let no thread go on alone."
+)
 
 
 @lru_cache(maxsize=256)
@@ -98,6 +102,7 @@ class Session:
         self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
         self._used_s: dict[str, float] = {}
         self._printed_much = False
+        self._went_on = ""  # what was used up by nothing that had been asked for
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
@@ -155,7 +160,6 @@ class Session:
         if problem is not None:  # after a restart the cell did not run as it had before
             return [Observation(failure=problem)] * len(cases)
         seen: list[Observation] = []
-        started = time.monotonic()
         try:
             if self._answers(name, cases, seen):
                 return seen
@@ -163,15 +167,12 @@ class Session:
             self._ready()
             if self.problem(name) is not None:
                 return [Observation(failure=self.problem(name))] * len(cases)
-            started = time.monotonic()  # what the fresh start took is not this exercise's
             if not self._answers(name, cases, seen):
                 raise WorkerLost("invalid", "a fresh process says that it is stale")
         except WorkerLost as lost:
             self.close()
             self._fallen[name] = self._said(lost, name)
             seen.append(Observation(failure=self._fallen[name]))
-        finally:
-            self._used_s[name] = self._used_s.get(name, 0.0) + time.monotonic() - started
         return seen
 
     def _answers(self, name: str, cases: Sequence[Case], seen: list[Observation]) -> bool:
@@ -187,6 +188,7 @@ class Session:
                 raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
             else:
                 return False
+        self._used_s[name] = self._used_s.get(name, 0.0) + self._worker.spent_s()
         return True
 
     def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
@@ -203,7 +205,7 @@ class Session:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
-        return (PRINTED_MUCH,) if self._printed_much else ()
+        return (PRINTED_MUCH,) * self._printed_much + (WENT_ON.format(self._went_on),) * bool(self._went_on)
 
     def _valid(self, read: Any) -> Any:
         """What `read` makes of a reply; a worker whose reply is malformed is lost."""
@@ -217,7 +219,10 @@ class Session:
         return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
 
     def _ready(self) -> None:
-        """Makes sure that a worker is there that has run the cells."""
+        """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
+        if self._worker is not None and isinstance(self._worker.lost, WorkerLost):
+            self._went_on = self._said(self._worker.lost, "it").message.removeprefix("it ").rstrip(".")
+            self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}
             self._worker, self._taken_over, taken_over = self._taken_over, None, self._taken_over is not None
