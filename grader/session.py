@@ -25,6 +25,7 @@ ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
 REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
 AT_ONCE = 16  # cases of one message
 MAX_KEPT_BYTES = 16_384  # of a reply that is remembered: most of the course's are smaller
+MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 
 PRINTED_MUCH = (
@@ -32,8 +33,8 @@ PRINTED_MUCH = (
     "an exercise has: print less in what the exercises call."
 )
 WENT_ON = (
-    "Something that the notebook started went on after the call that started it had returned, and used too much by itself: {}. "
-    "It was ended with all that the notebook had in memory, and the notebook's cells were run again: let no thread go on alone."
+    "Something that the notebook had started went on while nothing was asked of it, and it {}. The notebook's process was ended, and "
+    "its cells were run again for what was left: let no thread go on by itself."
 )
 
 
@@ -101,6 +102,7 @@ class Session:
         self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
         self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
         self._used_s: dict[str, float] = {}
+        self._shown_bytes: dict[str, int] = {}
         self._printed_much = False
         self._went_on = ""  # what was used up by nothing that had been asked for
 
@@ -180,6 +182,9 @@ class Session:
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
         for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
+            if shown > MAX_SHOWN_BYTES:
+                raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
             reply = self._valid(lambda body=body: _answer(body))
             self._printed_much = self._printed_much or reply.printed_much
             if reply.observation is not None:
