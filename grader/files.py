@@ -7,11 +7,12 @@ import secrets
 from pathlib import Path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> None:
     """Writes a file in one step, its folder too where that is missing; text is UTF-8 with '\\n'.
 
     A new file is open to whom the umask lets, one that was there to whom it was. What is no ordinary file (a pipe,
-    /dev/stdout) is written to directly. Raises: OSError, and then what was there is still there.
+    /dev/stdout) is written to directly. like: a file as open as the new one is to be, where that is a copy of it.
+    Raises: OSError, and then what was there is still there.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     path = path.resolve()  # a link stays a link
@@ -22,8 +23,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
     scratch = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}")
     try:
         with scratch.open("xb") as file:
-            if path.exists():
-                scratch.chmod(path.stat().st_mode & 0o777)  # before anything is in it
+            model = path if path.exists() else like
+            if model is not None:
+                scratch.chmod(model.stat().st_mode & 0o777)  # before anything is in it
             file.write(data)
         os.replace(scratch, path)
     except BaseException:

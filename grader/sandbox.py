@@ -60,9 +60,10 @@ class Candidate:
 
 
 class Sandbox:
-    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each learner.
+    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each submission.
 
-    timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell.
+    timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell; those in which a busy machine
+                  had no processor for it do not count, up to three times the limit (Linux).
     memory_bytes: of one worker and all that it starts, beyond what the libraries take.
     torch:        whether workers have torch imported from the start.
     fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
