@@ -53,10 +53,12 @@ class ForkedWorker(Worker):
 
     def _pids(self) -> list[int]:
         try:
-            top = self._warm.process
-            return usage.below(top.pid) if top.is_running() else []
+            return usage.below(self._warm.process.pid)
         except psutil.Error:
             return []
+
+    def _processes(self) -> list[psutil.Process]:
+        return super()._processes() if self._warm.process.is_running() else []  # else its number may be another's by now
 
     def _end(self) -> None:
         self._channel.close()
