@@ -28,6 +28,7 @@ START = Path(__file__).resolve().parent / "worker" / "start.py"
 START_S = 120.0  # for an interpreter to come up and import torch on a busy machine
 TICK_S = 0.1  # between two looks at what a worker uses
 TICKS_OF_FILES = 5  # its files are looked at each so many times
+BRIEF_S = 0.002  # an answer that comes within this has left nothing worth a look of its own
 STRETCH = 3  # a time limit is so many times as long at most, however busy the machine is
 
 
@@ -114,8 +115,8 @@ class Worker:
                 reply, named = wire.receive_body(self._come.read)
                 if named != nonce:
                     raise wire.WireError("a reply to another question")
-                if not left:
-                    self._look(files=True)  # so that what a cell has used is not held against the next
+                if not left and time.monotonic() - self._asked > BRIEF_S:
+                    self._look([self._pid], files=True)  # so that what a cell has used is not held against the next
                 yield reply
 
     @contextlib.contextmanager
@@ -174,7 +175,7 @@ class Worker:
         while not self._over.wait(TICK_S):
             ticks += 1
             try:
-                self._look(files=ticks % TICKS_OF_FILES == 0)
+                self._look(self._pids(), files=ticks % TICKS_OF_FILES == 0)
             except WorkerLost as lost:
                 self.lost = lost
             except Exception as error:  # ours; what nobody looks at must not go on
@@ -192,9 +193,9 @@ class Worker:
                 found.append(psutil.Process(pid))
         return found
 
-    def _look(self, files: bool) -> None:
-        """Raises: WorkerLost where it uses more than it may."""
-        found = usage.too_much(self._pids(), self.folder, self._memory_bytes, files and bool(self.folder))
+    def _look(self, pids: list[int], files: bool) -> None:
+        """Raises: WorkerLost where these processes of its use more than it may."""
+        found = usage.too_much(pids, self.folder, self._memory_bytes, files and bool(self.folder))
         if found is not None:
             raise WorkerLost(*found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -258,15 +257,16 @@ class Session:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
-        started = time.monotonic()
+        worker = self._worker
+        assert worker is not None
         try:
             reply = self._request(request, self._sandbox.timeout_s)
             self._known.add(position)
         finally:
             if known:
-                self._repeats_s += time.monotonic() - started
+                self._repeats_s += worker.spent_s()
             else:
-                self._cells_s += time.monotonic() - started
+                self._cells_s += worker.spent_s()
         self._note_output(reply)
         failure, bound = self._valid(lambda: self._cell_result(reply))
         if failure is not None:
