@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> None:
     """Writes a file in one step, its folder too where that is missing; text is UTF-8 with '\\n'.
 
-    What is no ordinary file (a pipe, /dev/stdout) is written to directly. Raises: OSError, and then what was
-    there is still there.
+    A new file is open to whom the umask lets, one that was there to whom it was. What is no ordinary file (a pipe,
+    /dev/stdout) is written to directly. like: a file as open as the new one is to be, where that is a copy of it.
+    Raises: OSError, and then what was there is still there.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     path = path.resolve()  # a link stays a link
@@ -19,12 +20,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
         path.write_bytes(data)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    scratch = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}")
     try:
-        with open(handle, "wb") as file:
+        with scratch.open("xb") as file:
+            model = path if path.exists() else like
+            if model is not None:
+                scratch.chmod(model.stat().st_mode & 0o777)  # before anything is in it
             file.write(data)
-        os.chmod(scratch, path.stat().st_mode & 0o777 if path.exists() else 0o644)
         os.replace(scratch, path)
     except BaseException:
-        Path(scratch).unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
         raise

@@ -46,6 +46,7 @@ def grade_submission(
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch))
         elif torch:
             sandbox.need_torch()
+        stack.callback(sandbox.end_submission)
         seed = course.SEED if seed is None else seed
         reports = tuple(_grade_lesson(submission, lesson, sandbox, seed) for lesson in submission.lessons)
     return SubmissionReport(submission.name, submission.path, reports, submission.message)

@@ -69,7 +69,7 @@ class Journal:
         self.results: dict[str, Result] = {}
         self.finished = False
         self.dropped = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
         self._file: BinaryIO = open(path, "a+b")
         try:
             _lock(self._file, path)

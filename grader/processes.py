@@ -10,9 +10,9 @@ import secrets
 import selectors
 import signal
 import socket
-import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,15 +20,16 @@ from typing import Any
 
 import psutil
 
+from grader import usage
 from grader.worker import wire
 from grader.worker.values import Failure
 
 START = Path(__file__).resolve().parent / "worker" / "start.py"
 START_S = 120.0  # for an interpreter to come up and import torch on a busy machine
-TICK_S = 0.1  # between two looks at a working process's memory
-DISK_S = 0.5  # between two looks at its files, while it works
-MAX_DISK_BYTES = 256 << 20  # of all files of a worker together; worker/limits.py limits each
-MAX_FILES = 20_000
+TICK_S = 0.1  # between two looks at what a worker uses
+TICKS_OF_FILES = 5  # its files are looked at each so many times
+BRIEF_S = 0.002  # an answer that comes within this has left nothing worth a look of its own
+STRETCH = 3  # a time limit is so many times as long at most, however busy the machine is
 
 
 class SandboxError(RuntimeError):
@@ -49,9 +50,10 @@ class WorkerLost(Exception):
             "timeout": f"{subject} did not finish within {timeout_s:g} s.",
             "memory": f"{subject} used more than {memory_bytes / 2**30:g} GiB of memory.",
             "disk": f"{subject} filled the notebook's folder: {self.detail}.",
+            "threads": f"{subject} ran {self.detail}.",
             "died": f"{subject} ended the process{self.detail}.",
         }
-        kind = "died" if self.kind == "disk" else self.kind
+        kind = "died" if self.kind in ("disk", "threads") else self.kind
         return Failure(kind, message=said.get(self.kind, self.detail))
 
 
@@ -73,18 +75,21 @@ class _Stream(io.RawIOBase):
 class Worker:
     """One worker process and the channel to it. Subclasses know how it was started.
 
-    folder: the only place where it may write, once that is known; how much lies there is watched.
+    folder: the only place where it may write, once that is known.
+    lost:   why it was ended, where it has used too much.
     """
 
     folder = ""
+    lost: Exception | None = None
     _pid = 0
 
     def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
-        self._deadline = 0.0  # of the request at hand
+        self._asked = self._waited_s = self._limit_s = self._deadline = 0.0  # of the request at hand
         self._come = io.BufferedReader(_Stream(self), 1 << 16)
-        self._looked = 0.0  # when its files were last counted
+        self._over = threading.Event()
+        self._guard: threading.Thread | None = None
         # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
         self._awaited = getattr(selectors, "PollSelector", selectors.SelectSelector)()
         self._awaited.register(channel, selectors.EVENT_READ)
@@ -102,15 +107,16 @@ class Worker:
         request; the worker has been ended then. What a reply says is not looked at.
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
-        self._deadline = time.monotonic() + timeout_s
+        self._asked, self._waited_s, self._limit_s = time.monotonic(), usage.waited_s(self._pid), timeout_s
+        self._deadline = self._asked + timeout_s
         with self._or_lost():
             self._send(wire.frame(request, nonce))
             for left in reversed(range(count)):
                 reply, named = wire.receive_body(self._come.read)
                 if named != nonce:
                     raise wire.WireError("a reply to another question")
-                if not left:
-                    self._look_at_files()  # so that what a cell wrote is not held against the next
+                if not left and time.monotonic() - self._asked > BRIEF_S:
+                    self._look([self._pid], files=True)  # so that what a cell has used is not held against the next
                 yield reply
 
     @contextlib.contextmanager
@@ -120,7 +126,7 @@ class Worker:
             yield
         except (EOFError, ConnectionError):
             self.close()
-            raise WorkerLost("died", self.ending()) from None
+            raise self.lost or WorkerLost("died", self.ending()) from None
         except wire.WireError as error:
             self.close()
             raise WorkerLost("invalid", str(error)) from None
@@ -140,39 +146,69 @@ class Worker:
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
+                left = self._limit_s - self.spent_s()
+                self._deadline = time.monotonic() + left
+            if left <= 0:
                 raise WorkerLost("timeout")
             ready = self._ready(min(left, TICK_S))
             if self._channel in ready:
                 return self._channel.recv(count)
             if self._has_ended(bool(ready)) and self._channel not in self._ready(0):
                 return b""
-            if not ready and self._memory() > self._memory_bytes:
-                raise WorkerLost("memory")
-            if time.monotonic() - self._looked > DISK_S:
-                self._look_at_files()
+
+    def spent_s(self) -> float:
+        """Seconds since the last request, without those in which a busy machine left it waiting for a processor."""
+        took = time.monotonic() - self._asked
+        return max(took - max(usage.waited_s(self._pid) - self._waited_s, 0.0), took / STRETCH)
 
     def _ready(self, timeout_s: float) -> list[Any]:
         """Which of what is awaited has something to read, after that time at most."""
         return [key.fileobj for key, _ in self._awaited.select(timeout_s)]
 
-    def _memory(self) -> int:
-        """Bytes in use by the worker and all that it started."""
-        return sum(_resident(process) for process in self._processes())
+    def guard(self) -> None:
+        """From now on what it uses is looked at by the clock, whatever comes of it and whether it is asked anything or not."""
+        self._guard = threading.Thread(target=self._look_on, daemon=True)
+        self._guard.start()
 
-    def _look_at_files(self) -> None:
-        """Raises: WorkerLost where the worker has written more than it may."""
-        self._looked = time.monotonic()
-        said = too_full(self.folder, self._pid) if self.folder else ""
-        if said:
-            raise WorkerLost("disk", said)
+    def _look_on(self) -> None:
+        ticks = 0
+        while not self._over.wait(TICK_S):
+            ticks += 1
+            try:
+                self._look(self._pids(), files=ticks % TICKS_OF_FILES == 0)
+            except WorkerLost as lost:
+                self.lost = lost
+            except Exception as error:  # ours; what nobody looks at must not go on
+                self.lost = SandboxError(f"what a worker uses could not be looked at: {error!r}")
+            if self.lost is not None:
+                for process in self._processes():
+                    with contextlib.suppress(psutil.Error):
+                        process.kill()  # the thread that asks it something then sees that it is gone
+                return
+
+    def _processes(self) -> list[psutil.Process]:
+        found = []
+        for pid in self._pids():
+            with contextlib.suppress(psutil.Error):
+                found.append(psutil.Process(pid))
+        return found
+
+    def _look(self, pids: list[int], files: bool) -> None:
+        """Raises: WorkerLost where these processes of its use more than it may."""
+        found = usage.too_much(pids, self.folder, self._memory_bytes, files and bool(self.folder))
+        if found is not None:
+            raise WorkerLost(*found)
 
     def is_alone(self) -> bool:
         """Whether nothing that it started is still there beside it."""
-        return len(self._processes()) <= 1
+        return len(self._pids()) <= 1
 
     def close(self) -> None:
         """Ends the worker and all that it started. May be called again."""
-        raise NotImplementedError
+        self._over.set()
+        if self._guard is not None:
+            self._guard.join()
+        self._end()
 
     def ending(self) -> str:
         """How the process ended, ' (exit status 3)'; '' where that is not known."""
@@ -181,7 +217,11 @@ class Worker:
     def _has_ended(self, event: bool) -> bool:
         raise NotImplementedError
 
-    def _processes(self) -> list[psutil.Process]:
+    def _pids(self) -> list[int]:
+        """Its own and those of all that it started."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
         raise NotImplementedError
 
 
@@ -197,14 +237,10 @@ class SpawnedWorker(Worker):
     def _has_ended(self, event: bool) -> bool:
         return self._process.poll() is not None
 
-    def _processes(self) -> list[psutil.Process]:
-        try:
-            top = psutil.Process(self._process.pid)
-            return [top, *top.children(recursive=True)]
-        except psutil.Error:
-            return []
+    def _pids(self) -> list[int]:
+        return [self._process.pid, *usage.below(self._process.pid)] if self._process.returncode is None else []
 
-    def close(self) -> None:
+    def _end(self) -> None:
         self._channel.close()
         if self._process.returncode is None or self._mark:
             end_tree(self._processes(), self._process.pid)
@@ -261,56 +297,6 @@ def ending_of(status: int | None) -> str:
         return f" (signal {signal.Signals(-status).name})"
     except ValueError:
         return f" (signal {-status})"
-
-
-def _resident(process: psutil.Process) -> int:
-    """Bytes of memory of one process; pages shared by several are divided among them (Linux)."""
-    try:
-        with open(f"/proc/{process.pid}/smaps_rollup", "rb") as file:
-            return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
-    except (OSError, StopIteration):
-        pass
-    try:
-        return process.memory_info().rss
-    except psutil.Error:
-        return 0
-
-
-def too_full(folder: str, pid: int) -> str:
-    """What is too much of the files below a folder and of those without a name that the process holds open; '' where nothing is."""
-    count, size, waiting = 0, _held_bytes(pid), [folder]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    with contextlib.suppress(FileNotFoundError):
-                        size += _blocks(entry.stat(follow_symlinks=False))
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
-                    if count > MAX_FILES:
-                        return f"it held more than {MAX_FILES} files"
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # removed meanwhile
-        except OSError as error:  # closed, or nested deeper than a path can say
-            return f"a folder in it cannot be looked into ({error.strerror})"
-    return f"it held more than {MAX_DISK_BYTES >> 20} MiB" if size > MAX_DISK_BYTES else ""
-
-
-def _held_bytes(pid: int) -> int:
-    """Bytes on the disk of a process's open files that have been removed, as temporary files are (Linux)."""
-    size = 0
-    with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                status = os.stat(f"/proc/{pid}/fd/{name}")
-                size += _blocks(status) if stat.S_ISREG(status.st_mode) and not status.st_nlink else 0
-    return size
-
-
-def _blocks(status: os.stat_result) -> int:
-    """Bytes that a file takes on the disk, where the system tells; a file with holes takes less than its size."""
-    return 512 * status.st_blocks if hasattr(status, "st_blocks") else status.st_size
 
 
 def end_tree(processes: list[psutil.Process], group: int) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import course
+from grader.files import write_whole
 
 try:
     import fcntl
@@ -159,15 +159,7 @@ class Record:
     def _write(self, data: dict[str, Any]) -> None:
         """Replaces the file in one step: a crash leaves the old record or the new one, never half of one."""
         self._make_folder()
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".progress-", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(data, file, indent=1, ensure_ascii=True)
-            os.replace(name, self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
 
     def _make_folder(self) -> None:
         if self.path.parent.is_dir():

@@ -60,9 +60,10 @@ class Candidate:
 
 
 class Sandbox:
-    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each learner.
+    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each submission.
 
-    timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell.
+    timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell; those in which a busy machine
+                  had no processor for it do not count, up to three times the limit (Linux).
     memory_bytes: of one worker and all that it starts, beyond what the libraries take.
     torch:        whether workers have torch imported from the start.
     fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
@@ -102,10 +103,14 @@ class Sandbox:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Ends every process and removes every file that the workers left."""
+    def end_submission(self) -> None:
+        """Ends the worker of the notebook before, so that nothing of a submission lives while the next is waited for."""
         if self._session is not None:
             self._session.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file that the workers left."""
+        self.end_submission()
         if self._warm is not None:
             self._warm.close()
         self._warm = self._session = None
@@ -180,6 +185,7 @@ class Sandbox:
                 "folder": folder, "walls": self._walls,
             }  # fmt: skip
             self.isolation = str(worker.request(begin, 120.0)["isolation"])
+            worker.guard()
         except WorkerLost as error:
             remove_folder(folder)
             raise SandboxError(f"a worker could not be prepared: {error}") from error

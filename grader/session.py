@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -25,11 +24,16 @@ ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
 REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
 AT_ONCE = 16  # cases of one message
 MAX_KEPT_BYTES = 16_384  # of a reply that is remembered: most of the course's are smaller
+MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 
 PRINTED_MUCH = (
     f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
     "an exercise has: print less in what the exercises call."
+)
+WENT_ON = (
+    "Something that the notebook had started went on while nothing was asked of it, and it {}. The notebook's process was ended, and "
+    "its cells were run again for what was left: let no thread go on by itself."
 )
 
 
@@ -97,7 +101,9 @@ class Session:
         self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
         self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
         self._used_s: dict[str, float] = {}
+        self._shown_bytes: dict[str, int] = {}
         self._printed_much = False
+        self._went_on = ""  # what was used up by nothing that had been asked for
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
@@ -155,7 +161,6 @@ class Session:
         if problem is not None:  # after a restart the cell did not run as it had before
             return [Observation(failure=problem)] * len(cases)
         seen: list[Observation] = []
-        started = time.monotonic()
         try:
             if self._answers(name, cases, seen):
                 return seen
@@ -163,15 +168,12 @@ class Session:
             self._ready()
             if self.problem(name) is not None:
                 return [Observation(failure=self.problem(name))] * len(cases)
-            started = time.monotonic()  # what the fresh start took is not this exercise's
             if not self._answers(name, cases, seen):
                 raise WorkerLost("invalid", "a fresh process says that it is stale")
         except WorkerLost as lost:
             self.close()
             self._fallen[name] = self._said(lost, name)
             seen.append(Observation(failure=self._fallen[name]))
-        finally:
-            self._used_s[name] = self._used_s.get(name, 0.0) + time.monotonic() - started
         return seen
 
     def _answers(self, name: str, cases: Sequence[Case], seen: list[Observation]) -> bool:
@@ -179,6 +181,9 @@ class Session:
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
         for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
+            if shown > MAX_SHOWN_BYTES:
+                raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
             reply = self._valid(lambda body=body: _answer(body))
             self._printed_much = self._printed_much or reply.printed_much
             if reply.observation is not None:
@@ -187,6 +192,7 @@ class Session:
                 raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
             else:
                 return False
+        self._used_s[name] = self._used_s.get(name, 0.0) + self._worker.spent_s()
         return True
 
     def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
@@ -203,7 +209,7 @@ class Session:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
-        return (PRINTED_MUCH,) if self._printed_much else ()
+        return (PRINTED_MUCH,) * self._printed_much + (WENT_ON.format(self._went_on),) * bool(self._went_on)
 
     def _valid(self, read: Any) -> Any:
         """What `read` makes of a reply; a worker whose reply is malformed is lost."""
@@ -217,7 +223,10 @@ class Session:
         return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
 
     def _ready(self) -> None:
-        """Makes sure that a worker is there that has run the cells."""
+        """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
+        if self._worker is not None and isinstance(self._worker.lost, WorkerLost):
+            self._went_on = self._said(self._worker.lost, "it").message.removeprefix("it ").rstrip(".")
+            self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}
             self._worker, self._taken_over, taken_over = self._taken_over, None, self._taken_over is not None
@@ -248,15 +257,16 @@ class Session:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
-        started = time.monotonic()
+        worker = self._worker
+        assert worker is not None
         try:
             reply = self._request(request, self._sandbox.timeout_s)
             self._known.add(position)
         finally:
             if known:
-                self._repeats_s += time.monotonic() - started
+                self._repeats_s += worker.spent_s()
             else:
-                self._cells_s += time.monotonic() - started
+                self._cells_s += worker.spent_s()
         self._note_output(reply)
         failure, bound = self._valid(lambda: self._cell_result(reply))
         if failure is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from grader import usage
 from grader.processes import (
     START_S,
     SandboxError,
@@ -50,13 +51,16 @@ class ForkedWorker(Worker):
         else:  # the warm parent itself is gone: the learner's code must have ended it
             self._warm.close()
 
-    def _processes(self) -> list[psutil.Process]:
+    def _pids(self) -> list[int]:
         try:
-            return self._warm.process.children(recursive=True)
+            return usage.below(self._warm.process.pid)
         except psutil.Error:
             return []
 
-    def close(self) -> None:
+    def _processes(self) -> list[psutil.Process]:
+        return super()._processes() if self._warm.process.is_running() else []  # else its number may be another's by now
+
+    def _end(self) -> None:
         self._channel.close()
         if not self._ended:
             self._warm.send(b"end")

@@ -209,6 +209,6 @@ def _back_up(path: Path) -> Path | None:
         again = f"-{number}" if number > 1 else ""
         copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}.ipynb"
         if not copy.exists():
-            write_whole(copy, path.read_bytes())
+            write_whole(copy, path.read_bytes(), like=path)
             return copy
     raise WorkspaceError(f"{path.parent / BACKUPS} is full of copies of this second; try again in a moment.")

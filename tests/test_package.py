@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice"),
+    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice", "usage"),
     ("lessons", "catalogue", "stubs"),
     ("course",),
     ("compare", "reached", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),

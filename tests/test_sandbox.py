@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from grader import usage
 from grader.definitions import defined_names
 from grader.model import Case
 from grader.overlay import Plan, RunCell
@@ -160,6 +161,52 @@ def test_a_child_that_returns_from_the_function_answers_nothing(sandbox):
     candidates = sandbox.candidates(plan("import os\ndef f(x):\n    os.fork()\n    return x", "def g(x): return x"))
     for name in ("f", "g", "f", "g"):
         assert candidates[name].observe(CASE).failure is None
+
+
+def test_what_an_exercise_returns_is_limited_in_all(quick, monkeypatch):
+    monkeypatch.setattr("grader.session.MAX_SHOWN_BYTES", 1_000_000)
+    candidates = quick.candidates(plan("import numpy as np\ndef f(x): return np.zeros(30_000)", DOUBLE.replace("f(", "g(")))
+    seen = candidates["f"].observe_all([CASE] * 40)
+    assert [one.failure for one in seen[:-1]] == [None] * 4 and seen[-1].failure.kind == "invalid"
+    assert "returned more than" in seen[-1].failure.message
+    assert candidates["g"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+
+
+NAPS = "import time\ndef f(x):\n    time.sleep({})\n    return x"
+
+
+@pytest.mark.parametrize("busy, nap_s, kind", [(0.0, 1.6, "timeout"), (0.6, 1.6, None), (0.6, 60, "timeout"), (1.0, 1.0, None), (1.0, 60, "timeout")])
+def test_time_for_which_the_machine_had_no_processor_is_not_the_exercise_s(quick, monkeypatch, busy, nap_s, kind):
+    """busy: this part of the time others have the processors; where that is all of it, a limit still ends three times as late."""
+    began = time.monotonic()
+    monkeypatch.setattr(usage, "waited_s", lambda pid: busy * (time.monotonic() - began))
+    monkeypatch.setattr(quick, "timeout_s", 1.0)
+    failure = quick.candidates(plan(NAPS.format(nap_s)))["f"].observe(CASE).failure
+    assert (failure and failure.kind) == kind
+    assert kind is None or time.monotonic() - began < 8
+
+
+def test_cases_share_the_seconds_of_their_exercise_and_not_those_of_others(quick, monkeypatch):
+    monkeypatch.setattr(quick, "timeout_s", 1.0)
+    candidates = quick.candidates(plan(NAPS.format(0.4), "def g(x):\n    time.sleep(0.4)\n    return x"))
+    assert [candidates[name].observe(CASE).failure for name in "fgfg"] == [None] * 4
+    assert [candidates[name].observe(CASE).failure.kind for name in "fg"] == ["timeout"] * 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_a_process_that_waits_for_a_processor_is_seen_to_wait():
+    spin = "import os, time\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    both = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2)]
+    try:
+        end = time.monotonic() + 30
+        while not all(usage.waited_s(one.pid) > 0.1 for one in both) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert all(usage.waited_s(one.pid) > 0.1 for one in both)
+    finally:
+        for one in both:
+            one.kill()
+            one.wait()
+    assert usage.waited_s(both[0].pid) == 0
 
 
 # --- from one notebook to the next ------------------------------------------------------------------

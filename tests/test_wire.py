@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
+import time
 
 import numpy as np
 import pytest
@@ -235,6 +237,8 @@ PLACES = {
     "a length to be found out": ["float64", 0, [-1]],
     "a shape that is none": ["float64", 0, "22"],
     "more numbers than are read": ["float64", 0, [10**9, 10**9]],
+    "more axes than there are": ["float64", 0, [0] * 65],
+    "a length that is a truth": ["float64", 0, [True]],
     "a type that did not come": ["float32", 0, [2, 2]],
     "complex numbers": ["complex64", 0, [2]],
     "nothing": [],
@@ -251,6 +255,35 @@ def test_an_array_that_lies_nowhere_is_refused(kind):
     assert read(["float64", 0, [2, 2], [1, 0]]).tolist() == [[0, 2], [1, 3]]
     with pytest.raises(wire.WireError):
         read(PLACES[kind])
+
+
+# What a worker may send at most, in each way that could cost the reader far more than its bytes.
+FILL = wire.MAX_JSON_BYTES - 100
+ONE = save({"float64": np.zeros(200_000)})
+BOMBS = {
+    "a product of long numbers": (b'{"$array":["float64",0,[' + b",".join([b"9" * 18] * (FILL // 19)) + b"]]}", ONE),
+    "a product of very long numbers": (b'{"$array":["float64",0,[' + b",".join([b"9" * 4000] * (FILL // 4001)) + b"]]}", ONE),
+    "axes in a long order": (b'{"$array":["float64",0,[1],[' + b",".join([b"0"] * (FILL // 2)) + b"]]}", ONE),
+    **{f"many of {item}": (b"[" + b",".join([item.encode()] * (FILL // (len(item) + 1))) + b"]", ONE) for item in (
+        "[]", "{}", "[[[[[[[]]]]]]]", '{"$tuple":[]}', '{"$tuple":[[]]}', "1e300", "9" * 4000, '{"a":1}', '"\\ud800"',
+        '{"$array":["float64",0,[]]}', '{"$array":["float64",0,[0]]}', '{"$array":["float64",0,[200000]]}',
+        '{"$tensor":[["float64",0,[200000]],"float32",true]}', '{"$scalar":["float64",0,[]]}',
+        json.dumps({"$generator": np.random.default_rng(0).bit_generator.state}),
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_no_message_costs_its_reader_more_than_its_bytes_may(bomb):
+    """Processor time of this thread, generous for a busy machine: reading is linear; memory: what is read, and no array twice."""
+    text, blob = BOMBS[bomb]
+    started = time.thread_time()
+    made = None
+    with contextlib.suppress(wire.WireError):
+        made = wire.unpack(wire.Body(b'{"a":' + text + b"}", blob))
+    assert time.thread_time() - started < 8
+    held = [part for part in (made or {}).get("a", ()) if isinstance(part, np.ndarray)]
+    assert sum(array.nbytes for array in held) <= len(blob)
 
 
 def test_many_arrays_travel_as_one_of_each_type():

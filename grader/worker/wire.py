@@ -27,6 +27,7 @@ NO_NONCE = bytes(16)
 MAX_JSON_BYTES = 4_000_000  # a notebook's code, each character written as an escape
 MAX_ARRAY_BYTES = 32_000_000  # twenty of the largest arrays; the course's largest message has less than one
 MAX_ARRAYS = 10_000
+MAX_AXES = 64  # of one array, as NumPy has it
 MAX_HEADER_BYTES = 1_000_000  # of the arrays' names and shapes, whose reading takes fifty times their memory
 _HEADER = struct.Struct("<Q")  # its length, with which safetensors begin
 MAX_NESTING = 24
@@ -70,6 +71,40 @@ def frame(made: Body, nonce: bytes = NO_NONCE) -> bytes:
     return b"".join((PREFIX.pack(MAGIC, nonce, len(made.text), len(made.blob)), made.text, made.blob))
 
 
+class _Came:
+    """The arrays of a message that has come. A number is used once, as `_Numbers` sends it: what is taken out is no more than came."""
+
+    def __init__(self, blob: bytes) -> None:
+        if blob and _HEADER.unpack_from(blob)[0] > MAX_HEADER_BYTES:
+            raise WireError("too many arrays")
+        self._flat = load(blob) if blob else {}
+        self._left_bytes = len(blob)
+        self._left = MAX_ARRAYS
+        if len(self._flat) > MAX_ARRAYS:
+            raise WireError("too many arrays")
+
+    def fetch(self, stored: Any) -> np.ndarray:
+        name, start, shape, *order = stored
+        if len(shape) > MAX_AXES or not all(type(length) is int and 0 <= length <= MAX_ELEMENTS for length in shape):
+            raise WireError("not the shape of an array, or one of too many numbers")
+        size = math.prod(shape)
+        if size > MAX_ELEMENTS:
+            raise WireError("too many numbers")
+        piece = self._flat[name][start : start + size]
+        if piece.dtype.kind not in "biuf" or start < 0:
+            raise WireError(f"an array of {piece.dtype} that begins at {start}")
+        self._left_bytes -= piece.nbytes
+        self._left -= 1
+        if self._left_bytes < 0 or self._left < 0:
+            raise WireError("more arrays than have come")
+        array = piece.reshape(shape)  # which fails where fewer numbers have come
+        if not order:
+            return array
+        if sorted(order[0]) != list(range(array.ndim)):
+            raise WireError(f"axes in the order {str(order[0])[:100]}")
+        return array.transpose(np.argsort(order[0]))
+
+
 def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
     """Reads one message and its nonce; read(n) returns at most n bytes, and b"" at the end of the stream.
 
@@ -90,12 +125,8 @@ def receive_body(read: Callable[[int], bytes]) -> tuple[Body, bytes]:
 def unpack(made: Body) -> dict[str, Any]:
     """The message of a body. Raises WireError for anything malformed."""
     try:
-        if made.blob and _HEADER.unpack_from(made.blob)[0] > MAX_HEADER_BYTES:
-            raise WireError("too many arrays")
-        flat = load(made.blob) if made.blob else {}
-        if len(flat) > MAX_ARRAYS:
-            raise WireError("too many arrays")
-        message = json.loads(made.text, object_hook=lambda node: _decode(node, flat))
+        came = _Came(made.blob)
+        message = json.loads(made.text, object_hook=lambda node: _decode(node, came))
     except WireError:
         raise
     except (Exception, RecursionError) as error:  # the parsers raise many types; none may pass
@@ -179,7 +210,7 @@ class _Numbers:
         return save({name: pieces[0] if len(pieces) == 1 else np.concatenate(pieces) for name, pieces in self._pieces.items()})
 
 
-def _decode(node: dict[str, Any], flat: dict[str, np.ndarray]) -> Any:
+def _decode(node: dict[str, Any], came: _Came) -> Any:
     """What an object of the JSON stands for; those inside it have been decoded."""
     if len(node) != 1:
         return node
@@ -189,31 +220,15 @@ def _decode(node: dict[str, Any], flat: dict[str, np.ndarray]) -> Any:
     if kind == "$tuple" and type(content) is list:
         return tuple(content)
     if kind == "$array":
-        return _fetch(content, flat)
+        return came.fetch(content)
     if kind == "$scalar":
-        return _fetch(content, flat)[()]
+        return came.fetch(content)[()]
     if kind == "$tensor":
         stored, dtype, requires_grad = content
-        return Tensor(_fetch(stored, flat), dtype, requires_grad is True)
+        return Tensor(came.fetch(stored), dtype, requires_grad is True)
     if kind == "$generator":
         return _generator(content)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
-
-
-def _fetch(stored: Any, flat: dict[str, np.ndarray]) -> np.ndarray:
-    name, start, shape, *order = stored
-    size = math.prod(shape)
-    if not 0 <= size <= MAX_ELEMENTS:
-        raise WireError("too many numbers")
-    piece = flat[name][start : start + size]
-    if piece.dtype.kind not in "biuf" or start < 0:
-        raise WireError(f"an array of {piece.dtype} that begins at {start}")
-    array = piece.reshape(shape)  # which fails where fewer numbers have come
-    if not order:
-        return array
-    if sorted(order[0]) != list(range(array.ndim)):
-        raise WireError(f"axes in the order {order[0]}")
-    return array.transpose(np.argsort(order[0]))
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:

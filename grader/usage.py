@@ -1,0 +1,132 @@
+"""What a worker uses of the machine: memory, threads and files; and what of that is too much."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Sequence
+
+import psutil
+
+from grader.worker.limits import MAX_PROCESSES
+
+MAX_DISK_BYTES = 256 << 20  # of all files of a worker together; worker/limits.py limits each
+MAX_FILES = 20_000
+MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learner's code meets that limit first
+
+_KERNEL_LISTS = os.path.exists("/proc/thread-self/children")  # Linux; psutil tells elsewhere, and takes ten times as long
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if _KERNEL_LISTS else 0
+
+
+def below(pid: int) -> list[int]:
+    """The processes that descend from this one; those of a process with more than MAX_THREADS threads are left out."""
+    if not _KERNEL_LISTS:
+        with contextlib.suppress(psutil.Error):
+            return [process.pid for process in psutil.Process(pid).children(recursive=True)]
+        return []
+    found: list[int] = []
+    waiting = _children(pid)
+    while waiting:
+        found.append(waiting.pop())
+        waiting += _children(found[-1])
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        threads = os.listdir(f"/proc/{pid}/task")
+        for thread in threads if len(threads) <= MAX_THREADS else ():
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                children += map(int, file.read().split())
+    return children
+
+
+def too_much(pids: Sequence[int], folder: str, memory_bytes: int, files: bool) -> tuple[str, str] | None:
+    """What is too much of what a worker's processes use: how it is lost and in which words, for WorkerLost. None where nothing is.
+
+    memory_bytes: how much they may use. files: whether to look at those below the folder, too, which takes longer.
+    """
+    if _threads(pids) > MAX_THREADS:
+        return "threads", f"more than {MAX_THREADS} threads at once"
+    if _memory(pids, memory_bytes) > memory_bytes:
+        return "memory", ""
+    said = _too_full(folder, pids) if files else ""
+    return ("disk", said) if said else None
+
+
+def waited_s(pid: int) -> float:
+    """Seconds in which a process could have run and other programs had the processors (Linux; of its main thread); elsewhere 0."""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/schedstat", "rb") as file:
+        return int(file.read().split()[1]) / 1e9
+    return 0.0
+
+
+def _threads(pids: Sequence[int]) -> int:
+    """Threads of all these processes. The kernel's own limit does not hold for root."""
+    count = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, psutil.Error):
+            count += len(os.listdir(f"/proc/{pid}/task")) if _KERNEL_LISTS else psutil.Process(pid).num_threads()
+    return count
+
+
+def _memory(pids: Sequence[int], enough: int) -> int:
+    """Bytes in use by these processes. Where that is more than enough, pages shared by several are divided among them (Linux)."""
+    whole = sum(map(_resident, pids))
+    return whole if whole <= enough else sum(map(_share, pids))
+
+
+def _resident(pid: int) -> int:
+    with contextlib.suppress(OSError, psutil.Error):
+        if not _KERNEL_LISTS:
+            return psutil.Process(pid).memory_info().rss
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    return 0
+
+
+def _share(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
+    except (OSError, StopIteration):
+        return _resident(pid)
+
+
+def _too_full(folder: str, pids: Sequence[int]) -> str:
+    """What is too much of the files below a folder and of those without a name that the processes hold open; '' where nothing is."""
+    count, size, waiting = 0, sum(map(_held_bytes, pids)), [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        size += _blocks(entry.stat(follow_symlinks=False))
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+                    if count > MAX_FILES:
+                        return f"it held more than {MAX_FILES} files"
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed meanwhile
+        except OSError as error:  # closed, or nested deeper than a path can say
+            return f"a folder in it cannot be looked into ({error.strerror})"
+    return f"it held more than {MAX_DISK_BYTES >> 20} MiB" if size > MAX_DISK_BYTES else ""
+
+
+def _held_bytes(pid: int) -> int:
+    """Bytes on the disk of a process's open files that have been removed, as temporary files are (Linux)."""
+    size = 0
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                status = os.stat(f"/proc/{pid}/fd/{name}")
+                size += _blocks(status) if stat.S_ISREG(status.st_mode) and not status.st_nlink else 0
+    return size
+
+
+def _blocks(status: os.stat_result) -> int:
+    """Bytes that a file takes on the disk, where the system tells; a file with holes takes less than its size."""
+    return 512 * status.st_blocks if hasattr(status, "st_blocks") else status.st_size
