@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from contextlib import contextmanager
 from sys import modules
 from typing import Any
 
@@ -47,12 +48,13 @@ class OfTorch:
         self.float32, self.float64, self.bfloat16, self.strided = torch.float32, torch.float64, torch.bfloat16, torch.strided
         self.dtypes = {name: value for name, value in vars(torch).items() if type(value) is torch.dtype}
         self.from_numpy, self.cos, self.arange = torch.from_numpy, torch.cos, torch.arange
+        self.Generator, self.global_generator = torch.Generator, torch.default_generator
         self.grad_is_enabled, self.enable_grad = torch.is_grad_enabled, _C._set_grad_enabled
         self._run_backward = torch.autograd.Variable._execution_engine.run_backward
         self._of, self._functions, self._dispatch = of, _C.DisableTorchFunction, _C._DisableTorchDispatch
         self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
         self._data_ptr, self._numel, self._size, self._stride = of.data_ptr, of.numel, of.element_size, of.stride
-        self._requires, self._detach = of.requires_grad_, of.detach
+        self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
         self._getters = {name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")}
         self._dict_of = vars(nn.Module)["__dict__"].__get__
 
@@ -78,15 +80,17 @@ class OfTorch:
             made = made if dtype is None else self._to(made, self.dtypes[dtype])
             return self._requires(made, True) if requires_grad else made
 
+    def copy(self, value: Any) -> Any:
+        """A tensor of the same numbers, which nothing changes later; anything else as it is."""
+        if not is_a(value, self.Tensor):
+            return value
+        with self._functions(), self._dispatch():
+            return self._clone(self._detach(value))
+
     def fill(self, tensor: Any, numbers: ndarray) -> None:
         """Writes the numbers into a parameter, which stays the same object."""
-        recording = self.grad_is_enabled()
-        self.enable_grad(False)
-        try:
-            with self._functions(), self._dispatch():
-                self._copy(tensor, self.from_numpy(array(numbers, order="C")))
-        finally:
-            self.enable_grad(recording)
+        with self.recording(False), self._functions(), self._dispatch():
+            self._copy(tensor, self.from_numpy(array(numbers, order="C")))
 
     def gradients(self, total: Any, inputs: tuple) -> tuple:
         """torch.autograd.grad of one number; None where nothing arrives."""
@@ -101,6 +105,21 @@ class OfTorch:
             shape, start = tuple(self._getters["shape"](tensor)), self._data_ptr(tensor)
             last = sum((size - 1) * step for size, step in zip(shape, self._stride(tensor), strict=True))
             return start, start + (0 if 0 in shape else (last + 1) * self._size(tensor))
+
+    def moved(self, tensor: Any, device: str) -> Any:
+        """A tensor on that device, cut off from what it was computed of."""
+        with self._functions(), self._dispatch():
+            return self._to(self._detach(tensor), device)
+
+    @contextmanager
+    def recording(self, on: bool) -> Iterator[None]:
+        """torch records gradients inside the block, or does not; what a call leaves behind ends there."""
+        before = self.grad_is_enabled()
+        self.enable_grad(on)
+        try:
+            yield
+        finally:
+            self.enable_grad(before)
 
     def parts(self, module: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every module in a module, itself first, as the beginning of its names ('blocks.0.') and its `__dict__`."""
@@ -142,9 +161,18 @@ class OfTorch:
         for _, own in self.parts(module):
             for kind in ("_parameters", "_buffers"):
                 for name, value in entries(own, kind):
-                    with self._functions(), self._dispatch():
-                        moved = self._to(self._detach(value), device)
-                    dict.__setitem__(own[kind], name, self.Parameter(moved, False) if kind == "_parameters" else moved)
+                    dict.__setitem__(own[kind], name, self.moved(value, device))
+
+
+def memory(numbers: ndarray) -> tuple[int, int]:
+    """The addresses at which an array's numbers begin and end."""
+    start = numbers.__array_interface__["data"][0]
+    return start, start + sum((size - 1) * step for size, step in zip(numbers.shape, numbers.strides, strict=True)) + numbers.itemsize
+
+
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two stretches of memory have a byte in common."""
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def entries(own: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
