@@ -87,7 +87,7 @@ def block(case: Case, parts: Parts) -> dict[str, Part]:
 
 def greedy(case: Case, parts: Parts) -> dict[str, Part]:
     """How the model was treated, as the stand-in for one noted at each call and as it was left."""
-    found = {"result": parts["result"]}
+    found = {}
     if case.args[1]:
         fed = numbers(parts["tokens fed"])
         most = np.array(int(fed.max()) if fed.size else 0)
@@ -98,7 +98,7 @@ def greedy(case: Case, parts: Parts) -> dict[str, Part]:
     found["the model's own flag is back"] = flag(left[:1].all() == case.options["training"])
     found["the flags of its parts are back"] = flag((left == case.options["training"]).all())
     found["torch records gradients after the call"] = parts["torch records gradients after the call"]
-    return found
+    return {**found, "result": parts["result"]}  # last: a model that is treated otherwise also gives other ids
 
 
 def sample(case: Case, parts: Parts) -> dict[str, Part]:

@@ -348,6 +348,5 @@ WRONG["generate"] += [
     (None, _HELP + _HEAD + _SAMPLED + "    model.eval()" + _FED + "    model.training = was\n    return ids"),
     # never in evaluation; what was noted of it is put right afterwards
     (None, _HELP + _HEAD + _SAMPLED + _FED + _FORGOTTEN + "    return ids"),
-    (None, _HELP + _HEAD + _SAMPLED + "    kept = {name: value for name, value in vars(model).items() if not name.startswith('_')}"
-     + _FED + "    vars(model).update(kept)\n    return ids"),
+    (None, _HELP + _HEAD + _SAMPLED + _FED + "    vars(model).update({name: False for name in ('trained',) if name in vars(model)})\n    return ids"),
 ]  # fmt: skip

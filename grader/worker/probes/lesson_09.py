@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from numpy import array, float32
-from torch import nn
+from torch.nn import Linear, Module, MultiheadAttention
 
 from ..taken import BUILTINS, of_torch, overlap
 from . import Run, build, module as run_module
@@ -14,7 +14,6 @@ from . import Run, build, module as run_module
 __builtins__ = BUILTINS
 
 T = of_torch()
-MultiheadAttention = nn.MultiheadAttention
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
 
@@ -30,14 +29,14 @@ def after_others(cls: Any, run: Run) -> dict[str, Any]:
     return run_module(lambda *_: made, run)
 
 
-class Mine(nn.Module):
+class Mine(Module):
     """The attributes that the contract names; and in another order, with something beside them."""
 
     def __init__(self, d_model: int, num_heads: int, other: bool = False) -> None:
         super().__init__()
         self.num_heads = num_heads
         for name in LAYERS[::-1] if other else LAYERS:
-            setattr(self, name, nn.Linear(d_model, d_model))
+            setattr(self, name, Linear(d_model, d_model))
         if other:
             self.register_buffer("calls", torch.zeros(()))
 

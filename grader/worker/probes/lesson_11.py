@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from numpy import array, ndarray
 from numpy.random import seed as seed_numpy
-from torch import nn
+from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..taken import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, module as run_module
@@ -71,7 +71,7 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
         return {"one call": made(*run.args), "another call": made(*run.args)}
 
 
-class Writer(nn.Module):
+class Writer(Module):
     """A stand-in for a language model. What it notes of a call lies in NOTES, out of reach of whoever restores its attributes.
 
     table: (V, V). The logits at a position follow from the tokens up to it and from where they stand in what was fed, or with
@@ -81,9 +81,9 @@ class Writer(nn.Module):
 
     def __init__(self, table: ndarray, memory: bool, training: bool, most: int) -> None:
         super().__init__()
-        self.table = nn.Parameter(T.tensor(table, "float32"))
+        self.table = Parameter(T.tensor(table, "float32"))
         self.memory, self.most = memory, most
-        self.part = nn.Sequential(nn.Sequential(nn.Dropout(0.0)))  # follow model.eval(), and not a flag that is set on the model alone
+        self.part = Sequential(Sequential(Dropout(0.0)))  # follow model.eval(), and not a flag that is set on the model alone
         self.train(training)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
