@@ -87,10 +87,11 @@ class OfTorch:
         with self._functions(), self._dispatch():
             return self._clone(self._detach(value))
 
-    def fill(self, tensor: Any, numbers: ndarray) -> None:
-        """Writes the numbers into a parameter, which stays the same object."""
+    def fill(self, pairs: list[tuple[Any, ndarray]]) -> None:
+        """Writes numbers into parameters, which stay the same objects."""
         with self.recording(False), self._functions(), self._dispatch():
-            self._copy(tensor, self.from_numpy(array(numbers, order="C")))
+            for tensor, numbers in pairs:
+                self._copy(tensor, self.from_numpy(array(numbers, order="C")))
 
     def gradients(self, total: Any, inputs: tuple) -> tuple:
         """torch.autograd.grad of one number; None where nothing arrives."""
@@ -136,8 +137,16 @@ class OfTorch:
     def part(self, module: Any, dotted: str) -> Any:
         """The module of that name in a module; None where there is none."""
         for name in dotted.split("."):
-            module = dict(entries(self._dict_of(module), "_modules")).get(name) if is_a(module, self.Module) else None
+            module = self._held(module, "_modules", name)
         return module
+
+    def parameter(self, module: Any, name: str) -> Any:
+        """A module's own parameter of that name; None where there is none."""
+        return self._held(module, "_parameters", name)
+
+    def _held(self, module: Any, kind: str, name: str) -> Any:
+        held = self._dict_of(module).get(kind) if is_a(module, self.Module) else None
+        return dict.get(held, name) if is_a(held, dict) else None
 
     def parameters(self, module: Any) -> dict[str, Any]:
         """By name."""

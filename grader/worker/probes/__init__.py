@@ -187,14 +187,16 @@ def _build(cls: Any, options: Mapping[str, Any]) -> Any:
         if not is_a(layer, torch.Linear):
             raise ContractError(f"The attribute {name} is a {type(layer).__name__}; the contract asks for an nn.Linear.")
     for name in options.get("no_bias", ()):
-        if "bias" in torch.parameters(part(made, name)):
+        if torch.parameter(part(made, name), "bias") is not None:
             raise ContractError(f"The layer {name} has a bias; the contract asks for a layer without one (bias=False).")
+    pairs = []
     for name, array in options.get("state", {}).items():
         target = parameter(made, name)
         found = tuple(torch.get(target, "shape"))
         if found != shape(array):
             raise ContractError(f"{name} has shape {found}; the contract asks for {shape(array)}.")
-        torch.fill(target, array)
+        pairs.append((target, array))
+    torch.fill(pairs)
     return made.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else made
 
 
@@ -202,7 +204,7 @@ def parameter(made: Any, name: str) -> Any:
     """The parameter of that dotted name. Raises ContractError where there is none."""
     owner, _, leaf = name.rpartition(".")
     holder = part(made, owner) if owner else made
-    value = of_torch().parameters(holder).get(leaf)
+    value = of_torch().parameter(holder, leaf)
     if value is None:
         value = getattr(holder, leaf, None)
     if not is_a(value, of_torch().Parameter):
