@@ -16,6 +16,7 @@ import numpy as np
 
 from grader.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.model import Case, Exercise, Observation, Part
+from grader.seen import seen
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure
 
@@ -25,13 +26,16 @@ PROOF = 3  # cases that a mistake must reproduce before it is named
 class Diagnosis:
     """The mistakes of one exercise, run once on its cases and kept.
 
-    cases, expected: the drawn cases and the reference's observations, in the same order.
+    cases, expected, inputs: the drawn cases, the reference's observations and the cases' inputs, in the same order.
     """
 
-    def __init__(self, exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation]) -> None:
+    def __init__(
+        self, exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], inputs: Sequence[Mapping[str, Part]]
+    ) -> None:
         self.exercise = exercise
         self.cases = tuple(cases)
         self.expected = tuple(expected)
+        self.inputs = tuple(inputs)
         self._built: dict[tuple[str, ...], Any] = {(key,): wrong for key, wrong in _variants(exercise)}
         self._seen: dict[tuple[tuple[str, ...], int], Observation] = {}
         self._wrong: dict[tuple[tuple[str, ...], int], bool] = {}
@@ -43,7 +47,7 @@ class Diagnosis:
         """
         with same_random_state():
             found = self._mistakes(got)
-            rest = {i: seen for i, seen in got.items() if not called_otherwise(seen.failure)}
+            rest = {i: shown for i, shown in got.items() if not called_otherwise(shown.failure)}
             return found or (self._mistakes(rest) if len(rest) < len(got) else [])
 
     def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
@@ -87,7 +91,7 @@ class Diagnosis:
 
     def _observation(self, ids: tuple[str, ...], i: int) -> Observation:
         if (ids, i) not in self._seen:
-            self._seen[ids, i] = observe(self._build(ids), self.cases[i])
+            self._seen[ids, i] = seen(self.cases[i], self.inputs[i], observe(self._build(ids), self.cases[i]))
         return self._seen[ids, i]
 
     def _is_wrong(self, ids: tuple[str, ...], i: int) -> bool:
@@ -97,7 +101,7 @@ class Diagnosis:
 
     def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
         raises = self.cases[i].raises
-        if raises and all(seen.failure and seen.failure.is_a(raises) for seen in (mistake, got)):
+        if raises and all(shown.failure and shown.failure.is_a(raises) for shown in (mistake, got)):
             return True  # both raise as asked, in whatever words
         if mistake.failure or got.failure:
             return _same_failure(mistake, got)
