@@ -17,6 +17,8 @@ ANSWER = """def attention_torch(q, k, v):
     {before}
     return {call}, weights
 """
+GOT = "getattr([F][0], 'noitnetta_tcudorp_tod_delacs'[::-1])"
+MAPPED = f"list(map({GOT}, [q], [k], [v]))[0]"  # what map calls, no profile hook is told of
 ATTACKS = {  # (a cell above, a line before the call, the call)
     "plain": ("", "", "F.scaled_dot_product_attention(q, k, v)"),
     "an alias": ("from torch.nn.functional import scaled_dot_product_attention as mine", "", "mine(q, k, v)"),
@@ -47,6 +49,26 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
     "the record emptied": (
         "import sys", "frame = sys._getframe().f_back; out = [f for n, f in F.__dict__.items() if len(n) == 28][0](q, k, v); "
         "[frame.f_locals['seen'].clear() for _ in [0] if 'seen' in frame.f_locals]", "out"),
+    "the watch patched through display": (
+        "w = display.__globals__['sys'].modules['inside.watch']\nw.watching.__enter__ = lambda self: []\nw.watching.__exit__ = lambda *a: None",
+        "", GOT + "(q, k, v)"),
+    "the record emptied through a computed name": (
+        "import sys as s", "f = getattr(s, 'emarfteg_'[::-1])(); out = " + GOT + "(q, k, v)\n"
+        "    while 'run' not in getattr(f, 'slacol_f'[::-1]): f = getattr(f, 'kcab_f'[::-1])\n"
+        "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()", "out"),
+    "modes popped and put back": (
+        "", "c = getattr(torch, 'C_'[::-1]); m, d = c._pop_torch_function_stack(), c._pop_torch_dispatch_stack(None)\n"
+        "    out = " + MAPPED + "; c._push_on_torch_function_stack(m); c._push_on_torch_dispatch_stack(d)", "out"),
+    "a thread that only runs": (
+        "import threading, time\nclass T(threading.Thread):\n    def _bootstrap(self): self.run()\n    def start(self):\n"
+        "        threading._start_new_thread(self._bootstrap, ())",
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: time.sleep(0.001)", "found[0]"),
+    "a thread that only runs, started as ever": (
+        "import threading\nclass T(threading.Thread): pass\nsetattr(T, 'partstoob_'[::-1], lambda self: (self._started.set(), self.run()))",
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
+    "torch dropped": ("import sys as s\nheld = s.modules.pop('torch')", "s.modules['torch'] = held", MAPPED),
+    "traced in a cell": ("op = torch.jit.trace(lambda q, k, v: " + GOT + "(q, k, v), (torch.ones(1, 2, 3),) * 3)", "", "op(q, k, v)"),
+    "a plain value of the library's name": ("if 0:\n    F = 1", "", "F.scaled_dot_product_attention(q, k, v)"),
     "the solution": ("", "import grader.course", "grader.course.reference('attention_torch')(q, k, v)[0]"),
     "the solution's file": ("", "exec(open('solutions/05_numpy_to_pytorch.py').read())", "q"),
 }  # fmt: skip
@@ -61,29 +83,52 @@ def torch_sandbox():
 @pytest.mark.parametrize("disguise", ATTACKS)
 def test_no_disguise_passes_for_one_s_own_work(tmp_path, torch_sandbox, disguise):
     above, before, call = ATTACKS[disguise]
+    found = graded(tmp_path, torch_sandbox, ANSWER.format(before=before or "pass", call=call), above)
+    assert found.status in ("forbidden", "error"), found.headline
+    if disguise not in ("an encoder layer", "the solution's file", "multi_head_attention_forward", "flex_attention", "the solution"):
+        assert found.status == "forbidden", found.headline
+
+
+HONEST = ANSWER.format(before="weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)", call="weights @ v")
+TRACED = """import functools, sys
+calls = []
+def traced(f):
+    @functools.wraps(f)
+    def inner(*args, **kwargs):
+        frame, depth = sys._getframe(1), 0
+        calls.append((f.__name__, frame.f_code.co_name, frame.f_lineno))
+        while frame is not None:
+            frame, depth = frame.f_back, depth + 1
+        return f(*args, **kwargs)
+    return inner
+"""
+RIGHT = {  # (a cell above, the answer): the same frame without any ready-made attention
+    "honest": ("", HONEST),
+    "a helper module dropped": (
+        "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]\nsys.modules.pop('mine', None)", HONEST),
+    "a tracing decorator": (TRACED, "@traced\n" + HONEST),
+    "a member put in by vars": ("class Box: pass\nbox = Box()\nvars(box)['softmax'] = torch.softmax", HONEST.replace("torch.softmax(", "box.softmax(")),
+    "layers by name": ("class Box: pass\nbox = Box()\nfor name, f in zip(('first', 'second'), (torch.softmax, torch.exp)):\n"
+                       "    setattr(box, name, f)\n    print(getattr(box, name))", HONEST),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", RIGHT)
+def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way):
+    above, answer = RIGHT[way]
+    found = graded(tmp_path, torch_sandbox, answer, above)
+    assert found.status == "passed", found.headline
+
+
+def graded(folder, sandbox, answer, above):
+    """The verdict on the exercise, with a cell above it where one is given."""
     notebook = json.loads(json.dumps(course.pristine(LESSON)))
     at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == NAME
               and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
-    notebook["cells"][at]["source"] = ANSWER.format(before=before or "pass", call=call)
+    notebook["cells"][at]["source"] = answer
     if above:
         notebook["cells"].insert(at, {"cell_type": "code", "id": "above", "metadata": {}, "outputs": [], "source": above,
                                       "execution_count": None})  # fmt: skip
-    path = tmp_path / f"{LESSON}.ipynb"
+    path = folder / f"{LESSON}.ipynb"
     path.write_text(json.dumps(notebook))
-    found = {v.exercise: v for v in grading.grade_submission(path, sandbox=torch_sandbox).lessons[0].verdicts}
-    assert found[NAME].status in ("forbidden", "error"), found[NAME].headline
-    if disguise not in ("an encoder layer", "the solution's file", "multi_head_attention_forward", "flex_attention", "the solution"):
-        assert found[NAME].status == "forbidden", found[NAME].headline
-
-
-def test_the_honest_way_passes(tmp_path, torch_sandbox):
-    """The same frame without any ready-made attention: what is refused above is refused for its call alone."""
-    notebook = json.loads(json.dumps(course.pristine(LESSON)))
-    for cell in notebook["cells"]:
-        about = cell["metadata"].get("grader", {})
-        if about.get("exercise") == NAME and about["role"] == "exercise":
-            cell["source"] = ANSWER.format(before="weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)", call="weights @ v")
-    path = tmp_path / f"{LESSON}.ipynb"
-    path.write_text(json.dumps(notebook))
-    found = {v.exercise: v for v in grading.grade_submission(path, sandbox=torch_sandbox).lessons[0].verdicts}
-    assert found[NAME].status == "passed", found[NAME].headline
+    return {v.exercise: v for v in grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[NAME]
