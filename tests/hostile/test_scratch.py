@@ -7,7 +7,9 @@ import json
 import pytest
 
 from grader import course, grading
+from grader.judge import judge
 from grader.sandbox import Sandbox
+from tests.live import from_cells
 
 LESSON, NAME = "05_numpy_to_pytorch", "attention_torch"
 # {call} stands for the disguised call on q, k and v; what it returns is right to the last digit.
@@ -50,7 +52,7 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
         "import sys", "frame = sys._getframe().f_back; out = [f for n, f in F.__dict__.items() if len(n) == 28][0](q, k, v); "
         "[frame.f_locals['seen'].clear() for _ in [0] if 'seen' in frame.f_locals]", "out"),
     "the watch patched through display": (
-        "w = display.__globals__['sys'].modules['inside.watch']\nw.watching.__enter__ = lambda self: []\nw.watching.__exit__ = lambda *a: None",
+        "w = display.__globals__['failure_from'].__globals__['watching']\nw.__enter__ = lambda self: []\nw.__exit__ = lambda *a: None",
         "", GOT + "(q, k, v)"),
     "the record emptied through a computed name": (
         "import sys as s", "f = getattr(s, 'emarfteg_'[::-1])(); out = " + GOT + "(q, k, v)\n"
@@ -60,10 +62,9 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
         "", "c = getattr(torch, 'C_'[::-1]); m, d = c._pop_torch_function_stack(), c._pop_torch_dispatch_stack(None)\n"
         "    out = " + MAPPED + "; c._push_on_torch_function_stack(m); c._push_on_torch_dispatch_stack(d)", "out"),
     "a thread that only runs": (
-        "import threading, time\nclass T(threading.Thread):\n    def _bootstrap(self): self.run()\n    def start(self):\n"
-        "        threading._start_new_thread(self._bootstrap, ())",
-        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: time.sleep(0.001)", "found[0]"),
-    "a thread that only runs, started as ever": (
+        "import threading\nclass T(threading.Thread):\n    def _bootstrap(self): self._started.set(); self.run()",
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
+    "a thread that only runs, by a computed name": (
         "import threading\nclass T(threading.Thread): pass\nsetattr(T, 'partstoob_'[::-1], lambda self: (self._started.set(), self.run()))",
         "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
     "torch dropped": ("import sys as s\nheld = s.modules.pop('torch')", "s.modules['torch'] = held", MAPPED),
@@ -102,33 +103,71 @@ def traced(f):
         return f(*args, **kwargs)
     return inner
 """
-RIGHT = {  # (a cell above, the answer): the same frame without any ready-made attention
-    "honest": ("", HONEST),
-    "a helper module dropped": (
-        "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]\nsys.modules.pop('mine', None)", HONEST),
-    "a tracing decorator": (TRACED, "@traced\n" + HONEST),
-    "a member put in by vars": ("class Box: pass\nbox = Box()\nvars(box)['softmax'] = torch.softmax", HONEST.replace("torch.softmax(", "box.softmax(")),
-    "layers by name": ("class Box: pass\nbox = Box()\nfor name, f in zip(('first', 'second'), (torch.softmax, torch.exp)):\n"
+GUARDED = """def softmax_backward(grad_weights, weights):
+    {guard}
+    return weights * (grad_weights - (grad_weights * weights).sum(-1, keepdims=True))
+"""
+ROWS = """class Box:
+    pass
+def softmax_rows(scores):
+    box = Box()
+    vars(box)["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))
+    return box.softmax(scores) / box.softmax(scores).sum(axis=1, keepdims=True)
+"""
+HELPERS = "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]\nsys.modules.pop('mine', None)"
+GRADIENTS, ROWS_OF = ("08_attention_backward", "softmax_backward"), ("01_three_tokens", "softmax_rows")
+RIGHT = {  # (the lesson and exercise, a cell above, the answer)
+    "honest": ((LESSON, NAME), "", HONEST),
+    "a helper module dropped": ((LESSON, NAME), HELPERS, HONEST),
+    "a helper module dropped, in NumPy": (ROWS_OF, HELPERS, ROWS),
+    "a tracing decorator": ((LESSON, NAME), TRACED, "@traced\n" + HONEST),
+    "a tracing decorator, in NumPy": (ROWS_OF, TRACED, ROWS.replace("def softmax_rows", "@traced\ndef softmax_rows")),
+    "a member put in by vars": (ROWS_OF, "", ROWS),
+    "a member put in by __dict__": (ROWS_OF, "", ROWS.replace("vars(box)", "box.__dict__")),
+    "members put in by update": (ROWS_OF, "", ROWS.replace('["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))',
+                                                          ".update(softmax=lambda x: np.exp(x - x.max(axis=1, keepdims=True)))")),
+    "layers by name": ((LESSON, NAME), "class Box: pass\nbox = Box()\nfor name, f in zip(('first', 'second'), (torch.exp, torch.abs)):\n"
                        "    setattr(box, name, f)\n    print(getattr(box, name))", HONEST),
+    **{f"guarded by {guard}": (GRADIENTS, above, GUARDED.format(guard=guard)) for above, guard in (
+        ("import torch", "assert not isinstance(weights, torch.Tensor)"),
+        ("import torch", "if isinstance(weights, (torch.Tensor, list)): raise TypeError"),
+        ("import torch", "if any(torch.is_tensor(w) for w in (grad_weights, weights)): raise TypeError"),
+        ("from torch import Tensor", "if isinstance(weights, Tensor): weights = weights.detach().numpy()"),
+        ("import torch\nTENSOR = torch.Tensor", "assert not isinstance(weights, TENSOR)"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", "assert torch is None or not isinstance(weights, torch.Tensor)"),
+        ("import sys", "assert 'torch' not in sys.modules or not isinstance(weights, sys.modules['torch'].Tensor)"),
+        ("", "import torch; assert not isinstance(weights, torch.Tensor)"),
+    )},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("way", RIGHT)
 def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way):
-    above, answer = RIGHT[way]
-    found = graded(tmp_path, torch_sandbox, answer, above)
+    (lesson, name), above, answer = RIGHT[way]
+    live = judge(course.exercise(name), from_cells(name, above, answer))
+    assert live.status == "passed", live.headline
+    found = graded(tmp_path, torch_sandbox, answer, above, lesson, name)
     assert found.status == "passed", found.headline
 
 
-def graded(folder, sandbox, answer, above):
+def test_torch_may_be_imported_by_the_answer_itself(tmp_path):
+    """Where the worker has not imported it: what runs while a library is imported is none of its operations."""
+    with Sandbox(timeout_s=20, torch=False) as plain:
+        answer = GUARDED.format(guard="import torch; assert not isinstance(weights, torch.Tensor)")
+        assert graded(tmp_path, plain, answer, "", *GRADIENTS).status == "passed"
+        answer = GUARDED.format(guard="import torch; weights = torch.as_tensor(weights).numpy()")
+        assert graded(tmp_path, plain, answer, "", *GRADIENTS).status == "forbidden"
+
+
+def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
     """The verdict on the exercise, with a cell above it where one is given."""
-    notebook = json.loads(json.dumps(course.pristine(LESSON)))
-    at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == NAME
+    notebook = json.loads(json.dumps(course.pristine(lesson)))
+    at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == name
               and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
     notebook["cells"][at]["source"] = answer
     if above:
         notebook["cells"].insert(at, {"cell_type": "code", "id": "above", "metadata": {}, "outputs": [], "source": above,
                                       "execution_count": None})  # fmt: skip
-    path = folder / f"{LESSON}.ipynb"
+    path = folder / f"{lesson}.ipynb"
     path.write_text(json.dumps(notebook))
-    return {v.exercise: v for v in grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[NAME]
+    return {v.exercise: v for v in grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[name]
