@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import ctypes
 import pstats
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -200,6 +201,17 @@ def test_asking_for_the_type_calls_no_library(guard):
     with watching(("torch",)) as seen:
         torch.from_numpy(np.ones(2))
     assert set(seen) == {"torch"}
+
+
+def test_torch_may_be_imported_where_it_is_asked_for():
+    """In an interpreter that has not imported it; what runs while a library is imported is none of its operations."""
+    text = (
+        "import numpy as np\nfrom grader.worker.watch import watching\n"
+        "with watching(('torch',)) as seen:\n    import torch\n    isinstance(np.ones(2), torch.Tensor)\nprint(seen)\n"
+        "with watching(('torch',)) as seen:\n    import torch\n    torch.ones(1)\nprint(set(seen))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", f"exec(compile({text!r}, '<cell 1>', 'exec'))"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "{'torch'}"]
 
 
 def _with_a_profiler(work):

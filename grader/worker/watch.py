@@ -62,6 +62,7 @@ _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, Wrappe
 LIBRARY_FILES = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {str(Path(__file__).resolve().parent.parent)}
 )
+_NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
 # A learner's own function may be called softmax: only these packages count.
 LIBRARIES = (
     "torch", "scipy", "jax", "tensorflow", "keras", "sklearn", "flax", "mlx", "cupy", "xformers", "autograd", "functorch", "tinygrad",
@@ -205,7 +206,7 @@ def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each
         if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
             _now.seen.append(name)
         elif "torch" in names and "torch" not in _now.seen and name not in _ASKING and _of_torch(arg):
-            _now.seen.append("torch")
+            _note_library(frame)
         elif name in _BLINDING:
             _note_blinding(frame)
         elif name in _STARTING:
@@ -219,8 +220,7 @@ def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each
             elif _library(module):
                 _now.seen.append(name)
         elif "torch" in names and "torch" not in _now.seen and name not in _ASKING and _library(frame.f_globals.get("__name__")):
-            if not _importing(frame):
-                _now.seen.append("torch")
+            _note_library(frame)
         elif name in _BLINDING and frame.f_back is not None:
             _note_blinding(frame.f_back)
 
@@ -246,11 +246,13 @@ def _note_beginning(starter: Any) -> None:
     _now.seen.append(UNWATCHED)
 
 
-def _importing(frame: Any) -> bool:
-    """Whether a library's code runs because it is being imported."""
-    while frame is not None and frame.f_code.co_filename.startswith(LIBRARY_FILES):
+def _note_library(frame: Any) -> None:
+    """Notes a call into a library, but not what runs while one is imported: a guard may import torch to ask for its type."""
+    while frame is not None and frame.f_code.co_filename.startswith(_NOBODY_S):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+    _now.seen.append("torch")
 
 
 def einsum_size(operands: tuple) -> tuple[int, int]:
