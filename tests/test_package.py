@@ -25,7 +25,7 @@ LAYERS = (
     ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice"),
     ("lessons", "catalogue", "stubs"),
     ("course",),
-    ("compare", "reached", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
+    ("compare", "reached", "spelled", "closed", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("figures",),
     ("drawn", "telling", "ran"),
     ("judge", "submission", "build", "overview", "processes", "warm_parent"),

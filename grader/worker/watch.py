@@ -10,7 +10,6 @@ reach into its own process can blind whatever lives there.
 from __future__ import annotations
 
 import contextlib
-import cProfile
 import math
 import operator
 import sys
@@ -148,8 +147,9 @@ def _restore_profile(hook: Any) -> None:
         _setprofile(hook)
     else:
         _setprofile(None)
-        if isinstance(hook, cProfile.Profile):
-            hook.enable()
+        enable = getattr(hook, "enable", None)
+        if enable is not None:
+            enable()
 
 
 class _Stack:
