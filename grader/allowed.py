@@ -122,6 +122,7 @@ class _Reading:
         self._putting: list[tuple[Statement, ast.AST, ast.AST]] = []  # what is put where: target and value
         self._mentions: dict[int, list[Mention]] = {}
         self._locals: dict[tuple[int, str], list[ast.AST]] = {}  # dotted names that a statement's variables stand for
+        self._local_meanings: dict[tuple[int, str], tuple[str, str]] = {}
         self._meanings: dict[str, tuple[str, str]] = {}
         statements: list[Statement] = []
         for cell in sources.cells:
@@ -286,12 +287,16 @@ class _Reading:
 
     def _local(self, statement: Statement, name: str, room: int = 4) -> tuple[str, str]:
         """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
-        for held in self._locals.get((statement.at, name), ())[: _ALIASES if room else 0]:
-            first, *rest = ast.unparse(held).split(".")
-            called, whose = self._meaning(first) if first in statement.outside else self._local(statement, first, room - 1)
-            if whose == "library":
-                return ".".join([called, *rest]), "library"
-        return name, "own" if name in ("self", "cls") else "value"
+        key = statement.at, name
+        if key not in self._local_meanings:
+            self._local_meanings[key] = name, "own" if name in ("self", "cls") else "value"  # for those that lead back here, too
+            for held in self._locals.get(key, ())[: _ALIASES if room else 0]:
+                first, *rest = ast.unparse(held).split(".")
+                called, whose = self._meaning(first) if first in statement.outside else self._local(statement, first, room - 1)
+                if whose == "library":
+                    self._local_meanings[key] = ".".join([called, *rest]), "library"
+                    break
+        return self._local_meanings[key]
 
     def _meaning(self, name: str) -> tuple[str, str]:
         if name not in self._meanings:

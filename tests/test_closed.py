@@ -176,3 +176,5 @@ def test_names_that_lead_to_each_other_end():
     assert refused(functions + "\ndef f200(n):\n    return getattr(thing, n)\nf0(text)", OWN)
     chain = "\n".join(f"a{i} = a{i + 1}" for i in range(2000))
     assert offence("attend", ("attention",), (), Sources((chain, OWN.replace("torch.", "a0.")))) is None
+    around = "def g():\n" + "    a, b = a, b\n    a = b\n    b = a\n    a.jit\n" * 500
+    assert offence("attend", ("attention",), (), Sources((around, OWN))) is None
