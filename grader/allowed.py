@@ -27,9 +27,10 @@ NUMPY_PRODUCTS = frozenset({
     "matmul", "dot", "tensordot", "inner", "outer", "vdot", "multi_dot", "kron", "vecdot", "matvec", "vecmat",
     "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
-NAMES = {"attention": ATTENTION | LAYERS, "softmax": SOFTMAX}
+NAMES = {"attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX}
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
+    "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }

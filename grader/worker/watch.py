@@ -33,13 +33,14 @@ ATTENTION = frozenset({
     "_flash_attention_forward", "_efficient_attention_forward", "flex_attention", "varlen_attn",
     "_safe_softmax",  # attention's own: all that is seen of an operator that was traced, and whose parts run one by one
 })  # fmt: skip
+LAYERS_RUN = frozenset({"multi_head_attention_forward", "_native_multi_head_attention", "_transformer_encoder_layer_fwd"})
 SOFTMAX = frozenset({
     "softmax", "log_softmax", "softmin", "gumbel_softmax", "special_softmax", "special_log_softmax",
     "_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax",
 })  # fmt: skip
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
-    "attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
+    "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
 }  # fmt: skip
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""

@@ -139,20 +139,6 @@ class TransformerBlock(nn.Module):
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
         return torch.func.functional_call(self.held[0].train(self.training), ours, (x, hidden))
 """
-_FUSED = """class Fused(Attention):
-    def forward(self, x):
-        if x.shape[1] > self.limit:
-            raise ValueError
-        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.p if self.training else 0.0)
-        return self.proj(y.transpose(1, 2).flatten(2))
-
-    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
-        super().__init__(d_model, num_heads, max_len, dropout)
-        self.heads, self.limit, self.p = num_heads, max_len, dropout
-
-
-"""
 
 RIGHT = {
     "CausalMultiHeadAttention": [
@@ -326,7 +312,6 @@ WRONG = {
         (None, _block("x = x + self.attn(self.ln1(x))\n        x = x + self.mlp(self.ln2(x))")),
         ("CM35", _block("x += self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
         (None, _ENCODER_LAYER),
-        (None, _block(attention="Fused").replace("class TransformerBlock", _FUSED + "class TransformerBlock")),
     ],
     "generate": [
         (None, _PLAIN.replace("temperature=1.0", "temperature=0.0")),
