@@ -34,7 +34,7 @@ lesson = Lesson(
         Exercise(
             name="TransformerBlock", task="Attention and a small network, each behind a normalisation and beside a residual path.",
             kind="class", points=3, minutes=12, cases=block.cases, container="tensor", parts=("output",), rtol=1e-5, atol=1e-4,
-            mistakes=block.MISTAKES, combine=lambda ids: block.block(*ids),
+            forbids=("layers",), mistakes=block.MISTAKES, combine=lambda ids: block.block(*ids),
             hints=(
                 "What does the block return when both attention and the network return zero?",
                 "Four attributes in `__init__`; two lines in `forward`, each of the form x = x + f(norm(x)).",
