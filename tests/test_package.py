@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice"),
+    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "names", "links", "reading", "finding", "collected", "kernel", "data", "window", "advice"),
     ("lessons", "catalogue", "stubs"),
     ("course",),
     ("compare", "reached", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
@@ -42,7 +42,7 @@ LAYERS = (
 # These know less than their layer would allow: what they may import, themselves included.
 STRICT = {
     "worker": ("worker",), "model": ("worker", "model"), "lessons": ("model", "lessons"),
-    "reports": ("model", "window", "errors", "files", "course", "reports"), "figures": ("figures", "data", "record"),
+    "reports": ("model", "names", "window", "errors", "files", "course", "reports"), "figures": ("figures", "data", "record"),
 }  # fmt: skip
 
 STAND_INS = {"worker.standin": {"figures"}}  # what it imports is the empty stand-in that it serves itself

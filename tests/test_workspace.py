@@ -216,7 +216,7 @@ def test_a_write_that_fails_leaves_the_notebook_as_it_was(place, monkeypatch):
     before = path.read_bytes()
     newer(monkeypatch, ("# # A small lesson", "# # Retold"))
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
