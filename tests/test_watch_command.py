@@ -145,7 +145,7 @@ def test_a_renamed_notebook_stays_and_a_deleted_one_goes(watching, tmp_path):
 def test_checkpoints_backups_and_other_files_are_no_submissions(tmp_path):
     save(tmp_path, toy.solved())
     save(tmp_path / ".ipynb_checkpoints", toy.solved(), "01_toy-checkpoint.ipynb")
-    save(tmp_path / "backups", toy.solved())
+    save(tmp_path / "backups", toy.solved(), "01_toy-2026-11-22-101500.ipynb")
     (tmp_path / ".~01_toy.ipynb").write_text("{}")
     (tmp_path / "notes.txt").write_text("x")
     assert list(notebooks(tmp_path)) == [tmp_path / "01_toy.ipynb"]
