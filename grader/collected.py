@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from grader.finding import ARCHIVES
 from grader.names import printable
 
-MOODLE = re.compile(r".*_\d+_assignsubmission_\w*?(_.*)?", re.DOTALL)  # 'Ada Lovelace_4711_assignsubmission_file_', a folder or file
-CANVAS = re.compile(r".+?(_late)?_\d+_\d{3,}_.+\.ipynb", re.IGNORECASE | re.DOTALL)  # 'lovelaceada_LATE_4711_81500_01.ipynb'
+MOODLE = re.compile(r"(.*_\d+)_assignsubmission_.*", re.DOTALL)  # 'Ada Lovelace_4711_assignsubmission_file_', a folder or file
+CANVAS = re.compile(r"(.+?(?:_late)?_\d+)_\d{3,}_.+\.ipynb", re.IGNORECASE | re.DOTALL)  # 'lovelaceada_LATE_4711_81500_01.ipynb'
 AGAIN = "then give the same command again. Nothing was graded."
 
 
-def refusal(names: Sequence[str]) -> str:
-    """What to do with a folder's entries before they can be graded, as a sentence after the folder's name; '': nothing."""
+def refusal(names: Sequence[str], least: int = 1) -> str:
+    """What to do with a folder's entries before they can be graded, as a sentence after the folder's name; '': nothing.
+
+    least: of how many submissions there must be some; one learner's own folder may well hold one.
+    """
     for form, found in (("Moodle", MOODLE), ("Canvas", CANVAS)):
-        theirs = sorted(name for name in names if found.fullmatch(name))
-        if theirs:
+        whose = {name: met[1].lower().replace("_late", "") for name in sorted(names) if (met := found.fullmatch(name))}
+        theirs = list(whose)
+        if len(set(whose.values())) >= least:
             count = f"{len(theirs)} name{'s' if len(theirs) > 1 else ''}"
             return f"holds {count} as {form} gives them, such as {printable(theirs[0])}. {_DO[form]}, {AGAIN}"
     return ""

@@ -164,13 +164,11 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
-                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.")
+                unpack = " Unpack it first." if collected.packed([path.name]) else ""
+                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
             raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is no file and no folder.")
-        refused = collected.refusal(os.listdir(path))
-        if refused:
-            raise SubmissionError(f"{said} {refused}")
         found = find(path, base)
     except OSError as error:
         raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
