@@ -206,6 +206,16 @@ def test_update_leaves_what_it_cannot_read(place, content):
     assert path.read_text() == content
 
 
+@pytest.mark.parametrize("odd", [["double"], {"double": 1}, 3, None, "Double"])
+def test_update_takes_a_cell_with_odd_metadata_for_no_answer(place, monkeypatch, odd):
+    notebook = solved()
+    cell(notebook, "exercise-double")["metadata"]["grader"]["exercise"] = odd
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    assert workspace.update(small.NAME, place).kept == ()
+    assert WORK.splitlines()[1].strip() in backups(place)[0].read_text()
+
+
 def test_update_of_a_lesson_that_is_not_there_says_what_lays_it_down(place):
     with pytest.raises(WorkspaceError, match="grader reset 01_small"):
         workspace.update(small.NAME, place)
