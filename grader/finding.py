@@ -53,7 +53,7 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
                 continue
             found.folders += 1
             for path in search.entries(folder):
-                if not path.is_dir():
+                if not os.path.isdir(path):
                     found.files += [path] if _is_notebook(path) else []
                 elif level_of(path / "x", top) > depth:
                     below.append(path)
@@ -104,9 +104,9 @@ class _Search:
         left = 0
         for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
             if links.is_link(path):
-                if _is_notebook(path) or not path.is_file():
+                if _is_notebook(path) or not os.path.isfile(path):
                     self.links.append(f"{links.told(path, self.name(path))}; links are not followed, so it was not read.")
-            elif path.name.lower().endswith(ARCHIVES) and not path.is_dir():
+            elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
                 self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
             elif self._is_the_grader_s(path):
                 left += 1
@@ -120,7 +120,7 @@ class _Search:
     def _is_the_grader_s(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
         place = path.parent.name.lower()
-        if place not in ("backups", "solutions") or not _is_notebook(path) or path.is_dir():
+        if place not in ("backups", "solutions") or not _is_notebook(path) or os.path.isdir(path):
             return False
         if place == "backups":
             return _DATED.fullmatch(path.name) is not None

@@ -84,7 +84,7 @@ def entries(folder: Path) -> tuple[list[Entry], list[str]]:
                          "`grader grade` takes a single notebook.") from None  # fmt: skip
     except OSError as error:
         raise InputError(f"{said} can't be opened: {error.strerror}.") from None
-    refused = collected.refusal(listed) or collected.packed([key for key in listed if not (folder / key).is_dir()])
+    refused = collected.refusal(listed) or collected.packed([key for key in listed if not os.path.isdir(folder / key)])
     if refused:
         raise InputError(f"{said} {refused}")
     found = [made for key in listed if (made := _entry(folder / key, key))]
@@ -103,8 +103,8 @@ def _entry(path: Path, key: str) -> Entry | None:
     name = of_learner(path.stem if notebook else key)
     if links.is_link(path):
         note = f"{links.told(path, printable(key))}; links are not followed, so it was not read."
-        return Entry(key, name, path, note) if notebook or not path.is_file() else None
-    return Entry(key, name, path) if notebook or path.is_dir() else None
+        return Entry(key, name, path, note) if notebook or not os.path.isfile(path) else None
+    return Entry(key, name, path) if notebook or os.path.isdir(path) else None
 
 
 def same_names(found: Sequence[Entry]) -> list[str]:
@@ -144,12 +144,12 @@ def pack(entry: Entry) -> Parcel:
         left -= len(file[0].data or b"")
         files.append(file[0])
         notes = [*notes, *links.hard(said, file[1])]
-    alone = len(paths) == 1 and paths[0] == entry.path
+    alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     return Parcel(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
 
 
 def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return [path], []
     found = find(path)
     instead = "" if found.files else in_place_of_notebooks(path)

@@ -117,10 +117,10 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
 def _exercise(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
     """The exercise that a learner's cell answers: by its metadata, else by the name that it defines."""
     about = _about(cell)
-    if about.get("role") == "exercise":
-        name = about.get("exercise")
-        return name if isinstance(name, str) and name in stubs else None
-    if about or cell["cell_type"] != "code":
+    name = about.get("exercise")
+    if about.get("role") == "exercise" and isinstance(name, str) and name in stubs:
+        return name
+    if about.get("role", "exercise") != "exercise" or cell["cell_type"] != "code":
         return None
     defined = defined_names(_text(cell))
     return next((name for name in stubs if name in defined), None)

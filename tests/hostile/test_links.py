@@ -65,6 +65,11 @@ def class_with(folder: Path, place: str, aim: str) -> Path:
     return link
 
 
+@pytest.fixture
+def small(monkeypatch):
+    toy.install(monkeypatch)
+
+
 @pytest.fixture(params=[True, False], ids=["step by step", "compared"])
 def reading(request, monkeypatch):
     """With what this system has, and as where no folder can be opened."""
@@ -83,7 +88,7 @@ def told_in(submission) -> str:
 
 
 @pytest.mark.parametrize("place, aim", CASES)
-def test_a_class_follows_none_and_tells_each(reading, tmp_path, place, aim):
+def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     link = class_with(tmp_path / "class", place, aim)
     found, _ = roster.entries(tmp_path / "class")
     assert {one.name for one in found} == {"ada", "eve"}
@@ -97,7 +102,7 @@ def test_a_class_follows_none_and_tells_each(reading, tmp_path, place, aim):
 
 
 @pytest.mark.parametrize("place, aim", CASES)
-def test_grade_follows_none_and_tells_each(reading, tmp_path, monkeypatch, place, aim):
+def test_grade_follows_none_and_tells_each(small, tmp_path, monkeypatch, place, aim):
     link = class_with(tmp_path / "class", place, aim)
     monkeypatch.chdir(tmp_path)
     ways = {Path("class", *Path(place).parts[: at + 1]) for at in range(len(Path(place).parts))}
@@ -112,7 +117,7 @@ def test_grade_follows_none_and_tells_each(reading, tmp_path, monkeypatch, place
 
 
 @pytest.mark.parametrize("place, aim", CASES)
-def test_a_watch_sees_none_and_tells_each(reading, tmp_path, place, aim):
+def test_a_watch_sees_none_and_tells_each(small, tmp_path, place, aim):
     link = class_with(tmp_path / "class", place, aim)
     found, alone, told = learners(tmp_path / "class")
     assert list(found) == [tmp_path / "class" / "ada"] and not alone
