@@ -2,89 +2,139 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.reading import printable
+from grader import links
+from grader.names import printable
 
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
+MAX_NOTES = 20
 DEPTH = 4  # folders below the learner's own
-# By name in lower case. The course's solutions lie in a learner's clone of it: they are nobody's answer.
-PASSED_OVER = ("__pycache__", "__macosx", "backups", "solutions", "site-packages", "node_modules")
+MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
+_DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
+_MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
 
 
 @dataclass
 class Found:
-    """What a learner's folder holds. notes: sentences on what was left aside."""
+    """What a learner's folder holds. files: those nearest to the top first; notes: sentences on what was passed over.
+
+    links: those of the notes that name a link.
+    """
 
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
     folders: int = 0
 
 
-def find(top: Path) -> Found:
-    """The notebooks nearest to the top: in the folder itself and its notebooks/, else in the folders below it, and so on.
+def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
+    """Every notebook in a folder, so many folders deep; hidden files and folders are nobody's work.
 
-    Links that lead out of `top` are left aside. Raises: OSError where the folder itself cannot be read.
+    Below `base`, by default the folder that `top` is in, no link is followed. Raises: OSError where the folder itself
+    cannot be read.
     """
-    found, inside = Found(), top.resolve()
+    os.listdir(top)
+    found, search = Found(), _Search(top, base or top.parent)
     level = [top]
-    for _ in range(DEPTH + 1):
-        for folder in level:
-            for place in (folder, folder / "notebooks"):
-                found.files += [path for path in _entries(place, found, inside, strict=place == top) if _is_notebook(path)]
-        if found.files or found.folders > MAX_FOLDERS:
-            break
-        level = [path for folder in level for path in _entries(folder, found, inside) if _may_hold_some(path)]
-    found.files = found.files[:MAX_FILES]
-    found.notes = list(dict.fromkeys(found.notes))
+    for depth in range(deepest + 2):
+        below: list[Path] = []
+        while level:
+            folder = level.pop(0)
+            if depth > deepest or found.folders >= MAX_FOLDERS:
+                most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
+                search.notes.append(f"{search.name(folder)} was not looked into: {most} is what is searched.")
+                continue
+            found.folders += 1
+            for path in search.entries(folder):
+                if not os.path.isdir(path):
+                    found.files += [path] if _is_notebook(path) else []
+                elif level_of(path / "x", top) > depth:
+                    below.append(path)
+                else:
+                    level.insert(0, path)
+        level = below
+    search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are." for path in found.files[MAX_FILES:]]
+    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes)
     return found
+
+
+def level_of(file: Path, top: Path) -> int:
+    """How many folders lie between; a notebooks/ is as near as the folder that it is in, which says nothing of its own."""
+    parts = file.relative_to(top).parts[:-1]
+    return len(parts) - sum(part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts))
 
 
 def in_place_of_notebooks(top: Path) -> str:
     """A sentence on what a folder without notebooks does hold; '' for an empty one. Never raises."""
     try:
-        names = sorted(path.name for path in top.iterdir() if not path.name.startswith(".") and path.name.lower() not in PASSED_OVER)
+        names = sorted(name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in MACHINES)
     except OSError:
         return ""
     if not names:
         return ""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    packed = next((name for name in names if name.lower().endswith(ARCHIVES)), None)
-    return f"What is there: {', '.join(map(printable, names[:5]))}{more}." + (f" Unpack {printable(packed)} first." if packed else "")
+    return f"What is there: {', '.join(map(printable, names[:5]))}{more}."
 
 
-def _entries(folder: Path, found: Found, inside: Path, strict: bool = False) -> Iterator[Path]:
-    """What lies in a folder and may be looked at, sorted; nothing where it cannot be read, unless `strict`."""
-    found.folders += 1
-    try:
-        entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError:
-        if strict:
-            raise
-        return
-    for path in entries:
-        if path.is_symlink() and not leads_into(path, inside):
-            if _is_notebook(path) or path.is_dir():
-                found.notes.append(f"{printable(path.name)} is a link that leads out of the folder; it was not read.")
-        else:
-            yield path
+class _Search:
+    """What one search passes over, and says so."""
+
+    def __init__(self, top: Path, base: Path) -> None:
+        self.top, self.base = top, base
+        self.notes: list[str] = []
+        self.links: list[str] = []
+
+    def name(self, path: Path) -> str:
+        return printable(path.relative_to(self.top).as_posix())
+
+    def entries(self, folder: Path) -> Iterator[Path]:
+        """The folders and files of a folder that may be looked at, sorted."""
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            self.notes.append(f"{self.name(folder)} cannot be opened ({error.strerror}); it was not looked into.")
+            return
+        left = 0
+        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
+            if links.is_link(path):
+                if _is_notebook(path) or not os.path.isfile(path):
+                    self.links.append(f"{links.told(path, self.name(path))}; links are not followed, so it was not read.")
+            elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
+                self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
+            elif self._is_the_grader_s(path):
+                left += 1
+            else:
+                yield path
+        if left:
+            what = {"solutions": "of the course's own solutions", "backups": "dated by `grader reset` or `update`"}
+            number = f"{left} notebook{'s' if left > 1 else ''} {what[folder.name.lower()]}"
+            self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are nobody's answer.")
+
+    def _is_the_grader_s(self, path: Path) -> bool:
+        """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
+        place = path.parent.name.lower()
+        if place not in ("backups", "solutions") or not _is_notebook(path) or os.path.isdir(path):
+            return False
+        if place == "backups":
+            return _DATED.fullmatch(path.name) is not None
+        try:
+            return b'"built_from"' in (links.read(path, self.base, _MOST_BYTES, end=_END).data or b"")
+        except OSError:
+            return False
+
+
+def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:
+    """As many sentences on what was passed over as anybody reads."""
+    more = len(notes) - most
+    return notes[:most] + ([f"{more} more were passed over likewise."] if more > 0 else [])
 
 
 def _is_notebook(path: Path) -> bool:
-    return path.suffix.lower() == ".ipynb" and not path.is_dir()
-
-
-def _may_hold_some(path: Path) -> bool:
-    return path.name.lower() not in PASSED_OVER and path.is_dir()
-
-
-def leads_into(file: Path, folder: Path) -> bool:
-    """Whether a path, its links followed, ends in a folder, which is resolved."""
-    try:
-        return file.resolve().is_relative_to(folder)
-    except (OSError, RuntimeError):  # a link that leads to itself
-        return False
+    return path.suffix.lower() == ".ipynb"

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from grader import course
 from grader.definitions import bound_names, changed_names, defined_names, parse, used_names
 from grader.magics import without_magics
-from grader.reading import Notebook, NotebookCell, code_cells, printable
+from grader.names import printable
+from grader.reading import Notebook, NotebookCell, code_cells
 
 MAX_NOTES = 20  # of one notebook; nobody reads more
 

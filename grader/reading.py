@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader import links
+from grader.names import printable
+
 MAX_BYTES = 64 << 20
 MAX_CELLS = 20_000
 MAX_CODE = 300_000  # characters of all code cells together; the longest solved lesson has about 10,000
@@ -48,10 +51,13 @@ class Notebook:
     notes: tuple[str, ...] = ()
 
 
-def read_notebook(path: Path) -> Notebook:
-    """The notebook of a file. Raises Unreadable for everything that is none."""
+def read_notebook(path: Path, base: Path | None = None) -> Notebook:
+    """The notebook of a file; below `base`, by default its folder, no link is followed.
+
+    Raises: Unreadable for everything that is none.
+    """
     file = printable(path.name)
-    text, notes = _text(path, file)
+    text, notes = _text(path, base or path.parent, file)
     try:
         content = json.loads(text)
     except RecursionError:
@@ -59,11 +65,6 @@ def read_notebook(path: Path) -> Notebook:
     except (ValueError, MemoryError) as error:
         raise Unreadable(f"{file} is not JSON ({_reason(error)}).") from None
     return _notebook(file, content, notes)
-
-
-def printable(name: str) -> str:
-    """A file's name as it can stand in a sentence: no control characters, not endless."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)[:200]
 
 
 def code_cells(content: Any) -> list[NotebookCell] | None:
@@ -91,25 +92,27 @@ def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell]
     return [cells[at] for at in sorted(taken)], [cell for at, cell in enumerate(cells) if at not in taken]
 
 
-def _text(path: Path, file: str) -> tuple[str, list[str]]:
+def _text(path: Path, base: Path, file: str) -> tuple[str, list[str]]:
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe would wait for ever
-            raise Unreadable(f"{file} is not a regular file.")
-        if status.st_size > MAX_BYTES:
-            size = f"{status.st_size / 2**20:.0f} MB, more than the {MAX_BYTES >> 20} MB that are read"
-            raise Unreadable(f"{file} has {size}.", "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        found = links.read(path, base, MAX_BYTES)
+    except links.Linked as error:
+        raise Unreadable(str(error), "Hand in the notebook itself.") from None
     except OSError as error:
         raise Unreadable(f"{file} cannot be opened ({error.strerror}).") from None
+    data, size = found.data, found.status.st_size
+    if not stat.S_ISREG(found.status.st_mode):
+        raise Unreadable(f"{file} is not a regular file.")
+    if data is None:
+        more = f"{size / 2**20:.0f} MB, more than the {MAX_BYTES >> 20} MB that are read"
+        raise Unreadable(f"{file} has {more}.", "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
+    notes = links.hard(file, found.status)
     if not data.strip():
         raise Unreadable(f"{file} is empty.")
     encoding = json.detect_encoding(data)  # by the byte-order mark, or by where the zeros are
     try:
-        return data.decode(encoding), []
+        return data.decode(encoding), notes
     except UnicodeDecodeError:
-        return data.decode("latin-1"), [f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8."]
+        return data.decode("latin-1"), [*notes, f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8."]
 
 
 def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:

@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader import collected, links
 from grader.errors import InputError
-from grader.finding import PASSED_OVER, find, in_place_of_notebooks, leads_into
-from grader.reading import MAX_BYTES, printable
+from grader.finding import MACHINES, find, in_place_of_notebooks
+from grader.names import alike, labels, of_learner, printable
+from grader.reading import MAX_BYTES
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
+NOT_LEARNERS = (*MACHINES, "backups", "solutions")  # in lower case, directly in a class's folder
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Parcel:
 def entries(folder: Path) -> tuple[list[Entry], list[str]]:
     """The learners of a class's folder, sorted by name, and the names of what was passed over.
 
-    Raises: InputError where there is no such folder, or none of its entries can be a learner's.
+    Raises: InputError where there is no such folder, none of its entries can be a learner's, or they are as a learning
+    platform or an archive has them.
     """
     said = printable(str(folder))
     try:
@@ -73,28 +77,45 @@ def entries(folder: Path) -> tuple[list[Entry], list[str]]:
     except FileNotFoundError:
         raise InputError(f"there is no folder {said}.") from None
     except NotADirectoryError:
-        raise InputError(f"{said} is a file; a folder with one subfolder or notebook a learner is expected. "
+        packed = collected.packed([folder.name])
+        raise InputError(f"{said} is an archive, which is not opened: unpack it, and name the folder that holds one subfolder "
+                         "or notebook a learner." if packed else
+                         f"{said} is a file; a folder with one subfolder or notebook a learner is expected. "
                          "`grader grade` takes a single notebook.") from None  # fmt: skip
     except OSError as error:
         raise InputError(f"{said} can't be opened: {error.strerror}.") from None
-    inside = folder.resolve()
-    found = [made for key in listed if (made := _entry(folder / key, key, inside))]
+    refused = collected.refusal(listed) or collected.packed([key for key in listed if not os.path.isdir(folder / key)])
+    if refused:
+        raise InputError(f"{said} {refused}")
+    found = [made for key in listed if (made := _entry(folder / key, key))]
     taken = {one.key for one in found}
     passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
     if not found:
         raise InputError(f"{said} holds no learner: one subfolder or one .ipynb file each is expected.")
     found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return found, [name for name in passed if name.lower() not in PASSED_OVER]
+    return found, [name for name in passed if name.lower() not in MACHINES]
 
 
-def _entry(path: Path, key: str, inside: Path) -> Entry | None:
-    if key.startswith(".") or key.lower() in PASSED_OVER:
+def _entry(path: Path, key: str) -> Entry | None:
+    if key.startswith(".") or key.lower() in NOT_LEARNERS:
         return None
     notebook = path.suffix.lower() == ".ipynb"
-    name = printable(path.stem if notebook else key)
-    if path.is_symlink() and not leads_into(path, inside):
-        return Entry(key, name, path, f"{printable(key)} is a link that leads out of the folder; it was not read.")
-    return Entry(key, name, path) if notebook or path.is_dir() else None
+    name = of_learner(path.stem if notebook else key)
+    if links.is_link(path):
+        note = f"{links.told(path, printable(key))}; links are not followed, so it was not read."
+        return Entry(key, name, path, note) if notebook or not os.path.isfile(path) else None
+    return Entry(key, name, path) if notebook or os.path.isdir(path) else None
+
+
+def same_names(found: Sequence[Entry]) -> list[str]:
+    """A sentence on each group of learners whose names a grade book may take for one, and what stands for them."""
+    names = [one.name for one in found]
+    shown_as = labels(names)
+    return [
+        f"{', '.join(names[at] for at in group)} differ in case, spaces, or characters that are not seen, at most; the reports "
+        f"call them {', '.join(shown_as[at] for at in group)}: see whose work each is before you import grades."
+        for group in alike(names)
+    ]
 
 
 def pack(entry: Entry) -> Parcel:
@@ -108,41 +129,44 @@ def pack(entry: Entry) -> Parcel:
         paths, notes = [], [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
     left = MOST_BYTES
     for path in paths:
+        place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
+        said = printable("/".join(place))
         try:
-            file = _packed(path, entry.path, left)
+            file = _packed(path, entry.path.parent, place, left)
         except OSError as error:
-            notes = [*notes, f"{printable(path.name)} cannot be opened ({error.strerror}); it was not read."]
+            why = str(error) if isinstance(error, links.Linked) else f"{said} cannot be opened ({error.strerror});"
+            notes = [*notes, f"{why} It was not read." if isinstance(error, links.Linked) else f"{why} it was not read."]
             continue
         if file is None:
             most = f"{MOST_BYTES >> 20} MB"
-            notes = [*notes, f"{printable(path.name)} was not read: the notebooks together have more than {most}."]
+            notes = [*notes, f"{said} was not read: the notebooks together have more than {most}."]
             continue
-        left -= len(file.data or b"")
-        files.append(file)
-    alone = entry.path.is_file()
+        left -= len(file[0].data or b"")
+        files.append(file[0])
+        notes = [*notes, *links.hard(said, file[1])]
+    alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     return Parcel(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
 
 
 def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return [path], []
     found = find(path)
     instead = "" if found.files else in_place_of_notebooks(path)
     return found.files, [*found.notes, *([instead] if instead else [])]
 
 
-def _packed(path: Path, top: Path, left: int) -> Packed | None:
-    about = path.stat()
-    place = (path.name,) if path == top else path.relative_to(top).parts
-    if not stat.S_ISREG(about.st_mode):  # a pipe would wait for ever
-        return Packed(place, None, -1, about.st_mtime_ns)
+def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[Packed, os.stat_result] | None:
+    """One file and what the system says of it; None where there is no room left for it."""
+    found = links.read(path, base, min(MAX_BYTES, left))
+    about = found.status
+    if not stat.S_ISREG(about.st_mode):
+        return Packed(place, None, -1, about.st_mtime_ns), about
     if about.st_size > MAX_BYTES:  # said so where it is read; its bytes need not travel
-        return Packed(place, None, about.st_size, about.st_mtime_ns)
-    if about.st_size > left:
+        return Packed(place, None, about.st_size, about.st_mtime_ns), about
+    if found.data is None:
         return None
-    with path.open("rb") as stream:
-        data = stream.read(MAX_BYTES)
-    return Packed(place, data, len(data), about.st_mtime_ns)
+    return Packed(place, found.data, len(found.data), about.st_mtime_ns), about
 
 
 def unpack(parcel: Parcel, folder: Path) -> Path | None:

@@ -5,17 +5,19 @@ The trusted side reads strangers' files here; nothing in one of them makes it ra
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from grader import course
+from grader import collected, course, links
 from grader.definitions import defined_names
-from grader.finding import find, in_place_of_notebooks
+from grader.finding import find, in_place_of_notebooks, level_of
+from grader.names import of_learner, printable
 from grader.overlay import Plan, empty_plan, lay_over
-from grader.reading import Notebook, Unreadable, printable, read_notebook, within
+from grader.reading import Notebook, Unreadable, read_notebook, within
 
 MAX_TOLD_BY = 50_000  # characters of code by which a lesson is told; the longest solved lesson has about 10,000
 
@@ -48,22 +50,33 @@ class Submission:
 
 @dataclass(frozen=True)
 class _Read:
-    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to mend."""
+    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to mend.
 
-    path: Path
+    place: its path within what was handed in, printable; level: the folders between; changed: when, in ns.
+    """
+
+    place: str
+    level: int
+    changed: int
     notebook: Notebook | None
     lesson: str
     what: str = ""
     problem: str = ""
 
+    @property
+    def named(self) -> bool:
+        """Whether it has its lesson's own name."""
+        return PurePosixPath(self.place).stem.lower() == self.lesson
+
 
 @dataclass(frozen=True)
 class _Found:
-    """All files of a submission, and the one that counts for each lesson."""
+    """All files of a submission, and the one that counts for each lesson. doubts: where another may be meant."""
 
     read: list[_Read]
     chosen: dict[str, _Read]
     notes: dict[str, list[str]]
+    doubts: dict[str, list[str]]
 
     def plan(self, lesson: str) -> Plan:
         file = self.chosen.get(lesson)
@@ -74,10 +87,11 @@ class _Found:
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
 
     def message(self, lessons: Sequence[str]) -> str:
-        """What to mend: of each lesson's own file, and of files whose lesson cannot be told."""
+        """What to mend: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
         absent = [lesson for lesson in lessons if lesson not in self.chosen or self.chosen[lesson].problem]
         said = [self._trouble(lesson).problem for lesson in absent]
         said += [file.problem for file in self.read if not file.lesson]
+        said += [doubt for lesson in lessons for doubt in self.doubts.get(lesson, ())]
         return " ".join(dict.fromkeys(said))[:4000]
 
     def _trouble(self, lesson: str) -> _Read:
@@ -88,22 +102,28 @@ class _Found:
         if unknown:
             return unknown[0]
         what = f"No notebook of lesson {lesson} was handed in."
-        return _Read(Path(), None, lesson, what, f"{what} {lesson}.ipynb is expected.")
+        return _Read("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
 
 
-def read_submission(path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None) -> Submission:
+def read_submission(
+    path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None, base: Path | None = None
+) -> Submission:
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
 
     name:    the learner's; by default the folder's name, or the file's without its ending.
     lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
              notebook has every exercise missing.
-    Raises:  SubmissionError for a path that is not there, is no notebook or holds none, and for an
-             unknown lesson.
+    base:    the folder above it below which no link is followed; by default the current one for a relative path, and
+             for an absolute one the folder that holds it.
+    Raises:  SubmissionError for a path that is not there, is no notebook or holds none, for one with a
+             link on the way, and for an unknown lesson.
     """
     path = Path(path)
+    base = base or (path.parent if path.is_absolute() else Path())
     asked = _known(lessons)
-    files, notes = _files_of(path)
-    read = [_read(file, asked) for file in files]
+    files, notes = _files_of(path, base)
+    top = path if path not in files else path.parent
+    read = [_read(file, top, base, asked) for file in files]
     found = _Found(read, *_choose(read))
     if asked is None:
         asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
@@ -118,7 +138,7 @@ def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
     asked = _known(lessons) or course.lessons()
     return Submission(name, path, asked, "No notebook was handed in: files that end in .ipynb are expected.", False,
-                      _Found([], {}, {}))  # fmt: skip
+                      _Found([], {}, {}, {}))  # fmt: skip
 
 
 def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -134,17 +154,22 @@ def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(name for name in course.lessons() if name in found)
 
 
-def _files_of(path: Path) -> tuple[list[Path], list[str]]:
+def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: SubmissionError as read_submission() does."""
     said = printable(str(path))
+    link = links.first(path, base)
+    if link is not None:
+        why = "Links are not followed, since another learner's work may lie behind one: give the path of the work itself."
+        raise SubmissionError(f"{links.told(link)}. {why}")
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
-                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.")
+                unpack = " Unpack it first." if collected.packed([path.name]) else ""
+                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
             raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is no file and no folder.")
-        found = find(path)
+        found = find(path, base)
     except OSError as error:
         raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
     if not found.files:
@@ -153,20 +178,22 @@ def _files_of(path: Path) -> tuple[list[Path], list[str]]:
     return found.files, found.notes
 
 
-def _read(path: Path, asked: tuple[str, ...] | None) -> _Read:
+def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None) -> _Read:
+    place, level = printable(path.relative_to(top).as_posix()), level_of(path, top)
+    about = (place, level, _changed(path))
     try:
-        notebook = read_notebook(path)
+        notebook = read_notebook(path, base)
     except Unreadable as error:
-        return _Read(path, None, lesson_of_name(path), error.what, str(error))
+        return _Read(*about, None, lesson_of_name(path), error.what, str(error))
     lesson = notebook.lesson if notebook.lesson in course.lessons() else ""
     lesson = lesson or lesson_of_name(path) or _lesson_of_cells(notebook)
     if not lesson and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
-        return _Read(path, notebook, lesson)
-    what = f"{notebook.file} belongs to no lesson of this course."
+        return _Read(*about, notebook, lesson)
+    what = f"{place} belongs to no lesson of this course."
     mend = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
-    return _Read(path, notebook, "", what, f"{what} {mend}")
+    return _Read(*about, notebook, "", what, f"{what} {mend}")
 
 
 def lesson_of_name(path: Path) -> str:
@@ -187,31 +214,48 @@ def _lesson_of_cells(notebook: Notebook) -> str:
     return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 
-def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]]]:
-    """One file a lesson: the one that has the lesson's own name, else the one last changed."""
+def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
+    """One file a lesson: the one nearest to the top; of several the one that has the lesson's own name, else the one
+    last changed. Also the notes on the others, and what to mend where one of those was changed later."""
     chosen: dict[str, _Read] = {}
     notes: dict[str, list[str]] = {}
+    doubts: dict[str, list[str]] = {}
     for lesson in {file.lesson for file in read if file.lesson}:
-        files = [file for file in read if file.lesson == lesson]
-        best = max(
-            files, key=lambda file: (file.path.stem.lower() == lesson, file.notebook is not None, _changed(file))
-        )
+        order = [file for file in read if file.lesson == lesson]
+        order.sort(key=lambda file: (-file.level, file.named, file.notebook is not None, file.changed, file.place), reverse=True)
+        best, *others = order
         chosen[lesson] = best
-        others = [printable(file.path.name) for file in files if file is not best]
         if others:
-            why = "has the lesson's own name" if best.path.stem.lower() == lesson else "was changed last"
-            first = f"{printable(best.path.name)} counts, because it {why}"
-            notes[lesson] = [f"More than one notebook of this lesson: {first}; not read: {', '.join(others[:10])}."]
-    return chosen, notes
+            first = f"{best.place} counts, because it {_why(best, others[0])}"
+            rest = ", ".join(file.place for file in others[:10]) + (", …" if len(others) > 10 else "")
+            notes[lesson] = [f"More than one notebook of this lesson: {first}; not read: {rest}."]
+            doubts[lesson] = [_doubt(best, file) for file in others if _differs_and_is_later(file, best)][:3]
+    return chosen, notes, doubts
 
 
-def _changed(file: _Read) -> tuple[float, str]:
+def _why(best: _Read, other: _Read) -> str:
+    if best.level != other.level:
+        return "lies nearest to the top"
+    return "has the lesson's own name" if best.named else "was changed last"
+
+
+def _differs_and_is_later(file: _Read, best: _Read) -> bool:
+    mine, theirs = ([cell.text for cell in one.notebook.cells] if one.notebook else [] for one in (best, file))
+    return file.changed > best.changed and file.notebook is not None and mine != theirs
+
+
+def _doubt(best: _Read, later: _Read) -> str:
+    return (f"{later.place} was changed later than {best.place}, and does not count, because the other {_why(best, later)}. "
+            f"Hand in one notebook of each lesson, as {best.lesson}.ipynb.")  # fmt: skip
+
+
+def _changed(path: Path) -> int:
     try:
-        return file.path.stat().st_mtime, file.path.name
+        return path.lstat().st_mtime_ns
     except OSError:
-        return 0.0, file.path.name
+        return 0
 
 
 def _name(path: Path) -> str:
-    resolved = path.resolve()
-    return resolved.stem if path.is_file() else resolved.name
+    whole = Path(os.path.abspath(path))
+    return of_learner(whole.stem if path.is_file() else whole.name)

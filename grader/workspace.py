@@ -6,16 +6,17 @@ Nothing is overwritten without a dated copy in the folder's backups/.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from grader import course
+from grader import course, links
 from grader.definitions import defined_names
 from grader.errors import WorkspaceError
-from grader.files import write_whole
 from grader.reading import ROLES
 from grader.stubs import digest, encode
 
@@ -44,9 +45,11 @@ class Change:
 def folder(asked: Path | None) -> Path:
     """The folder of notebooks: the one asked for, else notebooks/ here, else this one.
 
-    Raises: WorkspaceError where the one asked for is not a folder.
+    Raises: WorkspaceError where the one asked for is not a folder, and where notebooks/ is a link, which nobody asked for.
     """
     if asked is None:
+        if links.is_link(Path("notebooks")):
+            raise WorkspaceError(f"{links.told(Path('notebooks'))}; links are not followed: name the folder itself.")
         return Path("notebooks") if Path("notebooks").is_dir() else Path(".")
     if not asked.is_dir():
         raise WorkspaceError(f"{asked} is not a folder; --folder names the one that holds your notebooks.")
@@ -54,17 +57,20 @@ def folder(asked: Path | None) -> Path:
 
 
 def reset(lesson: str, place: Path) -> Change:
-    """Puts a lesson's notebook back as the course has it; what was there is kept as a backup."""
+    """Puts a lesson's notebook back as the course has it; what was there is kept as a backup.
+
+    Raises: WorkspaceError where the notebook or backups/ is a link; nothing is changed then.
+    """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    write_whole(path, encode(course.pristine(lesson)))
+    _write(path, place, encode(course.pristine(lesson)).encode())
     return Change(lesson, path, backup)
 
 
 def update(lesson: str, place: Path) -> Change:
     """Lays a learner's cells over this version of a lesson: its text and given cells, their work.
 
-    Raises: WorkspaceError where the notebook is not there or can't be read.
+    Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
     theirs = _read(path)
@@ -73,7 +79,7 @@ def update(lesson: str, place: Path) -> Change:
     if merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
     backup = _back_up(path)
-    write_whole(path, encode({**ours, "cells": merged}))
+    _write(path, place, encode({**ours, "cells": merged}).encode())
     return Change(lesson, path, backup, kept)
 
 
@@ -186,10 +192,11 @@ def _read(path: Path) -> dict[str, Any]:
     """A notebook in the current format, its sources as lists of lines, as `build` writes them."""
     import nbformat
 
-    if not path.is_file():
+    data = _bytes(path)
+    if data is None:
         raise WorkspaceError(f"{path} is not there; `grader reset {path.stem}` puts the lesson there.")
     try:
-        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
         plain = json.loads(nbformat.writes(notebook).encode("utf-8", "replace").decode())
         nbformat.validate(plain)
@@ -200,15 +207,40 @@ def _read(path: Path) -> dict[str, Any]:
     return plain
 
 
+def _bytes(path: Path) -> bytes | None:
+    """What a file in the learner's folder holds; None: there is none. Raises: WorkspaceError for what is no file of theirs."""
+    try:
+        found = links.read(path, path.parent, sys.maxsize)
+    except FileNotFoundError:
+        return None
+    except links.Linked as error:
+        raise _refused(error) from None
+    if found.data is None:
+        raise WorkspaceError(f"{path} is no regular file; nothing was changed. Move it away first.")
+    return found.data
+
+
 def _back_up(path: Path) -> Path | None:
-    """Copies a file, dated to the second, into backups/ beside it. Returns the copy; None for no file."""
-    if not path.is_file():
+    """Copies a file, dated to the second, into backups/ beside it. Returns: the copy; None for no file."""
+    data = _bytes(path)
+    if data is None:
         return None
     stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
     for number in range(1, 1000):
         again = f"-{number}" if number > 1 else ""
         copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}.ipynb"
-        if not copy.exists():
-            write_whole(copy, path.read_bytes(), like=path)
+        if not os.path.lexists(copy):
+            _write(copy, path.parent, data, like=path)
             return copy
     raise WorkspaceError(f"{path.parent / BACKUPS} is full of copies of this second; try again in a moment.")
+
+
+def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:
+    try:
+        links.write(path, place, data, like)
+    except links.Linked as error:
+        raise _refused(error) from None
+
+
+def _refused(error: links.Linked) -> WorkspaceError:
+    return WorkspaceError(f"{error} Nothing was changed: remove the link, or name the folder itself with --folder.")

@@ -17,6 +17,7 @@ from grader import batch, roster
 from grader.cli import main
 from grader.errors import InputError
 from grader.journal import load
+from grader.submission import read_submission
 from tests import small_class
 from tests.conftest import heed_interrupts
 from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, hand_in, left_behind, notebook, run, scores, timeless
@@ -164,7 +165,7 @@ def test_a_wrong_call_is_a_sentence_and_changes_nothing(tmp_path, capsys, argume
 # --- who is in the folder --------------------------------------------------------------------
 
 
-def test_learners_are_folders_and_notebooks_but_no_links_out_of_the_folder(tmp_path):
+def test_learners_are_folders_and_notebooks_but_no_links(tmp_path):
     hand_in(tmp_path / "outside", secret=RIGHT)
     folder = hand_in(tmp_path / "class", Ada=RIGHT, ada=WRONG)
     (folder / "e\u0301ve").mkdir()
@@ -181,9 +182,17 @@ def test_learners_are_folders_and_notebooks_but_no_links_out_of_the_folder(tmp_p
     assert {one.key for one in found} == {"Ada", "ada", "e\u0301ve", "\u00e9ve", "zoe.ipynb", "link", "loop", "same"}
     assert len(found) == 8 and passed_over == ["list.txt"]
     packed = {one.key: roster.pack(one) for one in found}
-    assert not packed["link"].files and "leads out" in packed["link"].notes[0]
-    assert [file.place for file in packed["Ada"].files] == [(f"{LESSON}.ipynb",)] and "link" in packed["Ada"].notes[0]
-    assert packed["same"].files == packed["Ada"].files
+    targets = {"link": tmp_path / "outside" / "secret", "loop": folder / "loop", "same": folder / "Ada"}
+    for name, target in targets.items():
+        assert not packed[name].files
+        assert packed[name].notes == (f"{name} is a link to {target}; links are not followed, so it was not read.",)
+    assert [file.place for file in packed["Ada"].files] == [(f"{LESSON}.ipynb",)] and "01.ipynb is a link to" in packed["Ada"].notes[0]
+
+
+def test_a_pipe_in_a_notebooks_place_is_that_learners_result(tmp_path):
+    os.mkfifo(tmp_path / "eve.ipynb")
+    laid = roster.unpack(roster.pack(roster.entries(tmp_path)[0][0]), tmp_path / "laid")
+    assert "eve.ipynb is not a regular file" in read_submission(laid).message
 
 
 def test_a_digest_changes_with_what_a_result_depends_on_and_nothing_else(tmp_path):

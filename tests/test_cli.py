@@ -229,7 +229,7 @@ def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys)
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "mine/.01_toy.ipynb.x")
 
-    monkeypatch.setattr("grader.workspace.write_whole", refuse)
+    monkeypatch.setattr("grader.links.write", refuse)
     assert main(["reset", "01", "--folder", str(tmp_path)]) == 2
     assert "Permission denied" in capsys.readouterr().err
     assert solved.exists()

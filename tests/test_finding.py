@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from grader import finding
+from grader import course, finding
 from grader.finding import find, in_place_of_notebooks
 
 
@@ -26,9 +27,9 @@ def lay(top: Path, *places: str) -> Path:
         (["lesson01/01.ipynb", "lesson05/05.ipynb"], ["lesson01/01.ipynb", "lesson05/05.ipynb"]),
         (["a/b/c/d/01.ipynb"], ["a/b/c/d/01.ipynb"]),
         (["a/b/c/d/e/f/01.ipynb"], []),
-        (["01.ipynb", "old/01.ipynb", "old/05.ipynb"], ["01.ipynb"]),  # the nearest count
-        (["clone/notebooks/01.ipynb", "clone/solutions/05.ipynb", "clone/notebooks/backups/05.ipynb"], ["clone/notebooks/01.ipynb"]),
-        (["solutions/05.ipynb", "a/.ipynb_checkpoints/05.ipynb", "backups/05.ipynb"], []),
+        (["01.ipynb", "week2/05.ipynb", "week2/a/06.ipynb"], ["01.ipynb", "week2/05.ipynb", "week2/a/06.ipynb"]),
+        (["b/notebooks/01.ipynb", "b/a/05.ipynb", "a/06.ipynb"], ["a/06.ipynb", "b/notebooks/01.ipynb", "b/a/05.ipynb"]),
+        (["solutions/05.ipynb", "a/.ipynb_checkpoints/05.ipynb", "backups/06.ipynb"], ["backups/06.ipynb", "solutions/05.ipynb"]),
         (["05.ipynb/inner.txt", "05.ipynb/01.IPYNB"], ["05.ipynb/01.IPYNB"]),
     ],
 )
@@ -36,14 +37,41 @@ def test_the_nearest_notebooks_are_found(tmp_path, places, found):
     assert [path.relative_to(tmp_path).as_posix() for path in find(lay(tmp_path, *places)).files] == found
 
 
-def test_links_that_lead_out_are_named_and_left(tmp_path):
+def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(tmp_path):
+    """By what is in it: the course's solutions and its dated copies are nobody's answer, whoever calls a folder so."""
+    lay(tmp_path, "clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/05-2026-11-22-101500.ipynb")
+    lay(tmp_path, "clone/notebooks/backups/05-2026-11-22-101500-2.ipynb", "clone/notebooks/backups/07.ipynb")
+    for name in ("00_start_here", "05_numpy_to_pytorch"):
+        shutil.copy(course.root() / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
+    found = find(tmp_path)
+    places = [path.relative_to(tmp_path).as_posix() for path in found.files]
+    assert places == ["clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/07.ipynb"]
+    assert sorted(found.notes) == [
+        "Not read in clone/notebooks/backups/: 2 notebooks dated by `grader reset` or `update`; they are nobody's answer.",
+        "Not read in clone/solutions/: 2 notebooks of the course's own solutions; they are nobody's answer.",
+    ]
+
+
+def test_whatever_is_passed_over_is_told_with_its_path(tmp_path, monkeypatch):
+    lay(tmp_path, "a/b/c/d/e/01.ipynb", "a/work.zip", "01.ipynb", "02.ipynb")
+    monkeypatch.setattr(finding, "MAX_FILES", 1)
+    assert find(tmp_path).notes == [
+        "a/work.zip is an archive; it was not opened. Unpack work.zip first.",
+        "a/b/c/d/e was not looked into: 4 folders deep is what is searched.",
+        "02.ipynb was not read: at most 1 notebooks are.",
+    ]
+
+
+def test_links_are_named_with_their_targets_and_left(tmp_path):
     lay(tmp_path, "secret/01.ipynb", "ada/essay.txt", "ada/deep/02.ipynb")
     (tmp_path / "ada" / "01.ipynb").symlink_to(tmp_path / "secret" / "01.ipynb")
     (tmp_path / "ada" / "more").symlink_to(tmp_path / "secret")
-    (tmp_path / "ada" / "round").symlink_to(tmp_path / "ada")
+    (tmp_path / "ada" / "deep" / "round").symlink_to("..")
+    (tmp_path / "ada" / "notebooks").symlink_to("deep")
     found = find(tmp_path / "ada")
-    assert {path.name for path in found.files} == {"02.ipynb"}
-    assert found.notes == [f"{name} is a link that leads out of the folder; it was not read." for name in ("01.ipynb", "more")]
+    assert [path.relative_to(tmp_path).as_posix() for path in found.files] == ["ada/deep/02.ipynb"]
+    places = {"01.ipynb": f"{tmp_path}/secret/01.ipynb", "more": f"{tmp_path}/secret", "notebooks": "deep", "deep/round": ".."}
+    assert found.notes == [f"{place} is a link to {target}; links are not followed, so it was not read." for place, target in places.items()]
 
 
 def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
@@ -57,7 +85,7 @@ def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
 def test_what_lies_there_in_place_of_notebooks(tmp_path):
     assert in_place_of_notebooks(tmp_path) == in_place_of_notebooks(tmp_path / "gone") == ""
     assert in_place_of_notebooks(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "What is there: b.txt."
-    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "What is there: work.zip. Unpack work.zip first."
+    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "What is there: work.zip."
     many = in_place_of_notebooks(lay(tmp_path / "m", *(f"{i}\n.txt" for i in range(8))))
     assert many.endswith("and 3 more.") and "\n" not in many
 

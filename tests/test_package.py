@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice", "usage"),
+    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "names", "links", "reading", "finding", "collected", "kernel", "data", "window", "advice", "usage"),
     ("seen",),
     ("lessons", "catalogue", "stubs"),
     ("course",),
@@ -43,7 +43,7 @@ LAYERS = (
 # These know less than their layer would allow: what they may import, themselves included.
 STRICT = {
     "worker": ("worker",), "model": ("worker", "model"), "lessons": ("model", "seen", "lessons"),
-    "reports": ("model", "window", "errors", "files", "course", "reports"), "figures": ("figures", "data", "record"),
+    "reports": ("model", "names", "window", "errors", "files", "course", "reports"), "figures": ("figures", "data", "record"),
 }  # fmt: skip
 
 STAND_INS = {"worker.standin": {"figures"}}  # what it imports is the empty stand-in that it serves itself

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from grader import reading
 from grader.definitions import defined_names
+from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import feedback, junit, page
 from grader.submission import SubmissionError, read_submission
 from tests import toy_course as toy
 
@@ -184,7 +187,60 @@ def test_of_two_other_notebooks_the_one_changed_last_counts(tmp_path):
     assert owner_text(plan, "double") == toy.RIGHT["double"] and "was changed last" in plan.notes[0]
 
 
-def test_links_that_leave_the_folder_are_not_read(tmp_path):
+def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
+    """Beside it a lesson of another week in a folder of its own, an older copy, and one in a folder called solutions."""
+    x = tmp_path / "x"
+    for place in ("week2", "old", "solutions"):
+        (x / place).mkdir(parents=True)
+    toy.write(x / "01_toy.ipynb", toy.solved())
+    toy.write(x / "old" / "01_toy.ipynb", toy.pristine())
+    toy.write(x / "week2" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 1")], "02_second"))
+    os.utime(x / "old" / "01_toy.ipynb", (1, 1))
+    submission = read_submission(x)
+    assert submission.lessons == (toy.NAME, "02_second") and submission.message == ""
+    plan = submission.plan(toy.NAME)
+    assert owner_text(plan, "double") == toy.RIGHT["double"]
+    said = "01_toy.ipynb counts, because it lies nearest to the top; not read: old/01_toy.ipynb."
+    assert plan.notes == (f"More than one notebook of this lesson: {said}",)
+    assert submission.plan("02_second").owners == {"nobody": 0}
+    (x / "week2").rename(tmp_path / "away")
+    toy.write(x / "solutions" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 2")], "02_second"))
+    assert owner_text(read_submission(x).plan("02_second"), "nobody").endswith("return 2")
+    ours = toy.notebook([toy.code("def nobody(x): return 3")], "02_second")
+    ours["metadata"]["grader"]["built_from"] = "0123456789ab"
+    toy.write(x / "solutions" / "02_second.ipynb", ours)
+    submission = read_submission(x, lessons=["01", "02"])
+    assert submission.plan("02_second").owners == {}
+    assert any("1 notebook of the course's own solutions" in note for note in submission.plan(toy.NAME).notes)
+
+
+@pytest.mark.parametrize("copy", ["01_toy (1).ipynb", "01_toy-Copy1.ipynb", "later/01_toy.ipynb", "notebooks/mine 01.ipynb"])
+def test_a_later_copy_that_does_not_count_is_told_to_the_learner(tmp_path, copy):
+    (tmp_path / copy).parent.mkdir(exist_ok=True)
+    own, later = toy.write(tmp_path / "01_toy.ipynb", toy.pristine()), toy.write(tmp_path / copy, toy.solved())
+    os.utime(own, (1, 1))
+    os.utime(later, (2, 2))
+    submission = read_submission(tmp_path)
+    assert owner_text(submission.plan(toy.NAME), "double") == toy.STUBS["double"]
+    assert submission.message.startswith(f"{copy} was changed later than 01_toy.ipynb, and does not count, because the other ")
+    assert submission.message.endswith("Hand in one notebook of each lesson, as 01_toy.ipynb.")
+    report = grade_of(submission)
+    assert copy in feedback.page(report, "ada", "toy") and copy in page.render(Report((report, report), 7))
+    assert ElementTree.fromstring(junit.render(Report((report,), 7))).find(".//error") is None
+    os.utime(later, (0, 0))
+    assert read_submission(tmp_path).message == ""
+    os.utime(later, (2, 2))
+    toy.write(later, toy.pristine())
+    assert read_submission(tmp_path).message == "", "the same work twice is no matter"
+
+
+def grade_of(submission) -> SubmissionReport:
+    """Its report, with no exercise attempted."""
+    verdict = Verdict("double", "not_started", "double is not written yet.")
+    return SubmissionReport("ada", "p", (LessonReport(toy.NAME, (verdict,), {"double": 2}),), submission.message)
+
+
+def test_links_in_the_folder_are_not_read(tmp_path):
     secret = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     ada = tmp_path / "ada"
     ada.mkdir()
@@ -192,7 +248,8 @@ def test_links_that_leave_the_folder_are_not_read(tmp_path):
     (ada / "02_second.ipynb").write_text(json.dumps(toy.notebook([], "02_second")))
     submission = read_submission(ada)
     assert list(submission.lessons) == ["02_second"]
-    assert submission.plan("02_second").notes == ("01_toy.ipynb is a link that leads out of the folder; it was not read.",)
+    note = f"01_toy.ipynb is a link to {secret}; links are not followed, so it was not read."
+    assert submission.plan("02_second").notes == (note,)
 
 
 def test_paths_that_cannot_be_graded(tmp_path):

@@ -145,11 +145,11 @@ def test_a_renamed_notebook_stays_and_a_deleted_one_goes(watching, tmp_path):
 def test_checkpoints_backups_and_other_files_are_no_submissions(tmp_path):
     save(tmp_path, toy.solved())
     save(tmp_path / ".ipynb_checkpoints", toy.solved(), "01_toy-checkpoint.ipynb")
-    save(tmp_path / "backups", toy.solved())
+    save(tmp_path / "backups", toy.solved(), "01_toy-2026-11-22-101500.ipynb")
     (tmp_path / ".~01_toy.ipynb").write_text("{}")
     (tmp_path / "notes.txt").write_text("x")
     assert list(notebooks(tmp_path)) == [tmp_path / "01_toy.ipynb"]
-    found, alone = learners(tmp_path)
+    found, alone, _ = learners(tmp_path)
     assert alone and list(found) == [tmp_path]
 
 
@@ -160,7 +160,7 @@ def test_a_workshop_s_folder_is_told_from_a_learner_s(tmp_path):
     save(tmp_path / "room" / "ada" / "notebooks", toy.solved())
     save(tmp_path / "room" / "grace", toy.solved())
     save(tmp_path / "room", toy.solved(), "for everyone.ipynb")
-    found, alone = learners(tmp_path / "room")
+    found, alone, _ = learners(tmp_path / "room")
     assert not alone and sorted(place.name for place in found) == ["ada", "grace"]
 
 

@@ -282,6 +282,14 @@ def test_work_on_an_exercise_that_the_course_no_longer_has_is_kept(place, monkey
     write(place, notebook)
     workspace.update(small.NAME, place)
     assert not any("triple" in text for text in texts(place))
+@pytest.mark.parametrize("odd", [["double"], {"double": 1}, 3, None, "Double"])
+def test_update_keeps_work_whose_metadata_are_odd(place, monkeypatch, odd):
+    notebook = solved()
+    cell(notebook, "exercise-double")["metadata"]["grader"]["exercise"] = odd
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"))
+    assert workspace.update(small.NAME, place).kept == ("double",)
+    assert texts(place).count(WORK) == 1
 
 
 def test_update_of_a_lesson_that_is_not_there_says_what_lays_it_down(place):
@@ -294,7 +302,7 @@ def test_a_write_that_fails_leaves_the_notebook_as_it_was(place, monkeypatch):
     before = path.read_bytes()
     newer(monkeypatch, ("# # A small lesson", "# # Retold"))
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)

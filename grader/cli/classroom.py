@@ -44,12 +44,14 @@ def add(commands: Any) -> None:
 def _class(options: argparse.Namespace) -> int:
     from grader import batch
     from grader.cli.out import prepared
-    from grader.roster import entries, shown
+    from grader.roster import entries, same_names, shown
     from grader.sandbox import SandboxError
 
     found, passed_over = entries(options.folder)
     if passed_over:
-        say(f"passed over, being no folder and no notebook: {shown(passed_over)}.")
+        say(f"passed over, being no learner's folder and no notebook: {shown(passed_over)}.")
+    for sentence in same_names(found):
+        say(sentence)
     chosen = None if options.lessons else _chosen(options, found)
     for sentence in prepared(options.out, options.folder, options.resume):
         say(sentence)

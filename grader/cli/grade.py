@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader import course
+from grader import collected, course
 from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
 from grader.errors import InputError
@@ -57,6 +57,10 @@ def _grade(options: argparse.Namespace) -> int:
     from grader.sandbox import TooOpen
     from grader.submission import SubmissionError
 
+    for path in filter(os.path.isdir, options.paths):
+        refused = collected.refusal(os.listdir(path), least=2)
+        if refused:
+            raise InputError(f"{path} {refused}")
     files = {form: getattr(options, form) for form in RENDERERS if getattr(options, form)}
     for file in files.values():
         writable(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -52,7 +53,7 @@ def _update(options: argparse.Namespace) -> int:
     names = chosen(options.lessons)
     if not options.lessons:
         place = folder(options.folder)
-        names = tuple(name for name in names if (place / f"{name}.ipynb").exists())
+        names = tuple(name for name in names if os.path.lexists(place / f"{name}.ipynb"))
         if not names:
             raise InputError(f"{place.resolve()} holds no notebook of the course; --folder names the one that does.")
     return _change("update", names, options.folder)

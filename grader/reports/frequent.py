@@ -86,6 +86,7 @@ def _groups(room: Room) -> Iterable[tuple[str, list[int]]]:
         "a notebook can't be read, or another note stands",
         [who for who, one in enumerate(room.report.submissions) if one.message],
     )
+    yield "a name that differs from another's in case, spaces, or what is not seen, at most: whose work is it?", room.alike
     yield (
         "nothing attempted",
         [who for who, mine in enumerate(room.verdicts) if not any(v.status in (*ATTEMPTED, "could_not_grade") for v in mine.values())],

@@ -36,9 +36,13 @@ def _submission(top: ElementTree.Element, one: SubmissionReport, prefix: str) ->
         _lesson(top, lesson, prefix)
     if one.message or not one.lessons:
         name = _valid(f"{prefix}submission")
-        suite = ElementTree.SubElement(top, "testsuite", name=name, tests="1", failures="0", errors="1", skipped="0")
+        unread = not one.lessons or any(judged.status == "missing" for judged in one.verdicts)
+        suite = ElementTree.SubElement(top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0")
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="can be read", time="0")
-        _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
+        if unread:
+            _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
+        else:
+            ElementTree.SubElement(case, "system-out").text = _valid(one.message)
 
 
 def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None:

@@ -15,6 +15,8 @@ from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.room import Room, remarks, told
 
+# Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.
+_LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-(?=\d))", re.IGNORECASE)
 MOST_BYTES = 900_000  # GitHub takes 1 MiB for a step's summary, and nothing of one that is larger
 
 
@@ -52,7 +54,8 @@ def escape(said: str) -> str:
     """Learner text on one line that Markdown takes for nothing but text: no table, link, mention or command."""
     plain = html.escape(text.one_line(said), quote=False)
     plain = re.sub(r"([\\`*_{}\[\]()~!|>^$])", r"\\\1", plain.replace("&gt;", ">")).replace(r"\>", "&gt;")
-    return re.sub(r"[@#]|:(?=[\w:/+-])", lambda found: f"&#{ord(found[0])};", re.sub(r"&#(?=x?\d)", "&amp;#", plain))
+    plain = re.sub(r"[@#]|:(?=[\w:/+-])", lambda found: f"&#{ord(found[0])};", re.sub(r"&#(?=x?\d)", "&amp;#", plain))
+    return _LINKS.sub(r"\1&#8203;", plain)
 
 
 def _submission(one: SubmissionReport, label: str) -> str:

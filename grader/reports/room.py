@@ -5,12 +5,13 @@ Counted from the report, nothing is judged again. Every table and page of a clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean, median
 
 from grader.model import MistakeText, Report, SubmissionReport, Verdict
+from grader.names import alike, labels, of_learner
 from grader.reports import text
 
 ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
@@ -43,8 +44,13 @@ class Room:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Each learner's name on one line; of those that read alike the later ones get a number."""
-        return unique([text.one_line(one.name, 120) or "(no name)" for one in self.report.submissions])
+        """Each learner's name on one line, no two alike; see names.labels()."""
+        return labels([text.one_line(of_learner(one.name), 120) or "(no name)" for one in self.report.submissions])
+
+    @cached_property
+    def alike(self) -> list[int]:
+        """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
+        return sorted(who for group in alike([of_learner(one.name) for one in self.report.submissions]) for who in group)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -155,17 +161,3 @@ def scaled(one: SubmissionReport, max_points: float | None) -> float:
 def plain(number: float) -> float:
     """A whole number without its '.0'."""
     return int(number) if float(number).is_integer() else number
-
-
-def unique(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, ' (2)' and so on behind those that were there before."""
-    taken: set[str] = set(names)
-    seen: set[str] = set()
-    made = []
-    for name in names:
-        label, number = name, 2
-        while label in seen or (label != name and label in taken):
-            label, number = f"{name} ({number})", number + 1
-        seen.add(label)
-        made.append(label)
-    return tuple(made)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from grader.model import LessonReport, MistakeText, Report, SubmissionReport, Table, Verdict
+from grader.names import IGNORED
 from grader.reports.tables import View, content, views
 
 WIDTH = 96
@@ -20,8 +21,8 @@ WORDS = {
 NO_MISTAKE = "No known mistake fits."
 # C0 and C1 controls without tab and newline, what reorders or hides text, what no encoding can carry.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
-    "\ufffe\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
+    f"\ufffe\uffff\ud800-\udfff{IGNORED}\U0001bca0-\U0001bca3\U0001d173-\U0001d17a]"
 )
 _ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?", re.DOTALL)
 

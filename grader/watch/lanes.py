@@ -127,10 +127,10 @@ class _Lane(threading.Thread):
     def _grade(self, task: Task) -> Result:
         stamp = stamp_of(task.file)
         try:
-            read_notebook(task.file)
+            read_notebook(task.file, task.learner.parent)
         except Unreadable as error:
             return Result(task, stamp, problem=error.what)
-        lesson, *others = read_submission(task.file).lessons
+        lesson, *others = read_submission(task.file, base=task.learner.parent).lessons
         if others or (self._of.lessons and lesson not in self._of.lessons):
             return Result(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
         if self._sandbox is None:

@@ -13,8 +13,9 @@ from typing import Any
 
 from grader import course
 from grader.errors import InputError
+from grader.finding import some
 from grader.model import LessonReport
-from grader.reading import printable
+from grader.names import of_learner, printable
 from grader.sandbox import TIMEOUT_S
 from grader.watch.files import Stamp, learners
 from grader.watch.lanes import Lanes, Result, Task
@@ -22,6 +23,7 @@ from grader.watch.room import News, Room, Seat
 
 LOOK_S = 0.3  # between two looks at the folder
 TORN_S = 3.0  # an unreadable file may be half written; after so long it is what was saved
+MAX_TOLD = 5  # links that nobody is led by
 GONE_LOOKS = 3  # editors save by replacing a file, which is away for a moment
 
 
@@ -64,7 +66,8 @@ class Watcher:
     ) -> None:  # fmt: skip
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
-        self.folder = folder
+        self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
+        self._shown_folder = printable(str(folder))
         self._asked = lanes
         self._lanes = Lanes(lessons, seed, timeout_s)
         self._known: dict[Path, _Known] = {}
@@ -136,10 +139,10 @@ class Watcher:
 
     def _scan(self) -> None:
         try:
-            found, self._alone = learners(self.folder)
-            self._note = ""
+            found, self._alone, told = learners(self.folder)
+            self._note = " ".join(some(told, MAX_TOLD))
         except OSError as error:  # a drive that is away for a moment: what is known stays
-            self._note = f"{printable(str(self.folder))} cannot be read ({error.strerror}); trying again."
+            self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
             return
         for learner, files in found.items():
             known = self._known.setdefault(learner, _Known())
@@ -179,11 +182,11 @@ class Watcher:
             Seat(_name(learner), known.lessons, known.latest, tuple(_notes(known)))
             for learner, known in sorted(self._known.items())
         )
-        return Room(printable(str(self.folder)), seats, self._alone, len(self._under_way), news, self._note)
+        return Room(self._shown_folder, seats, self._alone, len(self._under_way), news, self._note)
 
 
 def _name(learner: Path) -> str:
-    return printable(learner.resolve().name)
+    return of_learner(learner.name)
 
 
 def _notes(known: _Known) -> Iterator[str]:

@@ -1,0 +1,67 @@
+"""Names that strangers chose, as they can be shown: nothing in them is invisible, and no two learners read alike."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+SPACE, UNSEEN = "\N{OPEN BOX}", "\N{REPLACEMENT CHARACTER}"
+# What Unicode lets a reader ignore though Python calls it printable, and letters that are drawn as nothing.
+IGNORED = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
+_IGNORED = re.compile(f"[{IGNORED}]")
+
+
+def printable(name: str) -> str:
+    """A name as it can stand in a sentence: whatever is not seen or reorders text is replaced, and it isn't endless."""
+    return "".join(c if c.isprintable() else UNSEEN for c in _IGNORED.sub(UNSEEN, name))[:200]
+
+
+def of_learner(name: str) -> str:
+    """A learner's name, printable, its spaces at either end and those in a row seen: ' ada' is not 'ada'."""
+    return re.sub(r"^ +| +$| {2,}", lambda found: SPACE * len(found[0]), printable(name))
+
+
+def folded(name: str) -> str:
+    """What a grade book or a reader may take a name for: without regard to case, spaces, unseen and composed characters."""
+    bare = unicodedata.normalize("NFKC", name.replace(UNSEEN, "").replace(SPACE, " "))
+    return unicodedata.normalize("NFKC", " ".join(bare.split()).casefold())
+
+
+def alike(names: Sequence[str]) -> list[list[int]]:
+    """Groups of names, by their places, that are the same when folded; only those of two or more."""
+    groups: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        groups.setdefault(folded(name), []).append(at)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def labels(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, no two alike: of several that are the same when folded only the one exact name stays as it is.
+
+    The others get a number, and all of them where none or more than one is exact: whose it is must not be guessed.
+    """
+    to_number = {at for group in alike(names) for at in group} - set(_exact(names))
+    taken = Counter(folded(name) for at, name in enumerate(names) if at not in to_number)
+    made = list(names)
+    for at in sorted(to_number):
+        number = 1 if not taken[folded(names[at])] else 2
+        while taken[folded(f"{names[at]} ({number})")]:
+            number += 1
+        made[at] = f"{names[at]} ({number})"
+        taken[folded(made[at])] += 1
+    return tuple(made)
+
+
+def _exact(names: Sequence[str]) -> list[int]:
+    """Of each group of names that are alike the one that is written in no odd way, if it is the only one."""
+    found = []
+    for group in alike(names):
+        plain = [at for at in group if names[at] == unicodedata.normalize("NFKC", names[at]) and not _odd(names[at])]
+        found += plain if len(plain) == 1 else []
+    return found
+
+
+def _odd(name: str) -> bool:
+    return UNSEEN in name or SPACE in name or name != " ".join(name.split())

@@ -1,0 +1,74 @@
+"""What learning platforms hand out as they collected it is recognized, and refused with what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.cli import main
+from grader.collected import packed, refusal
+from grader.roster import entries, pack, unpack
+from grader.submission import read_submission
+from tests.small_class import LESSON, RIGHT, WRONG, hand_in, notebook
+
+MOODLE = ["Ada Lovelace_4711_assignsubmission_file_", "Ada Lovelace_4711_assignsubmission_file", "Bob_1_assignsubmission_onlinetext_",
+          "Zoé O'Neil_99_assignsubmission_file_01_three_tokens.ipynb", "Participant_12_assignsubmission_file_"]  # fmt: skip
+CANVAS = ["lovelaceada_4711_81500_01_three_tokens.ipynb", "lovelaceada_LATE_4711_81500_01_three_tokens-1.ipynb",
+          "anon_7_123_hw.ipynb", "li_na_12_34567_Untitled.ipynb"]  # fmt: skip
+OURS = ["ada", "ada.lovelace", "ada_lovelace", "ada_01_three_tokens.ipynb", "01_three_tokens.ipynb", "ada_2026.ipynb", "s1234_5678",
+        "g_12_hopper", "ada_LATE.ipynb", "file_", "notes_4711_815.txt", "assignsubmission_file_"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOODLE + CANVAS)
+def test_their_names_are_recognized(name):
+    said = refusal(["ada", name])
+    assert name in said and ("Moodle" if name in MOODLE else "Canvas") in said and said.endswith("Nothing was graded.")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_learners_name_is_not_taken_for_one(name):
+    assert refusal([name]) == packed([name]) == ""
+
+
+@pytest.mark.parametrize("name, said", [
+    *((name, "rename each folder to the learner's user name") for name in MOODLE[:1]),
+    *((name, "make a folder for each learner, named by the login, move") for name in CANVAS[:2]),
+    ("submissions.zip", "Unpack each into a folder named by its learner"), ("ada.TAR.GZ", "which are not opened"),
+])  # fmt: skip
+def test_a_class_of_them_is_refused_and_nothing_is_graded(tmp_path, capsys, name, said):
+    folder = hand_in(tmp_path / "class", ada=WRONG)
+    if name in MOODLE:
+        hand_in(folder, **{name: RIGHT})
+    else:
+        (folder / name).write_text(notebook(RIGHT))
+    assert main(["class", str(folder), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert name in told and said in told and "Nothing was graded." in told and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("names", [MOODLE[:3], CANVAS[1:3]])
+def test_grade_does_not_take_them_for_one_learners_folder(tmp_path, capsys, names):
+    for name in names:
+        hand_in(tmp_path, **{name: RIGHT}) if name in MOODLE else (tmp_path / name).write_text(notebook(RIGHT))
+    assert main(["grade", str(tmp_path)]) == 2
+    assert "Nothing was graded." in capsys.readouterr().err
+
+
+def test_an_archive_in_a_folders_place_is_to_be_unpacked(tmp_path, capsys):
+    (tmp_path / "class.zip").write_bytes(b"PK")
+    assert main(["class", str(tmp_path / "class.zip"), "--out", str(tmp_path / "out")]) == 2
+    assert "class.zip is an archive, which is not opened: unpack it" in capsys.readouterr().err
+    assert main(["grade", str(tmp_path / "class.zip")]) == 2
+    assert "Unpack it first." in capsys.readouterr().err
+
+
+def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
+    """As the sentence advises; and a folder may be called like an archive."""
+    folder = hand_in(tmp_path / "class", ada=RIGHT, **{"bob.zip": RIGHT})
+    for at, name in enumerate(CANVAS[:2]):
+        (folder / "ada" / name).write_text(notebook((RIGHT, WRONG)[at]))
+    (folder / "ada" / f"{LESSON}.ipynb").unlink()
+    assert main(["grade", str(folder / "ada"), "--lessons", "00"]) in (0, 1)
+    found, _ = entries(folder)
+    assert [one.name for one in found] == ["ada", "bob.zip"]
+    laid = unpack(pack(found[0]), tmp_path / "laid")
+    assert len(read_submission(laid).plan(LESSON).notes) == 1, "more than one notebook of the lesson"
