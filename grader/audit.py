@@ -112,7 +112,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
         slip(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
     named = set()
     for mistake in exercise.mistakes:
-        verdict = judge(exercise, Live(exercise.name, mistake.wrong))
+        verdict = judge(exercise, Live(exercise.name, course.wrong(exercise.name, mistake)))
         if verdict.passed:
             slip(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:

@@ -117,7 +117,8 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     """
     # region solution
     positions = torch.arange(max_len, device=lengths.device)
-    return (positions < lengths[:, None])[:, None, :]
+    real = positions < lengths[:, None]
+    return real[:, None, :]
     # endregion
 
 # %% role="check" exercise="padding_mask"
@@ -190,12 +191,12 @@ def masked_attention(
     """
     # region solution
     scores = q @ k.mT / math.sqrt(q.shape[-1])
-    if mask is None:
-        weights = torch.softmax(scores, dim=-1)
-        return weights @ v, weights
-    lowest = torch.finfo(scores.dtype).min  # finite, so that an empty row gives no 0/0, not even in the gradient
-    weights = torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)
-    weights = weights.masked_fill(~mask, 0.0)  # an empty row was uniform until here
+    if mask is not None:
+        lowest = torch.finfo(scores.dtype).min  # finite, so that an empty row gives no 0/0, not even in the gradient
+        scores = scores.masked_fill(~mask, lowest)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)  # an empty row was uniform until here
     return weights @ v, weights
     # endregion
 
