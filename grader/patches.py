@@ -48,12 +48,11 @@ class Edit:
     new: str
 
 
-def patch(old: str, new: str, *more: str, of: str = "") -> Patch:
-    """old becomes new in the reference's normal form; more: further pairs, old and new in turn.
+def patch(*texts: str, of: str = "") -> Patch:
+    """Each old text becomes the new one after it, in the reference's normal form: patch(old, new, old, new). Without any, nothing changes.
 
     of: the exercise of the same lesson whose solution the pairs are in; '' for the mistake's own exercise.
     """
-    texts = (old, new, *more)
     if len(texts) % 2:
         raise PatchError(f"a patch is made of pairs, and {texts[-1]!r} has none")
     return Patch(tuple(Hunk(*pair, of) for pair in zip(texts[::2], texts[1::2], strict=True)))

@@ -278,9 +278,11 @@ class CausalSelfAttention(nn.Module):
         t, d_model = x.shape[-2:]
         if t > self.max_len:
             raise ValueError(f"T = {t} is longer than max_len = {self.max_len}")
-        scores = self.w_q(x) @ self.w_k(x).mT / math.sqrt(d_model)
-        weights = torch.softmax(scores.masked_fill(self.hidden[:t, :t], -torch.inf), dim=-1)  # no row is empty
-        return weights @ self.w_v(x)
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        scores = q @ k.mT / math.sqrt(d_model)
+        scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)
+        weights = torch.softmax(scores, dim=-1)  # no row is empty
+        return weights @ v
         # endregion
 
 # %% role="check" exercise="CausalSelfAttention"

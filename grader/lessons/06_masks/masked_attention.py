@@ -53,6 +53,7 @@ def _precisions(rng: np.random.Generator) -> Iterator[Case]:
 
 
 SCALE = " / math.sqrt(q.shape[-1])"
+SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 LOWEST = "lowest = torch.finfo(scores.dtype).min"
 HIDE = "scores = scores.masked_fill(~mask, lowest)"
 ZERO = "weights = weights.masked_fill(~mask, 0.0)"
@@ -209,9 +210,12 @@ class masked_attention:
         "SD8": patch("scores = q @", "q, k = (k, q)\n    scores = q @"),
         "SM1": patch("scores, dim=-1", "scores, dim=-2"),
         "SM2": tuple(patch("scores, dim=-1", f"scores, dim={dim}") for dim in (0, 1)),
-        "SM3": tuple(
-            patch("weights = torch.softmax(scores, dim=-1)", f"weights = torch.exp(scores - scores.max())\n    {masked}weights = weights / weights.sum()") + hide
-            for masked, hide in (("", UNZEROED), ("if mask is not None:\n        weights = weights * mask\n    ", patch(HIDE, "pass") + UNZEROED))
+        "SM3": (
+            patch(SOFTMAX, "weights = torch.exp(scores - scores.max())\n    weights = weights / weights.sum()") + UNZEROED,
+            patch(HIDE, "pass", SOFTMAX, """weights = torch.exp(scores - scores.max())
+    if mask is not None:
+        weights = weights * mask
+    weights = weights / weights.sum()""") + UNZEROED,
         ),
         "SM5": (
             by_hand("scores.masked_fill(~mask, -torch.inf).exp()", TOTAL, GUARDED),

@@ -9,6 +9,8 @@ import numpy as np
 from grader.declare import exercise, mistake, patch
 from grader.model import Case, Tensor
 
+REAL = "real = positions < lengths[:, None]"
+
 
 @exercise(points=2, minutes=6, container="tensor", dtype=("bool",))
 class padding_mask:
@@ -37,7 +39,7 @@ class padding_mask:
         "MK1": patch("return real", "return ~real"),
         "MK10": patch("[:, None, :]", "[:, :, None]"),
         "MA2": (
-            *(patch("real = positions < lengths[:, None]", f"real = (positions < lengths[:, None]).{kind}()") for kind in ("float", "long", "int", "byte")),
+            *(patch(REAL, f"real = (positions < lengths[:, None]).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch("return", "real = torch.zeros(real.shape).masked_fill(~real, -torch.inf)\n    return"),
         ),
         "MA4": mistake(
@@ -65,7 +67,8 @@ class padding_mask:
             max_len, a mask of the longest length no longer fits the keys.""",
         ),
         "MA21": mistake(
-            *(patch("real[:, None, :]", square) for square in ("real[:, None, :].expand(-1, max_len, -1)", "real[:, None, :] & real[:, :, None]")),
+            patch("real[:, None, :]", "real[:, None, :].expand(-1, max_len, -1)"),
+            patch("real[:, None, :]", "real[:, None, :] & real[:, :, None]"),
             says="The mask has a row for each position; one row for all queries was asked for: (B, 1, max_len).",
             why="""Padding says which keys are real, whoever asks, so one row is enough and fits any number of queries. A
             mask of max_len rows fits self-attention alone, and one that hides the rows of padded queries, too, makes
