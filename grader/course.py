@@ -23,25 +23,30 @@ ALONE = threading.RLock()
 
 SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
 
-# The contract's names. Held here so that one exercise can be found without importing every lesson.
-CONTRACT: dict[str, tuple[str, ...]] = {
-    "00_start_here": ("hard_lookup",),
-    "01_three_tokens": (
-        "attention_scores", "scale_scores", "softmax_rows", "weighted_sum", "three_token_attention",
-        "corrected_first_row",
-    ),
-    "02_softmax": ("softmax", "softmax_with_temperature", "log_softmax", "softmax_jacobian"),
-    "03_scaled_dot_product_attention": ("project_qkv", "scaled_dot_product_attention", "attention_einsum"),
-    "04_why_scale": ("dot_product_std", "row_entropy", "softmax_gradient_norm"),
-    "05_numpy_to_pytorch": ("linear_from_numpy", "attention_torch", "SelfAttention", "as_numpy"),
-    "06_masks": ("causal_mask", "padding_mask", "masked_attention", "CausalSelfAttention"),
-    "07_positions": ("sinusoidal_positions", "apply_rope", "alibi_bias"),
-    "08_attention_backward": ("softmax_backward", "attention_backward"),
-    "09_multi_head_attention": ("split_heads", "merge_heads", "MultiHeadAttention", "copy_torch_weights"),
-    "10_alignment": ("additive_attention", "luong_attention"),
-    "11_causal_multi_head_attention": ("CausalMultiHeadAttention", "TransformerBlock", "generate"),
-    "12_gpu": ("pick_device", "attention_flops", "time_ms", "FastCausalMultiHeadAttention"),
-}  # fmt: skip
+# What `grader build` gathers from specifications and sources, so that one exercise is found without importing every lesson.
+CONTRACT: dict[str, tuple[str, ...]] = {}  # the exercises of each lesson, in order
+GIVEN: dict[str, str] = {}  # names that the lessons' own cells import, and what each of them stands for
+_WITH_TORCH: set[str] = set()
+
+
+def know(index: str) -> None:
+    """Takes over what an index says, lessons/index.json as text."""
+    said = json.loads(index)
+    for known, new in (
+        (CONTRACT, {name: tuple(about["exercises"]) for name, about in said["lessons"].items()}),
+        (GIVEN, said["given"]),
+        (_WITH_TORCH, {name for name, about in said["lessons"].items() if about["torch"]}),
+    ):
+        known.clear()
+        known.update(new)
+
+
+def needs_torch(lesson: str) -> bool:
+    """Whether a lesson's own cells import torch."""
+    return lesson in _WITH_TORCH
+
+
+know((Path(__file__).resolve().parent / "lessons" / "index.json").read_text(encoding="utf-8"))
 
 _HEAD = re.compile(r"# %%(?P<prose> \[markdown\])?(?P<about>.*)")
 _ABOUT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\])')
