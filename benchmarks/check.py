@@ -50,7 +50,7 @@ def checks(runs: int) -> list[tuple[str, str, float]]:
     for name in course.exercise_names():
         exercise = course.exercise(name)
         objects = {"passing": course.reference(name)}
-        objects |= {f"failing, {mistake.id}": mistake.wrong for mistake in exercise.mistakes}
+        objects |= {f"failing, {mistake.id}": course.wrong(name, mistake) for mistake in exercise.mistakes}
         for what, obj in objects.items():
             def once(obj=obj, exercise=exercise, name=name) -> None:
                 verdict = judge(exercise, Live(name, obj))

@@ -7,6 +7,7 @@ mistakes; and no solution is left in the learner's notebook.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import textwrap
@@ -21,6 +22,7 @@ from grader.errors import AuthorError
 from grader.judge import judge
 from grader.live import Live
 from grader.model import Case, Exercise, Lesson, Tensor
+from grader.patches import Patch, PatchError, applied
 from grader.stubs import BEGIN, END, stubbed
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
@@ -111,8 +113,14 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     if verdict.status != "not_started":
         slip(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
     named = set()
+    for sentence in _patches(exercise):
+        slip(sentence)
     for mistake in exercise.mistakes:
-        verdict = judge(exercise, Live(exercise.name, mistake.wrong))
+        try:
+            wrong = course.wrong(exercise.name, mistake)
+        except PatchError:
+            continue  # told above
+        verdict = judge(exercise, Live(exercise.name, wrong))
         if verdict.passed:
             slip(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
@@ -125,6 +133,27 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
+
+
+def _patches(exercise: Exercise) -> Iterator[str]:
+    """What is wrong with the patches: one that does not apply, one that changes nothing, and one that equals another."""
+    known = {_code(course.normal_forms(exercise.name)[exercise.name]): "the solution itself"}
+    for mistake in exercise.mistakes:
+        if not isinstance(mistake.wrong, Patch):
+            continue
+        try:
+            changed = applied(course.edits_of(exercise.name, mistake.wrong), course.normal_forms(exercise.name))
+        except PatchError as error:
+            yield f"the patch of mistake {mistake.id} does not apply: {error}"
+            continue
+        text = "\n".join(map(_code, changed.values()))
+        if text in known:
+            yield f"the patch of mistake {mistake.id} makes the same code as {known[text]}."
+        known[text] = f"that of {mistake.id}"
+
+
+def _code(text: str) -> str:
+    return ast.dump(ast.parse(text))
 
 
 def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:

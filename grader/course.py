@@ -8,13 +8,14 @@ import linecache
 import re
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from grader.model import Exercise, Lesson, MistakeText
+from grader.model import Exercise, Lesson, Mistake, MistakeText
+from grader.patches import Edit, Patch, applied, edits, hunk_lines, normal
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
 # sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
@@ -22,25 +23,30 @@ ALONE = threading.RLock()
 
 SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
 
-# The contract's names. Held here so that one exercise can be found without importing every lesson.
-CONTRACT: dict[str, tuple[str, ...]] = {
-    "00_start_here": ("hard_lookup",),
-    "01_three_tokens": (
-        "attention_scores", "scale_scores", "softmax_rows", "weighted_sum", "three_token_attention",
-        "corrected_first_row",
-    ),
-    "02_softmax": ("softmax", "softmax_with_temperature", "log_softmax", "softmax_jacobian"),
-    "03_scaled_dot_product_attention": ("project_qkv", "scaled_dot_product_attention", "attention_einsum"),
-    "04_why_scale": ("dot_product_std", "row_entropy", "softmax_gradient_norm"),
-    "05_numpy_to_pytorch": ("linear_from_numpy", "attention_torch", "SelfAttention", "as_numpy"),
-    "06_masks": ("causal_mask", "padding_mask", "masked_attention", "CausalSelfAttention"),
-    "07_positions": ("sinusoidal_positions", "apply_rope", "alibi_bias"),
-    "08_attention_backward": ("softmax_backward", "attention_backward"),
-    "09_multi_head_attention": ("split_heads", "merge_heads", "MultiHeadAttention", "copy_torch_weights"),
-    "10_alignment": ("additive_attention", "luong_attention"),
-    "11_causal_multi_head_attention": ("CausalMultiHeadAttention", "TransformerBlock", "generate"),
-    "12_gpu": ("pick_device", "attention_flops", "time_ms", "FastCausalMultiHeadAttention"),
-}  # fmt: skip
+# What `grader build` gathers from specifications and sources, so that one exercise is found without importing every lesson.
+CONTRACT: dict[str, tuple[str, ...]] = {}  # the exercises of each lesson, in order
+GIVEN: dict[str, str] = {}  # names that the lessons' own cells import, and what each of them stands for
+_WITH_TORCH: set[str] = set()
+
+
+def know(index: str) -> None:
+    """Takes over what an index says, lessons/index.json as text."""
+    said = json.loads(index)
+    for known, new in (
+        (CONTRACT, {name: tuple(about["exercises"]) for name, about in said["lessons"].items()}),
+        (GIVEN, said["given"]),
+        (_WITH_TORCH, {name for name, about in said["lessons"].items() if about["torch"]}),
+    ):
+        known.clear()
+        known.update(new)
+
+
+def needs_torch(lesson: str) -> bool:
+    """Whether a lesson's own cells import torch."""
+    return lesson in _WITH_TORCH
+
+
+know((Path(__file__).resolve().parent / "lessons" / "index.json").read_text(encoding="utf-8"))
 
 _HEAD = re.compile(r"# %%(?P<prose> \[markdown\])?(?P<about>.*)")
 _ABOUT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\])')
@@ -72,8 +78,9 @@ def lessons() -> tuple[str, ...]:
     """The names of the lessons that exist, in order. A lesson exists when its source and its module do."""
     package = Path(__file__).resolve().parent / "lessons"
     return tuple(
-        name for name in CONTRACT if source_path(name).is_file() and (package / f"lesson_{name[:2]}.py").is_file()
-    )
+        name for name in CONTRACT
+        if source_path(name).is_file() and ((package / name).is_dir() or (package / f"lesson_{name[:2]}.py").is_file())
+    )  # fmt: skip
 
 
 def edition() -> str:
@@ -99,7 +106,12 @@ def lesson_of(exercise_name: str) -> str:
 def lesson(name: str) -> Lesson:
     """The specification of a lesson, imported on demand."""
     with ALONE:
-        return importlib.import_module(f"grader.lessons.lesson_{name[:2]}").lesson
+        return importlib.import_module(f"grader.lessons.{module_name(name)}").lesson
+
+
+def module_name(name: str) -> str:
+    """Of a lesson's specification, below grader.lessons: its folder, which has the lesson's name, or a file."""
+    return name if (Path(__file__).resolve().parent / "lessons" / name).is_dir() else f"lesson_{name[:2]}"
 
 
 def exercise(exercise_name: str) -> Exercise:
@@ -117,13 +129,27 @@ def next_exercise(exercise_name: str) -> str | None:
     return names[at] if at < len(names) else None
 
 
+def explained(id: str) -> MistakeText:
+    """What is said of a mistake, with the lines of the reference that it changes. Raises KeyError for an unknown id."""
+    text = mistake_text(id)
+    if text.wrong:
+        return text
+    for name in lessons():
+        for one in lesson(name).exercises:
+            for mistake in one.mistakes:
+                if mistake.id == text.id and isinstance(mistake.wrong, Patch):
+                    right, wrong = hunk_lines(edits_of(one.name, mistake.wrong), normal_forms(one.name))
+                    return replace(text, wrong=wrong, right=right)
+    return text
+
+
 def mistake_text(id: str) -> MistakeText:
     """What is said of a mistake; lessons' own texts are found too. Raises KeyError for an unknown id."""
     from grader.catalogue import TEXTS
 
     if id in TEXTS:
         return TEXTS[id]
-    for name in sorted(lessons(), key=lambda name: f"grader.lessons.lesson_{name[:2]}" not in sys.modules):
+    for name in sorted(lessons(), key=lambda name: f"grader.lessons.{module_name(name)}" not in sys.modules):
         for text in lesson(name).texts:
             if text.id == id:
                 return text
@@ -213,3 +239,37 @@ def solution_text(exercise_name: str) -> str:
             kept = [line for line in cell.text.splitlines() if not line.strip().startswith(("# region", "# endregion"))]
             return "\n".join(kept)
     raise KeyError(exercise_name)
+
+
+# --- mistakes as patches of the reference ---------------------------------------------------------
+
+
+@cache
+def normal_forms(exercise_name: str) -> dict[str, str]:
+    """The normal form of an exercise's solution, and of those before it in its lesson, by name and in the lesson's order."""
+    names = CONTRACT[lesson_of(exercise_name)]
+    return {name: normal(solution_text(name)) for name in names[: names.index(exercise_name) + 1]}
+
+
+def edits_of(exercise_name: str, patch: Patch) -> tuple[Edit, ...]:
+    """Where a patch changes the reference. Raises: PatchError."""
+    return edits(patch, normal_forms(exercise_name), exercise_name)
+
+
+def patched(exercise_name: str, changes: tuple[Edit, ...]) -> Any:
+    """The reference with edits made: what a learner with that mistake has. Whatever else it uses of its lesson is patched, too."""
+    texts = normal_forms(exercise_name)
+    changed = applied(changes, texts)
+    names = list(texts)
+    made = dict(namespace(lesson_of(exercise_name)))
+    for name in names[min(names.index(of) for of in changed) :]:
+        filename = f"<patched {name}>"
+        exec(compile(changed.get(name, texts[name]), filename, "exec"), made)
+    return made[exercise_name]
+
+
+def wrong(exercise_name: str, mistake: Mistake) -> Any:
+    """The object that shows a mistake, in the place of the learner's."""
+    if isinstance(mistake.wrong, Patch):
+        return patched(exercise_name, edits_of(exercise_name, mistake.wrong))
+    return mistake.wrong

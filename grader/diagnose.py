@@ -8,23 +8,27 @@ parameters are called otherwise than the exercise's, the cases that show it are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from grader import course
 from grader.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.model import Case, Exercise, Observation, Part
+from grader.patches import Edit, Patch, joined
 from grader.seen import seen
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure
 
 PROOF = 3  # cases that a mistake must reproduce before it is named
+MOST_PAIRS = 100  # that are built and run: a count and no clock, so that a verdict is the same on every machine
+Key = tuple[int, ...]  # positions in exercise.mistakes
 
 
 class Diagnosis:
-    """The mistakes of one exercise, run once on its cases and kept.
+    """The mistakes of one exercise, each run at most once on each of its cases, and kept.
 
     cases, expected, inputs: the drawn cases, the reference's observations and the cases' inputs, in the same order.
     """
@@ -36,9 +40,11 @@ class Diagnosis:
         self.cases = tuple(cases)
         self.expected = tuple(expected)
         self.inputs = tuple(inputs)
-        self._built: dict[tuple[str, ...], Any] = {(key,): wrong for key, wrong in _variants(exercise)}
-        self._seen: dict[tuple[tuple[str, ...], int], Observation] = {}
-        self._wrong: dict[tuple[tuple[str, ...], int], bool] = {}
+        self._order = [mistake.id for mistake in exercise.mistakes]
+        self._edits: dict[Key, tuple[Edit, ...]] = {}
+        self._built: dict[Key, Any] = {}
+        self._seen: dict[tuple[Key, int], Observation] = {}
+        self._wrong: dict[tuple[Key, int], bool] = {}
 
     def mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
         """The mistakes that fit, each as a tuple of one id or two.
@@ -55,49 +61,105 @@ class Diagnosis:
         found = self._singles(got, everywhere)
         if found or self.exercise.kind == "answer":
             return found
-        found = self._pairs([mistake.id for mistake in self.exercise.mistakes], got, everywhere)
+        found = self._pairs(got, everywhere)
         if found:
             return found
         ordinary = [i for i in got if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return self._singles(got, ordinary)
 
     def _singles(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
-        keys = [key for key, _ in _variants(self.exercise) if self._fits((key,), got, at)]
-        return list(dict.fromkeys((key.partition("#")[0],) for key in keys))
+        keys = [(number,) for number in range(len(self.exercise.mistakes))]
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, got, at)))
 
-    def _pairs(self, singles: list[str], got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
-        if self.exercise.combine is None:
+    def _pairs(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+        failing = [i for i in at if differs(self.exercise, self.cases[i], self.expected[i], got[i])]
+        if not failing:
             return []
-        # No clock bounds this search: a verdict must not depend on the machine's mood. Most pairs fall at the first case.
-        pairs = combinations(dict.fromkeys(singles), 2)
-        return [pair for pair in pairs if self._build(pair) is not None and self._fits(pair, got, at)][:2]
+        found: dict[tuple[str, ...], None] = {}
+        tried = 0
+        for key in self._candidates(got, dict.fromkeys((failing[0], failing[-1]))):
+            ids = self._ids(key)
+            if ids[0] == ids[1] or ids in found or not self._combine(key):
+                continue
+            tried += 1
+            if self._fits(key, got, at):
+                found[ids] = None
+            if len(found) == 2 or tried == MOST_PAIRS:
+                break
+        return list(found)
 
-    def _build(self, ids: tuple[str, ...]) -> Any:
-        if ids not in self._built:
-            try:
-                self._built[ids] = self.exercise.combine(frozenset(ids))
-            except (KeyError, ValueError):
-                self._built[ids] = None
-        return self._built[ids]
+    def _candidates(self, got: Mapping[int, Observation], failing: Iterable[int]) -> list[Key]:
+        """Pairs that may be behind it, the likeliest first: those of which one member alone shows a failing case as the learner does.
 
-    def _fits(self, ids: tuple[str, ...], got: Mapping[int, Observation], at: list[int]) -> bool:
+        failing: the cases by which members are chosen.
+        """
+        patches = [n for n, mistake in enumerate(self.exercise.mistakes) if isinstance(mistake.wrong, Patch)]
+        members = [n for n in patches if all(self._may_take_part((n,), i, got[i]) for i in failing)]
+        shows = {n: {i for i in failing if self._same(i, self._observation((n,), i), got[i])} for n in members}
+        changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
+        pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
+        return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
+
+    def _may_take_part(self, key: Key, i: int, got: Observation) -> bool:
+        """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
+        alone = self._observation(key, i)
+        if alone.failure or got.failure:
+            return not alone.failure or _same_failure(alone, got)
+        for name, right in self.expected[i].parts.items():
+            if name not in got.parts or name not in alone.parts:
+                continue
+            if self._same_part(i, right, got.parts[name], name) and not self._same_part(i, right, alone.parts[name], name):
+                return False
+            shape = numbers(alone.parts[name]).shape
+            if shape not in (numbers(right).shape, numbers(got.parts[name]).shape):
+                return False
+        return True
+
+    def _ids(self, key: Key) -> tuple[str, ...]:
+        return tuple(sorted((self.exercise.mistakes[number].id for number in key), key=self._order.index))
+
+    def _combine(self, key: Key) -> bool:
+        """Whether the two patches of a key can be made together; then they are."""
+        if key not in self._edits:
+            one, other = (self._edits_of(number) for number in key)
+            both = joined(one, other)
+            self._edits[key] = both or ()
+            if both:
+                try:
+                    self._built[key] = course.patched(self.exercise.name, both)
+                except Exception:  # together they may be no Python, or a class that cannot be made
+                    self._edits[key] = ()
+        return bool(self._edits[key])
+
+    def _edits_of(self, number: int) -> tuple[Edit, ...]:
+        if (number,) not in self._edits:
+            self._edits[number,] = course.edits_of(self.exercise.name, self.exercise.mistakes[number].wrong)
+        return self._edits[number,]
+
+    def _build(self, key: Key) -> Any:
+        if key not in self._built:
+            (number,) = key
+            self._built[key] = course.wrong(self.exercise.name, self.exercise.mistakes[number])
+        return self._built[key]
+
+    def _fits(self, key: Key, got: Mapping[int, Observation], at: list[int]) -> bool:
         needed = 1 if self.exercise.kind == "answer" else PROOF
         proofs = 0
         for i in at:
-            if not self._same(i, self._observation(ids, i), got[i]):
+            if not self._same(i, self._observation(key, i), got[i]):
                 return False
-            proofs += self._is_wrong(ids, i)
+            proofs += self._is_wrong(key, i)
         return proofs >= needed
 
-    def _observation(self, ids: tuple[str, ...], i: int) -> Observation:
-        if (ids, i) not in self._seen:
-            self._seen[ids, i] = seen(self.cases[i], self.inputs[i], observe(self._build(ids), self.cases[i]))
-        return self._seen[ids, i]
+    def _observation(self, key: Key, i: int) -> Observation:
+        if (key, i) not in self._seen:
+            self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
+        return self._seen[key, i]
 
-    def _is_wrong(self, ids: tuple[str, ...], i: int) -> bool:
-        if (ids, i) not in self._wrong:
-            self._wrong[ids, i] = differs(self.exercise, self.cases[i], self.expected[i], self._observation(ids, i))
-        return self._wrong[ids, i]
+    def _is_wrong(self, key: Key, i: int) -> bool:
+        if (key, i) not in self._wrong:
+            self._wrong[key, i] = differs(self.exercise, self.cases[i], self.expected[i], self._observation(key, i))
+        return self._wrong[key, i]
 
     def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
         raises = self.cases[i].raises
@@ -109,32 +171,19 @@ class Diagnosis:
             return False
         if mistake.parts.keys() != got.parts.keys():
             return False
-        picky = bool(self.cases[i].dtype or self.exercise.dtype)
         scale = gradient_scale(mistake.parts)
-        return all(
-            _same_part(part, got.parts[name], *tolerances(self.exercise, self.cases[i], name, scale), picky)
-            for name, part in mistake.parts.items()
-        )
+        return all(self._same_part(i, part, got.parts[name], name, scale) for name, part in mistake.parts.items())
+
+    def _same_part(self, i: int, one: Part, other: Part, name: str, scale: float | None = None) -> bool:
+        if scale is None:
+            scale = gradient_scale(self.expected[i].parts)
+        picky = bool(self.cases[i].dtype or self.exercise.dtype)
+        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], name, scale), picky)
 
 
 def called_otherwise(failure: Failure | None) -> bool:
     """Whether it was the call that failed, before a line of the learner's ran: the parameters are not those of the exercise."""
     return failure is not None and failure.type == "TypeError" and not failure.line and "argument" in failure.message
-
-
-def _variants(exercise: Exercise) -> list[tuple[str, Any]]:
-    """(key, implementation) of every mistake; the second one of an id has the key 'PJ1#2'.
-
-    One mistake may be written in ways that fail differently: a weight left untransposed raises where
-    it is copied in place, and only gives wrong numbers where it replaces the parameter.
-    """
-    counts: dict[str, int] = {}
-    keyed = []
-    for mistake in exercise.mistakes:
-        counts[mistake.id] = counts.get(mistake.id, 0) + 1
-        key = mistake.id if counts[mistake.id] == 1 else f"{mistake.id}#{counts[mistake.id]}"
-        keyed.append((key, mistake.wrong))
-    return keyed
 
 
 def differs(exercise: Exercise, case: Case, expected: Observation, got: Observation) -> bool:

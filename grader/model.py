@@ -92,7 +92,7 @@ class MistakeText:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong implementation that learners write; `wrong` stands where the reference stands."""
+    """A mistake that learners make. wrong: a `Patch` of the reference, or the object that stands where the reference stands."""
 
     id: str
     wrong: Any
@@ -113,6 +113,7 @@ class Exercise:
     hints:     a question; where to look; code with a blank.
     forbids:   names of groups in grader/allowed.py, or dotted names that may not be called.
     requires:  names of rules in grader/allowed.py that must hold.
+    texts:     what is said of those mistakes that only this exercise knows.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
     """
@@ -130,6 +131,7 @@ class Exercise:
     dtype: tuple[str, ...] = ()
     properties: tuple[Property, ...] = ()
     combine: Callable[[frozenset[str]], Any] | None = None
+    texts: tuple[MistakeText, ...] = ()
     forbids: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None

@@ -125,7 +125,7 @@ def explain(mistake: str | None = None) -> Shown:
         near = _near_ids(unknown[0].upper(), known)
         nearest = f" Near it: {', '.join(near)}." if near else ""
         return _shown(f"No mistake has the id {unknown[0][:60]!r}.{nearest} explain() lists all of them.")
-    told = [course.mistake_text(known[id.upper()]) for id in ids]
+    told = [course.explained(known[id.upper()]) for id in ids]
     said = "\n\n".join(text.explanation(one) for one in told)
     return _printed(Shown(said, "".join(html.explanation(one) for one in told)))
 

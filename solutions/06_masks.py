@@ -117,7 +117,8 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     """
     # region solution
     positions = torch.arange(max_len, device=lengths.device)
-    return (positions < lengths[:, None])[:, None, :]
+    real = positions < lengths[:, None]
+    return real[:, None, :]
     # endregion
 
 # %% role="check" exercise="padding_mask"
@@ -190,12 +191,12 @@ def masked_attention(
     """
     # region solution
     scores = q @ k.mT / math.sqrt(q.shape[-1])
-    if mask is None:
-        weights = torch.softmax(scores, dim=-1)
-        return weights @ v, weights
-    lowest = torch.finfo(scores.dtype).min  # finite, so that an empty row gives no 0/0, not even in the gradient
-    weights = torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)
-    weights = weights.masked_fill(~mask, 0.0)  # an empty row was uniform until here
+    if mask is not None:
+        lowest = torch.finfo(scores.dtype).min  # finite, so that an empty row gives no 0/0, not even in the gradient
+        scores = scores.masked_fill(~mask, lowest)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)  # an empty row was uniform until here
     return weights @ v, weights
     # endregion
 
@@ -277,9 +278,11 @@ class CausalSelfAttention(nn.Module):
         t, d_model = x.shape[-2:]
         if t > self.max_len:
             raise ValueError(f"T = {t} is longer than max_len = {self.max_len}")
-        scores = self.w_q(x) @ self.w_k(x).mT / math.sqrt(d_model)
-        weights = torch.softmax(scores.masked_fill(self.hidden[:t, :t], -torch.inf), dim=-1)  # no row is empty
-        return weights @ self.w_v(x)
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        scores = q @ k.mT / math.sqrt(d_model)
+        scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)
+        weights = torch.softmax(scores, dim=-1)  # no row is empty
+        return weights @ v
         # endregion
 
 # %% role="check" exercise="CausalSelfAttention"

@@ -24,7 +24,7 @@ def test_the_reference_passes(name, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name, mistake", MISTAKES, ids=[f"{name}-{mistake.id}" for name, mistake in MISTAKES])
 def test_a_mistake_is_rejected_and_named(name, mistake, seed):
-    verdict = judge(course.exercise(name), Live(name, mistake.wrong), seed)
+    verdict = judge(course.exercise(name), Live(name, course.wrong(name, mistake)), seed)
     assert not verdict.passed
     assert mistake.id in verdict.mistakes, f"{verdict.status}: {verdict.headline} -> {verdict.mistakes}"
 

@@ -1,12 +1,12 @@
-"""A toy exercise for testing the judge itself: row-wise softmax with four known mistakes."""
+"""A toy exercise for testing the judge itself: lesson 01's row-wise softmax, with four known mistakes and cases of its own."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from grader import course
-from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, MistakeText, Property
+from grader.declare import exercise, holds, patch
+from grader.model import Case, MistakeText
 
 
 def build(*bugs: str):
@@ -28,15 +28,27 @@ def cases(rng):
         yield Case(f"large-{i}", "scores of 1000", (rng.normal(size=(4, 3)) * 1000,), stage="extremes")
 
 
-def sums(case, parts):
-    total = parts["result"].sum(axis=1)
-    return None if np.allclose(total, 1, atol=1e-4) else f"row 0 sums to {total[0]:.3g}."
+@exercise(points=2, minutes=5, forbids=("softmax",))
+class softmax_rows:
+    """Normalise rows."""
+
+    cases = cases
+
+    @holds("each row sums to 1")
+    def sums(case, parts):
+        total = parts["result"].sum(axis=1)
+        return None if np.allclose(total, 1, atol=1e-4) else f"row 0 sums to {total[0]:.3g}."
+
+    mistakes = {
+        "SM1": (patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0"), patch("sum(axis=1", "sum(axis=0")),
+        "SM3": patch("max(axis=1", "max(axis=None", "sum(axis=1", "sum(axis=None"),
+        "SM5": patch(" - scores.max(axis=1, keepdims=True)", ""),
+        "TY1": patch("return exponentials", "return 2 * exponentials"),
+    }
+    hints = ("?", "where", "____")
 
 
-EXERCISE = Exercise(
-    "softmax_rows", "Normalise rows.", 2, 5, cases, mistakes(build, "SM1", "SM3", "SM5", "TY1"), ("?", "where", "____"),
-    combine=lambda ids: build(*ids), forbids=("softmax",), properties=(Property("each row sums to 1", sums),),
-)  # fmt: skip
+EXERCISE = softmax_rows
 
 
 def install(monkeypatch) -> None:

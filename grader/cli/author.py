@@ -26,18 +26,22 @@ def add(commands: Any) -> None:
 
 
 def _build(options: argparse.Namespace) -> int:
-    names = chosen(options.lessons)
+    from grader import index
+
     if options.check:
-        return _check_builds(names)
+        return _check_builds(chosen(options.lessons))
+    index.refresh()  # first: it may be a new lesson that is to be built
+    names = chosen(options.lessons)
     from grader.execute import build
 
     return _each(names, build, "built")
 
 
 def _check_builds(names: Sequence[str]) -> int:
+    from grader import index
     from grader.build import stale
 
-    problems: list[str] = []
+    problems = ["grader/lessons/index.json is older than the specifications."] if index.stale() else []
     for name in names:
         try:
             problems += stale(name)

@@ -1,0 +1,55 @@
+"""The index of the course: made from the specifications and sources by `grader build`, read by course.py.
+
+It holds each lesson's exercises in order, whether the lesson needs torch, and what its given cells import.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from grader import course
+from grader.course import Cell
+from grader.files import write_whole
+
+LESSONS = Path(__file__).resolve().parent / "lessons"
+PATH = LESSONS / "index.json"
+
+
+def built() -> str:
+    """The text of the index as it is to be."""
+    sources = {path.stem for path in (course.root() / "solutions").glob("[0-9][0-9]_*.py")}
+    names = sorted(sources & ({path.parent.name for path in LESSONS.glob("[0-9][0-9]_*/__init__.py")} | course.CONTRACT.keys()))
+    lessons: dict[str, Any] = {}
+    given: dict[str, str] = {}
+    for name in names:
+        imports = _imports(course.cells(name))
+        exercises = [exercise.name for exercise in course.lesson(name).exercises]
+        lessons[name] = {"exercises": exercises, "torch": "torch" in {dotted.partition(".")[0] for dotted in imports.values()}}
+        given |= imports
+    return json.dumps({"lessons": lessons, "given": dict(sorted(given.items()))}, indent=1) + "\n"
+
+
+def stale() -> bool:
+    """Whether the index is not what the specifications and sources say."""
+    return PATH.read_text(encoding="utf-8") != built()
+
+
+def refresh() -> None:
+    """Writes the index anew where it is stale, and makes this process know what it says."""
+    if stale():
+        write_whole(PATH, built())
+        course.know(PATH.read_text(encoding="utf-8"))
+
+
+def _imports(cells: tuple[Cell, ...]) -> dict[str, str]:
+    """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
+    found = {}
+    for node in (node for cell in cells if cell.role == "given" for node in ast.walk(ast.parse(cell.text))):
+        if isinstance(node, ast.Import):
+            found |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module != "grader":
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return found

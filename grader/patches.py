@@ -1,0 +1,154 @@
+"""A mistake as a patch of the reference's own source: text replaced by text, in a normal form that no re-wrapping of a line disturbs.
+
+The normal form is what `ast.unparse` makes of the parsed solution, docstrings left out. Each old text stands in it exactly once.
+Two patches combine where they neither overlap nor touch: patches that touch each other would make something that neither means.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+class PatchError(ValueError):
+    """A patch that does not fit the reference; the message is for authors and says why."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """One replacement. of: the exercise of the same lesson whose solution is patched, '' for the mistake's own."""
+
+    old: str
+    new: str
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Replacements that are made together; `a + b` is a patch with those of both."""
+
+    hunks: tuple[Hunk, ...]
+
+    def __add__(self, other: Patch) -> Patch:
+        return Patch(self.hunks + other.hunks)
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """A hunk at its place: text[start:end] of the solution of `of` becomes `new`."""
+
+    of: str
+    start: int
+    end: int
+    new: str
+
+
+def patch(*texts: str, of: str = "") -> Patch:
+    """Each old text becomes the new one after it, in the reference's normal form: patch(old, new, old, new). Without any, nothing changes.
+
+    of: the exercise of the same lesson whose solution the pairs are in; '' for the mistake's own exercise.
+    """
+    if len(texts) % 2:
+        raise PatchError(f"a patch is made of pairs, and {texts[-1]!r} has none")
+    return Patch(tuple(Hunk(*pair, of) for pair in zip(texts[::2], texts[1::2], strict=True)))
+
+
+@cache
+def normal(text: str) -> str:
+    """The normal form of a solution: as ast.unparse writes it, without docstrings and comments."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree) + "\n"
+
+
+def edits(made: Patch, texts: Mapping[str, str], own: str) -> tuple[Edit, ...]:
+    """Where a patch's hunks lie, in order, without what their old and new text share at either end.
+
+    texts: normal forms by exercise; own: the exercise that hunks without one mean.
+    Raises: PatchError where an old text is not there exactly once, where nothing changes, or where hunks meet.
+    """
+    found = tuple(sorted(_edit(hunk, texts, hunk.of or own) for hunk in made.hunks))
+    if any(_meet(one, other) for one, other in zip(found, found[1:], strict=False)):
+        raise PatchError(f"two of its hunks overlap or touch: {[hunk.old for hunk in made.hunks]}")
+    return found
+
+
+def joined(one: tuple[Edit, ...], other: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
+    """Two patches' edits as one patch's; None where they overlap or touch."""
+    both = tuple(sorted(one + other))
+    return None if any(_meet(a, b) for a, b in zip(both, both[1:], strict=False)) else both
+
+
+def applied(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts that the edits concern, changed."""
+    changed = {change.of: texts[change.of] for change in changes}
+    for change in sorted(changes, reverse=True):  # from behind, so that places stay what they were
+        text = changed[change.of]
+        changed[change.of] = text[: change.start] + change.new + text[change.end :]
+    return changed
+
+
+def hunk_lines(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> tuple[str, str]:
+    """(right, wrong): the whole lines that the edits concern, as they are and as they become."""
+    right: list[str] = []
+    wrong: list[str] = []
+    for of, text in texts.items():
+        here = [change for change in changes if change.of == of]
+        for group in _by_lines(here, text):
+            first = text.rfind("\n", 0, group[0].start) + 1
+            last = text.find("\n", group[-1].end) % (len(text) + 1)
+            shifted = tuple(Edit(of, c.start - first, c.end - first, c.new) for c in group)
+            right.append(text[first:last])
+            wrong.append(applied(shifted, {of: text[first:last]})[of])
+    return _dedented(right), _dedented(wrong)
+
+
+def _by_lines(changes: list[Edit], text: str) -> list[list[Edit]]:
+    """Edits that share a line, together."""
+    groups: list[list[Edit]] = []
+    for change in changes:
+        if groups and "\n" not in text[groups[-1][-1].end : change.start]:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def _dedented(blocks: list[str]) -> str:
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    indent = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    return "\n".join(line[indent:] for line in lines)
+
+
+def _edit(hunk: Hunk, texts: Mapping[str, str], of: str) -> Edit:
+    if of not in texts:
+        raise PatchError(f"the lesson has no exercise {of!r} before this one")
+    text = texts[of]
+    times = text.count(hunk.old)
+    if times != 1:
+        raise PatchError(f"{hunk.old!r} stands {times} times in the solution of {of}, which reads\n{text}")
+    old, new = _TOKEN.findall(hunk.old), _TOKEN.findall(hunk.new)
+    if old == new:
+        raise PatchError(f"{hunk.old!r} is replaced by itself")
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    start = text.index(hunk.old) + sum(map(len, old[:head]))
+    end = start + sum(map(len, old[head : len(old) - tail]))
+    return Edit(of, start, end, "".join(new[head : len(new) - tail]))
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    """How many tokens two lists begin with alike."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _meet(one: Edit, other: Edit) -> bool:
+    """Whether two edits, in order, overlap or touch."""
+    return one.of == other.of and other.start <= one.end

@@ -1,0 +1,35 @@
+"""The index says what specifications and sources say, and a new lesson comes in by `grader build` alone."""
+
+from __future__ import annotations
+
+import json
+
+from grader import course, index
+
+
+def test_the_index_is_what_the_specifications_say():
+    assert not index.stale()
+    said = json.loads(index.built())
+    assert said["lessons"].keys() == course.CONTRACT.keys()
+    assert said["given"]["np"] == "numpy" and said["given"]["F"] == "torch.nn.functional"
+
+
+def test_lessons_whose_cells_import_torch_need_it():
+    assert not course.needs_torch("01_three_tokens") and not course.needs_torch("08_attention_backward")
+    assert course.needs_torch("05_numpy_to_pytorch") and course.needs_torch("12_gpu")
+
+
+def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
+    before = index.PATH.read_text(encoding="utf-8")
+    said = json.loads(before)
+    del said["lessons"]["12_gpu"]
+    monkeypatch.setattr(index, "PATH", tmp_path / "index.json")
+    index.PATH.write_text(json.dumps(said), encoding="utf-8")
+    try:
+        course.know(json.dumps(said))
+        assert "12_gpu" not in course.CONTRACT
+        course.CONTRACT["12_gpu"] = ()  # as its folder would make it known
+        index.refresh()
+        assert index.PATH.read_text(encoding="utf-8") == before and len(course.CONTRACT["12_gpu"]) == 4
+    finally:
+        course.know(before)

@@ -1,0 +1,83 @@
+"""Mistakes as patches: where they fit, what they make, and which of them go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader import course
+from grader.model import Mistake
+from grader.patches import PatchError, applied, edits, hunk_lines, joined, normal, patch
+
+SOURCE = '''
+def f(x, y):
+    """x + y, in words that hold x + y."""
+    total = (x
+             + y)  # a comment
+    return total * 2
+'''
+TEXTS = {"f": normal(SOURCE)}
+
+
+def made(one):
+    return applied(edits(one, TEXTS, "f"), TEXTS)["f"]
+
+
+def test_the_normal_form_knows_no_docstring_comment_or_line_break():
+    assert TEXTS["f"] == "def f(x, y):\n    total = x + y\n    return total * 2\n"
+    assert normal(SOURCE.replace("(x\n             + y)", "x + y")) == TEXTS["f"]
+
+
+def test_a_patch_replaces_each_old_text_by_the_new_one():
+    assert made(patch("x + y", "x - y")) == "def f(x, y):\n    total = x - y\n    return total * 2\n"
+    assert made(patch("x + y", "x - y", "* 2", "* 3")) == made(patch("x + y", "x - y") + patch("* 2", "* 3"))
+    assert applied(edits(patch(), TEXTS, "f"), TEXTS) == {}
+
+
+@pytest.mark.parametrize("one, words", [
+    (patch("x * y", "x"), "stands 0 times"),
+    (patch("total", "sum"), "stands 2 times"),
+    (patch("x + y", "x + y"), "replaced by itself"),
+    (patch("x + y", "x", "+ y", "- y"), "overlap or touch"),
+    (patch("x + y", "x", of="g"), "no exercise 'g'"),
+])  # fmt: skip
+def test_a_patch_that_does_not_fit_says_why(one, words):
+    with pytest.raises(PatchError, match=words):
+        edits(one, TEXTS, "f")
+
+
+def test_pairs_come_in_pairs():
+    with pytest.raises(PatchError, match="has none"):
+        patch("x", "y", "z")
+
+
+def places(*texts):
+    return edits(patch(*texts), TEXTS, "f")
+
+
+def test_what_both_sides_share_belongs_to_no_patch():
+    (edit,) = places("total = x + y", "total = x - y")
+    assert (TEXTS["f"][edit.start : edit.end], edit.new) == ("+", "-")
+    assert joined(places("total = x + y", "total = x - y"), places("total = x", "total = 3 * x")) is not None
+
+
+def test_patches_that_overlap_or_touch_do_not_combine():
+    assert joined(places("x + y", "x - y"), places("* 2", "* 3")) == (*places("x + y", "x - y"), *places("* 2", "* 3"))
+    assert joined(places("x + y", "y"), places("+ y", "- y")) is None
+    assert joined(places("total * 2", "total * y"), places("* 2", "* 2 * 2")) is None
+
+
+def test_a_hunk_is_shown_in_its_lines():
+    assert hunk_lines(places("x + y", "x - y"), TEXTS) == ("total = x + y", "total = x - y")
+    right, wrong = hunk_lines(places("x + y", "x - y", "* 2", "* 3"), TEXTS)
+    assert (right, wrong) == ("total = x + y\nreturn total * 2", "total = x - y\nreturn total * 3")
+    assert hunk_lines(places("total * 2", "total * 2 * 2"), TEXTS) == ("return total * 2", "return total * 2 * 2")
+    assert hunk_lines(places("return total * 2", "if y:\n        return x\n    return total * 2"), TEXTS)[1].startswith("if y:")
+
+
+def test_a_patch_of_what_the_solution_calls_reaches_the_solution():
+    """three_token_attention is patched by way of softmax_rows, and what lies between them is made anew."""
+    one = patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0", of="softmax_rows")
+    wrong = course.wrong("three_token_attention", Mistake("SM1", one))
+    q = k = v = course.namespace("01_three_tokens")["np"].eye(2)
+    assert wrong(q, 2 * k, v)[1].sum(axis=0) == pytest.approx([1, 1])
+    assert course.reference("three_token_attention")(q, 2 * k, v)[1].sum(axis=1) == pytest.approx([1, 1])
