@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from grader.definitions import parse, root, too_deep
 from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, imported, text_of
+from grader.scopes import bound_in_class
 from grader.worker.watch import ATTENTION, LIBRARIES, SOFTMAX
 
 LAYERS = frozenset({
@@ -159,7 +160,12 @@ class _Reading:
                     self._inner[name] = _one_of(dotted)
             for node in statement.parts:
                 self._note(statement, node)
-        self._handed = [(library, mention) for put in self._putting for library, mention in self._handed_on(*put)]
+        self._handed: list[tuple[str, Mention]] = []
+        try:
+            for put in self._putting:
+                self._handed += self._handed_on(*put)
+        except TooMuch:
+            self.unread = True
 
     def _note(self, statement: Statement, node: ast.AST) -> None:
         """What is asked of the notebook as a whole."""
@@ -184,9 +190,7 @@ class _Reading:
                 if dotted == "sys.modules":
                     self._ways.setdefault(statement.at, dotted)
         elif isinstance(node, ast.ClassDef):
-            for part in node.body:
-                inside = Statement(part, 0, [])
-                self.members |= inside.gives | inside.may_give
+            self.members |= bound_in_class(node)
         elif isinstance(node, ast.Call):
             self._note_call(statement, node)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
@@ -234,15 +238,7 @@ class _Reading:
         """
         if not self._ways:
             return ""
-        tainted, names, before = dict(self._ways), set(), -1
-        while len(tainted) > before:
-            before = len(tainted)
-            for statement in self.reached.statements:
-                now, later = statement.reads
-                found = next((way for name, way in names if name in now or name in later), "")
-                if statement.at in tainted or found:
-                    way = tainted.setdefault(statement.at, found)
-                    names |= {(name, way) for name in statement.gives | statement.may_give | statement.alters}
+        tainted = self.reached.spread(self._ways)
         used = {binding.statement.at for binding in self.reached.walk(name)}
         for statement in self.reached.statements:
             if statement.at in tainted and (statement.at in used or _changes(statement)):

@@ -14,9 +14,10 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from grader import course
-from grader.definitions import bound_names, changed_names, defined_names, parse, used_names
+from grader.definitions import changed_names, defined_names, parse, used_names
 from grader.magics import without_magics
 from grader.reading import Notebook, NotebookCell, code_cells, printable
+from grader.scopes import names_of
 
 MAX_NOTES = 20  # of one notebook; nobody reads more
 
@@ -186,7 +187,7 @@ class _Overlay:
         added: set[str] = set()
         for statement in tree.body if tree else ():
             first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))]) - 1
-            names, written = bound_names(statement), lines[first : statement.end_lineno]
+            names, written = names_of(statement).binds, lines[first : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 new = self._new_imports(statement)
                 if not new:
