@@ -8,7 +8,7 @@ operator is no offence, and neither is an earlier try. What the source hides is 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -64,6 +64,10 @@ class Sources:
 
     cells: tuple[str, ...]
 
+    def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
+        """What `offence` below finds in them."""
+        return offence(name, forbids, requires, self)
+
 
 @dataclass(frozen=True)
 class Offence:
@@ -104,6 +108,11 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
 
 
 _TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
+
+
+def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
+    """What is said where the code cannot be read to its end."""
+    return _TOO_LONG if forbids or requires else None
 
 
 @dataclass(frozen=True)

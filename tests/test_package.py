@@ -22,14 +22,15 @@ from tests.conftest import ROOT
 # Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
 LAYERS = (
     ("worker",),
-    ("model", "errors", "files", "scratch", "fingerprint", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice"),
+    ("model", "errors", "files", "scratch", "fingerprint", "scopes", "definitions", "magics", "reading", "finding", "kernel", "data", "window", "advice"),
     ("lessons", "catalogue", "stubs"),
     ("course",),
     ("compare", "reached", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("figures",),
     ("drawn", "telling", "ran"),
-    ("judge", "submission", "build", "overview", "processes", "warm_parent"),
-    ("session",),
+    ("reads",),
+    ("reads_apart", "judge", "submission", "build", "overview", "processes", "warm_parent"),
+    ("session", "reader"),
     ("sandbox", "execute", "workspace", "audit", "doctor"),
     ("grading", "notebook"),
     ("roster",),
