@@ -7,6 +7,7 @@ is kept from one notebook to the next, and replaced where it had to be ended.
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import sys
 import time
@@ -29,14 +30,16 @@ CPU_S = 10  # of the processor, for one question; a solved lesson takes a twenti
 WALL_S = 30.0  # for one question, on a machine that does other things, too
 LEARNER_S = 60.0  # for all that is asked about one learner's notebooks
 MEMORY_BYTES = 1 << 30
-_WHY = {
-    "memory": f"more than {MEMORY_BYTES >> 20} MB of memory would be needed to read it",
-    "large": "there is too much in it",
-    "deep": "it is nested too deeply to be read",
-    "died": "the process that was to read it ended",
-    "timeout": f"reading it takes longer than {CPU_S} s",
-}
 _MEND = "Its code is too long or nested too deeply: take out what no answer needs, and keep data in files."
+
+
+def _why(lost: str) -> str:
+    return {
+        "memory": f"more than {MEMORY_BYTES >> 20} MB of memory would be needed to read it",
+        "large": "there is too much in it",
+        "deep": "it is nested too deeply to be read",
+        "timeout": f"reading it takes longer than {CPU_S} s",
+    }.get(lost, "the process that was to read it ended")
 
 
 class _Process(SpawnedWorker):
@@ -55,9 +58,14 @@ class _Process(SpawnedWorker):
                 process.stdin.close()
         super().__init__(process, ours, MEMORY_BYTES, "")
 
+    @property
+    def used_up_its_time(self) -> bool:
+        """Whether the system ended it for that, once it has ended."""
+        return self._process.returncode == -getattr(signal, "SIGXCPU", 0)
+
     def close(self) -> None:
         self._channel.close()
-        if self._process.returncode is None:
+        if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
@@ -112,28 +120,36 @@ class Reader:
 
     def _ask(self, message: dict[str, Any], file: str) -> dict[str, Any]:
         """Raises: Unreadable where it takes too much; SandboxError where no process can be started."""
-        file, started = printable(file), time.monotonic()
+        file = printable(file)
         if self._left_s <= 0:
             raise Unreadable(f"{file} was not read, because reading what was handed in beside it took too long.", _MEND)
         body = wire.Body(json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b"")
-        try:
-            if self._process is None:
-                self._process = _Process(self._folder)
-            reply = json.loads(next(self._process.replies(body, 1, min(WALL_S, self._left_s))).text)
-        except OSError as error:
-            raise SandboxError(f"no process to read in could be started: {error}") from error
-        except WorkerLost as lost:
-            ended_by_the_clock = lost.kind == "timeout" or "XCPU" in lost.detail or "processor time" in lost.detail
-            reply = {"lost": "timeout" if ended_by_the_clock else lost.kind if lost.kind in _WHY else "died"}
-            self._process = None
-        finally:
-            self._left_s -= time.monotonic() - started
+        reply = self._reply(body)
+        if reply.get("lost") == "died":  # perhaps somebody else ended it
+            reply = self._reply(body)
         if "lost" in reply:
-            raise Unreadable(f"{file} cannot be read: {_WHY[reply['lost']]}.", _MEND)
+            raise Unreadable(f"{file} cannot be read: {_why(reply['lost'])}.", _MEND)
         if "unreadable" in reply:
             what, told = reply["unreadable"]
             raise Unreadable(what, told.removeprefix(f"{what} "))
         return reply
+
+    def _reply(self, body: wire.Body) -> dict[str, Any]:
+        """What the process says, or why it says nothing: 'lost', see _why()."""
+        started = time.monotonic()
+        try:
+            if self._process is None:
+                self._process = _Process(self._folder)
+            return json.loads(next(self._process.replies(body, 1, max(min(WALL_S, self._left_s), 0.001))).text)
+        except OSError as error:
+            raise SandboxError(f"no process to read in could be started: {error}") from error
+        except WorkerLost as lost:
+            assert self._process is not None
+            late = lost.kind == "timeout" or self._process.used_up_its_time
+            self._process = None
+            return {"lost": "timeout" if late else "memory" if lost.kind == "memory" else "died"}
+        finally:
+            self._left_s -= time.monotonic() - started
 
 
 class SourcesApart:

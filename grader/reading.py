@@ -63,7 +63,7 @@ def read_notebook(path: Path) -> Notebook:
         content = json.loads(text)
     except RecursionError:
         raise Unreadable(f"{file} is nested too deeply to be a notebook.") from None
-    except (ValueError, MemoryError) as error:
+    except ValueError as error:
         raise Unreadable(f"{file} is not JSON ({_reason(error)}).") from None
     return _notebook(file, content, notes)
 
