@@ -165,7 +165,7 @@ EINSUM = {
 def _by_both(monkeypatch, *cells: str):
     """The offence that grade finds in these cells, and the one that check finds where they ran."""
     monkeypatch.setattr("grader.live._ipython", object)
-    ran = sources("attend", lambda: None, {"In": list(cells)})
+    ran = sources("attend", None, {"In": list(cells)})
     return [offence("attend", (), ("einsum_products",), each) for each in (Sources(cells), ran)]
 
 
@@ -185,4 +185,4 @@ def test_check_and_grade_find_the_same(monkeypatch, beside):
 def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
     monkeypatch.setattr("grader.live._ipython", object)
-    assert sources("attend", lambda: None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")
+    assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")
