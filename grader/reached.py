@@ -178,6 +178,14 @@ class Reached:
         """What made the name's last value: its definition, and what changed that."""
         return self._lives[name][-1].statements if name in self._lives else []
 
+    def live(self, name: str, at: int) -> list[Any]:
+        """What made the value that the name has before the statement number `at`."""
+        return self._lives[name][self.alive(name, at)].statements if name in self._lives else []
+
+    def live(self, name: str, at: int) -> list[Any]:
+        """What made the value that the name has before the statement number `at`."""
+        return self._lives[name][self.alive(name, at)].statements if name in self._lives else []
+
     def walk(self, *names: str, at: int | None = None) -> Iterator[Binding]:
         """Every statement that the names' values are made of, at whatever remove.
 
