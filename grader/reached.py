@@ -182,10 +182,6 @@ class Reached:
         """What made the value that the name has before the statement number `at`."""
         return self._lives[name][self.alive(name, at)].statements if name in self._lives else []
 
-    def live(self, name: str, at: int) -> list[Any]:
-        """What made the value that the name has before the statement number `at`."""
-        return self._lives[name][self.alive(name, at)].statements if name in self._lives else []
-
     def walk(self, *names: str, at: int | None = None) -> Iterator[Binding]:
         """Every statement that the names' values are made of, at whatever remove.
 
