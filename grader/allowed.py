@@ -8,13 +8,14 @@ operator is no offence, and neither is an earlier try. What the source hides is 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from grader.closed import TEXT_RUN, Closed
 from grader.definitions import parse, too_deep
 from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, text_of
+from grader.scopes import bound_in_class
 from grader.worker.watch import ATTENTION, LIBRARIES, SOFTMAX
 
 LAYERS = frozenset({
@@ -49,6 +50,10 @@ class Sources:
     """The learner's cells as text, in notebook order, magics already removed."""
 
     cells: tuple[str, ...]
+
+    def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
+        """What `offence` below finds in them."""
+        return offence(name, forbids, requires, self)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,11 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
 
 
 _TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")
+
+
+def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
+    """What is said where the code cannot be read to its end."""
+    return _TOO_LONG if forbids or requires else None
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,12 @@ class _Reading:
                     self._inner[name] = _one_of(dotted)
             for node in statement.parts:
                 self._note(statement, node)
-        self._handed = [(library, mention) for put in self._putting for library, mention in self._handed_on(*put)]
+        self._handed: list[tuple[str, Mention]] = []
+        try:
+            for put in self._putting:
+                self._handed += self._handed_on(*put)
+        except TooMuch:
+            self.unread = True
 
     def _note(self, statement: Statement, node: ast.AST) -> None:
         """What is asked of the notebook as a whole."""
@@ -154,9 +169,7 @@ class _Reading:
             if isinstance(node.ctx, ast.Store):
                 self.members.add(node.attr)
         elif isinstance(node, ast.ClassDef):
-            for part in node.body:
-                inside = Statement(part, 0, [])
-                self.members |= inside.gives | inside.may_give
+            self.members |= bound_in_class(node)
         elif isinstance(node, ast.Call):
             self._note_call(statement, node)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from grader import course
 from grader.model import Exercise, LessonReport, Report, SubmissionReport, Verdict
+from grader.reader import Reader, SourcesApart
 from grader.sandbox import TIMEOUT_S, Sandbox
 from grader.submission import Plan, Submission, read_submission
 from grader.worker.values import Failure, Observation
@@ -38,12 +39,13 @@ def grade_submission(
     Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
-    submission = path if isinstance(path, Submission) else read_submission(path, name, lessons)
-    torch = _needs_torch(submission)
     with ExitStack() as stack:
+        reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
+        submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
+        torch = _needs_torch(submission)
         if sandbox is None:
             # Its processes import torch while this one imports the lessons.
-            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch))
+            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
         elif torch:
             sandbox.need_torch()
         stack.callback(sandbox.end_submission)
@@ -68,8 +70,10 @@ def grade(
     Raises:  SubmissionError, and TooOpen where less isolation holds, before it grades any.
     """
     paths = list(paths)
-    read = [read_submission(path, None, lessons) for path in paths]
-    with Sandbox(timeout_s, torch=any(_needs_torch(submission) for submission in read), require=require) as sandbox:
+    with ExitStack() as stack:
+        reader = stack.enter_context(Reader())
+        torch = any(_needs_torch(read_submission(path, None, lessons, reader)) for path in paths)
+        sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader))
         if require != "process":
             sandbox.verify()
         reports = []
@@ -101,18 +105,17 @@ def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: i
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
         plan = submission.plan(lesson)
-        candidates = _candidates(plan, sandbox, submission)
+        candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
-def _candidates(plan: Plan, sandbox: Sandbox, learner: object) -> Mapping[str, Any]:
-    from grader.allowed import Sources
-
+def _candidates(plan: Plan, sandbox: Sandbox, learner: object, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
     if plan.own_texts:
-        return sandbox.candidates(plan, Sources(plan.own_texts), learner)
+        rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
+        return sandbox.candidates(plan, SourcesApart(sandbox.reader, plan.own_texts, rules), learner)
     return {name: _Absent(name, Failure("missing", message=plan.missing(name))) for name in plan.exercises}
 
 

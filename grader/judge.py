@@ -33,7 +33,7 @@ ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate a
 class Candidate(Protocol):
     """What is judged: a live object in the notebook, or one behind a worker process.
 
-    problem: why there is nothing to exercise, else None. sources: the learner's cells, None where unknown.
+    problem: why there is nothing to exercise, else None. sources: asked about the learner's cells, None where unknown.
     """
 
     name: str
@@ -71,7 +71,8 @@ class _Judging:
         if self.candidate.problem is not None:
             return self._without_object(self.candidate.problem)
         forbids, requires = self.exercise.forbids, self.exercise.requires
-        offence = allowed.offence(self.exercise.name, forbids, requires, self.candidate.sources)
+        sources = self.candidate.sources
+        offence = sources.offence(self.exercise.name, forbids, requires) if sources is not None else None
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
             return self._forbidden(offence)

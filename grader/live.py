@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType, MethodType
 from typing import Any
 
 from grader.allowed import Sources
-from grader.definitions import globals_read
+from grader.definitions import parse
 from grader.model import Case, Observation
+from grader.reached import Effects, Reached, TooMuch
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure
 
@@ -34,45 +35,26 @@ class Live:
             yield from (observe(self.obj, case) for case in cases)
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A top-level statement.
-
-    binds: names it gives a value; patches: names whose attributes it sets; uses: names it reads.
-    """
-
-    text: str
-    binds: frozenset[str]
-    patches: frozenset[str]
-    uses: tuple[str, ...]
-
-
 def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None:
     """The statements that made what `name` now is, in the order in which they ran; None where no text is known.
 
-    Of a name that was bound several times only the last binding counts, with what was set on it since: an
-    earlier try with a forbidden call is no offence. Only names that are read count: a local variable that
-    happens to be called like something in another cell does not lead there.
+    They are found as `grader grade` finds them (reached.py), in the cells that ran: of a name that was bound several
+    times only the last binding counts, so that an earlier try with a forbidden call is no offence.
     """
     history = _history(obj, namespace)
     if not history:
         return None
-    statements = [statement for cell in history for statement in _statements(cell)]
-    kept: set[int] = set()
-    waiting, done = [name], set()
+    ran = [statement for cell in history for statement in _statements(cell)]
     own = own_name(obj)
-    if own and own.isidentifier() and own != name and not _binds(statements, name):
-        waiting.append(own)
-        statements.append(Statement(f"{name} = {own}", frozenset({name}), frozenset(), (own,)))
-    while waiting:
-        current = waiting.pop()
-        if current in done:
-            continue
-        done.add(current)
-        for at in _current(statements, current):
-            kept.add(at)
-            waiting += statements[at].uses
-    return Sources(tuple(statements[at].text for at in sorted(kept)))
+    if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects in ran):
+        ran += _statements(f"{name} = {own}")
+    reached = Reached(effects.placed(at) for at, (_, effects) in enumerate(ran))
+    kept = {effects.at for effects in reached.statements if "*" in effects.imports}  # whatever is read may come from there
+    try:
+        kept |= {binding.statement.at for binding in reached.walk(name)}
+    except TooMuch:
+        kept = set(range(len(ran)))  # it will be said where they are read
+    return Sources(tuple(ran[at][0] for at in sorted(kept)))
 
 
 def own_name(obj: Any) -> str | None:
@@ -82,21 +64,6 @@ def own_name(obj: Any) -> str | None:
     except Exception:
         return None
     return name if type(name) is str else None
-
-
-def _binds(statements: Iterable[Statement], name: str) -> bool:
-    return any(name in statement.binds for statement in statements)
-
-
-def _current(statements: list[Statement], name: str) -> list[int]:
-    """Positions of the last statement that binds a name and of those that patch it later."""
-    found: list[int] = []
-    for at, statement in enumerate(statements):
-        if name in statement.binds:
-            found = [at]
-        elif name in statement.patches or "*" in statement.binds:
-            found.append(at)
-    return found
 
 
 def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
@@ -131,22 +98,30 @@ def _ipython() -> Any:
 
 
 @lru_cache(maxsize=512)
-def _statements(cell: str) -> tuple[Statement, ...]:
-    try:
-        tree = ast.parse(cell)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+def _statements(cell: str) -> tuple[tuple[str, Effects], ...]:
+    """The top-level statements of a cell: their text, and what they do to names."""
+    tree = parse(cell)
+    if tree is None:
         return ()
     lines = cell.splitlines()
-    made: list[Statement] = []
+    made: list[tuple[str, Effects]] = []
     for node in tree.body:
         inner = _inner_cell(node)
         if inner is not None:
             made += _statements(inner)
-            continue
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        text = "\n".join(lines[first - 1 : node.end_lineno])
-        made.append(_statement(node, text))
+        else:
+            made.append((_text(node, lines), Effects(node, 0)))
     return tuple(made)
+
+
+def _text(node: ast.stmt, lines: list[str]) -> str:
+    """The text of a statement, decorators included, and of no other that stands in its lines."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
+    own = lines[first : node.end_lineno]
+    own[-1] = own[-1].encode()[: node.end_col_offset].decode()
+    if first == node.lineno - 1:
+        own[0] = own[0].encode()[node.col_offset :].decode()
+    return "\n".join(own)
 
 
 def _inner_cell(node: ast.stmt) -> str | None:
@@ -156,33 +131,3 @@ def _inner_cell(node: ast.stmt) -> str | None:
         return None
     body = call.args[2]
     return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None
-
-
-def _statement(node: ast.stmt, text: str) -> Statement:
-    binds: set[str] = set()
-    patches: set[str] = set()
-    waiting: list[ast.AST] = [node]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            binds.add(part.name)
-            waiting += part.decorator_list
-            continue
-        if isinstance(part, ast.Lambda):
-            continue
-        if isinstance(part, (ast.Import, ast.ImportFrom)):
-            binds |= {alias.asname or alias.name.partition(".")[0] for alias in part.names}
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
-            binds.add(part.id)
-        elif isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
-            patches |= _root(part)
-        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
-            patches |= _root(part.args[0])
-        waiting += ast.iter_child_nodes(part)
-    return Statement(text, frozenset(binds), frozenset(patches - binds), globals_read(node))
-
-
-def _root(node: ast.AST) -> set[str]:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return {node.id} if isinstance(node, ast.Name) else set()

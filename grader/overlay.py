@@ -8,16 +8,16 @@ and what another cell needs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, field
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from grader import course
-from grader.definitions import bound_names, changed_names, defined_names, parse, used_names
+from grader.definitions import changed_names, defined_names, parse, used_names
 from grader.magics import without_magics
 from grader.names import printable
-from grader.reading import Notebook, NotebookCell, code_cells
+from grader.reading import Notebook, NotebookCell
+from grader.scopes import names_of
 
 MAX_NOTES = 20  # of one notebook; nobody reads more
 
@@ -57,47 +57,50 @@ class Plan:
         return self.absent.get(name, f"No cell defines {name}.")
 
 
-def empty_plan(lesson: str, reason: str) -> Plan:
+def empty_plan(lesson: str, exercises: Sequence[str], reason: str) -> Plan:
     """For a notebook that is absent or cannot be read: every exercise is missing, for this reason."""
-    names = course.CONTRACT[lesson]
-    return Plan(lesson, names, absent={name: f"{name} is missing. {reason}" for name in names})
+    return Plan(lesson, tuple(exercises), absent={name: f"{name} is missing. {reason}" for name in exercises})
 
 
-def lay_over(lesson: str, notebook: Notebook) -> Plan:
-    """The plan of a learner's notebook over the pristine lesson of that name."""
-    return _Overlay(lesson, notebook).plan()
+def lay_over(pristine: Pristine, notebook: Notebook) -> Plan:
+    """The plan of a learner's notebook over the pristine lesson."""
+    return _Overlay(pristine, notebook).plan()
 
 
-class _Pristine(NamedTuple):
+class Pristine(NamedTuple):
     """The code cells of a lesson's own notebook, and where to find one of them."""
 
+    lesson: str
+    exercises: tuple[str, ...]
     cells: tuple[NotebookCell, ...]
     by_id: dict[str, int]
     by_text: dict[str, int]
     by_exercise: dict[str, int]
     taken: frozenset[str]  # names that its given cells bind
 
+    @classmethod
+    def of(cls, lesson: str, exercises: Sequence[str], cells: Sequence[Sequence[Any]]) -> Pristine:
+        """From what `plain` gives."""
+        made = tuple(NotebookCell(*cell) for cell in cells)
+        return cls(
+            lesson, tuple(exercises), made,
+            {cell.id: at for at, cell in enumerate(made) if cell.id},
+            {_normal(cell.text): at for at, cell in enumerate(made) if cell.role != "exercise"},
+            {cell.exercise: at for at, cell in enumerate(made) if cell.role == "exercise"},
+            frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
+        )  # fmt: skip
 
-@cache
-def _pristine(lesson: str) -> _Pristine:
-    cells = tuple(code_cells(course.pristine(lesson)) or ())
-    return _Pristine(
-        cells,
-        {cell.id: at for at, cell in enumerate(cells) if cell.id},
-        {_normal(cell.text): at for at, cell in enumerate(cells) if cell.role != "exercise"},
-        {cell.exercise: at for at, cell in enumerate(cells) if cell.role == "exercise"},
-        frozenset(name for cell in cells if cell.role == "given" for name in defined_names(cell.text)),
-    )
+    def plain(self) -> list[Any]:
+        """What it was made of, in lists and texts."""
+        return [self.lesson, self.exercises, [astuple(cell) for cell in self.cells]]
 
 
 class _Overlay:
-    def __init__(self, lesson: str, notebook: Notebook) -> None:
-        self.lesson = lesson
+    def __init__(self, pristine: Pristine, notebook: Notebook) -> None:
         self.notebook = notebook
         self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
         self.defined_names = cache(defined_names)  # parsing is what takes time
-        self.exercises = course.CONTRACT[lesson]
-        self.pristine, self.by_id, self.by_text, self.by_exercise, self.taken = _pristine(lesson)
+        self.lesson, self.exercises, self.pristine, self.by_id, self.by_text, self.by_exercise, self.taken = pristine
         self.cells: list[RunCell] = []
         self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
         self.notes = list(notebook.notes)
@@ -187,7 +190,7 @@ class _Overlay:
         added: set[str] = set()
         for statement in tree.body if tree else ():
             first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))]) - 1
-            names, written = bound_names(statement), lines[first : statement.end_lineno]
+            names, written = names_of(statement).binds, lines[first : statement.end_lineno]
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 new = self._new_imports(statement)
                 if not new:

@@ -12,9 +12,11 @@ from typing import Any
 from grader import links
 from grader.names import printable
 
-MAX_BYTES = 64 << 20
+MAX_BYTES = 32 << 20
+MAX_MARKS = 2_000_000  # commas, brackets and braces: each may take a hundred times its byte once it is read
 MAX_CELLS = 20_000
 MAX_CODE = 300_000  # characters of all code cells together; the longest solved lesson has about 10,000
+MAX_NAME = 64  # characters of an id, as the format has it, and of an exercise's name
 ROLES = ("given", "demo", "exercise", "check", "payoff")
 EXPECTED = (
     "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
@@ -43,12 +45,13 @@ class NotebookCell:
 
 @dataclass(frozen=True)
 class Notebook:
-    """The code cells of a file. lesson: what its metadata says, '' where they say nothing."""
+    """The code cells of a file. lesson: what its metadata says, '' where they say nothing; defines: names that they bind."""
 
     file: str
     cells: tuple[NotebookCell, ...]
     lesson: str = ""
     notes: tuple[str, ...] = ()
+    defines: frozenset[str] = frozenset()
 
 
 def read_notebook(path: Path, base: Path | None = None) -> Notebook:
@@ -58,11 +61,15 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
     """
     file = printable(path.name)
     text, notes = _text(path, base or path.parent, file)
+    marks = sum(text.count(mark) for mark in ",[{")
+    if marks > MAX_MARKS:
+        what = f"{file} holds {marks:,} separate values; at most {MAX_MARKS:,} are read."
+        raise Unreadable(what, "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
     try:
         content = json.loads(text)
     except RecursionError:
         raise Unreadable(f"{file} is nested too deeply to be a notebook.") from None
-    except (ValueError, MemoryError) as error:
+    except ValueError as error:
         raise Unreadable(f"{file} is not JSON ({_reason(error)}).") from None
     return _notebook(file, content, notes)
 
@@ -143,8 +150,8 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
     said = _metadata(cell)
     role, exercise, id = said.get("role"), said.get("exercise"), cell.get("id")
     return NotebookCell(
-        number, text, id if isinstance(id, str) else "", role if role in ROLES else "",
-        exercise if isinstance(exercise, str) else "",
+        number, text, id if isinstance(id, str) and len(id) <= MAX_NAME else "", role if role in ROLES else "",
+        exercise if isinstance(exercise, str) and len(exercise) <= MAX_NAME else "",
     )  # fmt: skip
 
 

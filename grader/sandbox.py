@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from grader.model import Case
 from grader.processes import SandboxError, Worker, WorkerLost, spawn
+from grader.reader import Reader, SourcesApart
 from grader.scratch import new_folder, remove_folder
 from grader.session import Session
 from grader.warm_parent import Nursery, StartedParent, WarmParent
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
-    from grader.allowed import Sources
     from grader.submission import Plan
 
 TIMEOUT_S = 10.0
@@ -42,7 +42,7 @@ class Candidate:
     """An exercise as the judge sees it: a name, and a way to try a case on what the learner wrote."""
 
     name: str
-    sources: Sources | None
+    sources: SourcesApart | None
     session: Session
 
     @property
@@ -71,6 +71,7 @@ class Sandbox:
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     require:      the least isolation with which anything is run, one of LEVELS.
     nursery:      a warm process to share with other sandboxes; without one, a warm parent of its own is started.
+    reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Sandbox:
         walls: bool = True,
         require: str = "process",
         nursery: Nursery | None = None,
+        reader: Reader | None = None,
     ) -> None:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
@@ -90,6 +92,8 @@ class Sandbox:
         self._require = require
         self._torch = torch
         self._nursery = nursery
+        self._given_reader = reader
+        self._own_reader: Reader | None = None
         self._fork = sys.platform == "linux" if fork is None else fork
         self._warm: WarmParent | None = None
         self._session: Session | None = None
@@ -113,7 +117,18 @@ class Sandbox:
         self.end_submission()
         if self._warm is not None:
             self._warm.close()
-        self._warm = self._session = None
+        if self._own_reader is not None:
+            self._own_reader.close()
+        self._warm = self._session = self._own_reader = None
+
+    @property
+    def reader(self) -> Reader:
+        """The process in which notebooks are read, begun when it is asked for."""
+        if self._given_reader is not None:
+            return self._given_reader
+        if self._own_reader is None:
+            self._own_reader = Reader()
+        return self._own_reader
 
     def _warm_parent(self) -> WarmParent:
         if self._nursery is not None and self._nursery.torch >= self._torch:
@@ -139,7 +154,7 @@ class Sandbox:
             self._warm.close()
         self._warm = self._warm_parent()
 
-    def candidates(self, plan: Plan, sources: Sources | None = None, learner: object = None) -> Mapping[str, Candidate]:
+    def candidates(self, plan: Plan, sources: SourcesApart | None = None, learner: object = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run when the first of them is asked.
 
         learner: whose it is. A worker goes on from one notebook to the next of the same object, where the first left

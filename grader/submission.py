@@ -9,17 +9,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from grader import collected, course, links
-from grader.definitions import defined_names
 from grader.finding import find, in_place_of_notebooks, level_of
 from grader.names import of_learner, printable
-from grader.overlay import Plan, empty_plan, lay_over
-from grader.reading import Notebook, Unreadable, read_notebook, within
-
-MAX_TOLD_BY = 50_000  # characters of code by which a lesson is told; the longest solved lesson has about 10,000
+from grader.overlay import Plan, Pristine, empty_plan
+from grader.reading import Notebook, Unreadable, code_cells
+from grader.reads import Here, Reads
 
 __all__ = ["Plan", "Submission", "SubmissionError", "nothing_handed_in", "read_submission"]
 
@@ -42,6 +41,11 @@ class Submission:
     message: str
     mentions_torch: bool
     found: _Found
+
+    @property
+    def unreadable(self) -> str:
+        """What is the trouble with the first file that cannot be read; '' where all can."""
+        return next((file.what for file in self.found.read if file.notebook is None), "")
 
     def plan(self, lesson: str) -> Plan:
         """What to run of one of its lessons."""
@@ -77,13 +81,17 @@ class _Found:
     chosen: dict[str, _Read]
     notes: dict[str, list[str]]
     doubts: dict[str, list[str]]
+    reads: Reads
 
     def plan(self, lesson: str) -> Plan:
         file = self.chosen.get(lesson)
-        if file is not None and file.notebook is not None:
-            plan = lay_over(lesson, file.notebook)
-        else:
-            plan = empty_plan(lesson, self._trouble(lesson).what)
+        try:
+            if file is not None and file.notebook is not None:
+                plan = self.reads.plan(_pristine(lesson), file.notebook)
+            else:
+                plan = empty_plan(lesson, course.CONTRACT[lesson], self._trouble(lesson).what)
+        except Unreadable as error:
+            plan = replace(empty_plan(lesson, course.CONTRACT[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
 
     def message(self, lessons: Sequence[str]) -> str:
@@ -105,14 +113,22 @@ class _Found:
         return _Read("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
 
 
+@cache
+def _pristine(lesson: str) -> Pristine:
+    cells = code_cells(course.pristine(lesson)) or []
+    return Pristine.of(lesson, course.CONTRACT[lesson], [astuple(cell) for cell in cells])
+
+
 def read_submission(
-    path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None, base: Path | None = None
+    path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None, reads: Reads | None = None,
+    base: Path | None = None,
 ) -> Submission:
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
 
     name:    the learner's; by default the folder's name, or the file's without its ending.
     lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
              notebook has every exercise missing.
+    reads:   who reads the files, a Reader for a stranger's; by default this process, however long it takes.
     base:    the folder above it below which no link is followed; by default the current one for a relative path, and
              for an absolute one the folder that holds it.
     Raises:  SubmissionError for a path that is not there, is no notebook or holds none, for one with a
@@ -123,8 +139,10 @@ def read_submission(
     asked = _known(lessons)
     files, notes = _files_of(path, base)
     top = path if path not in files else path.parent
-    read = [_read(file, top, base, asked) for file in files]
-    found = _Found(read, *_choose(read))
+    reads = reads or Here()
+    reads.begin()
+    read = [_read(file, top, base, asked, reads) for file in files]
+    found = _Found(read, *_choose(read), reads)
     if asked is None:
         asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
     for note in notes:
@@ -138,7 +156,7 @@ def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
     asked = _known(lessons) or course.lessons()
     return Submission(name, path, asked, "No notebook was handed in: files that end in .ipynb are expected.", False,
-                      _Found([], {}, {}, {}))  # fmt: skip
+                      _Found([], {}, {}, {}, Here()))  # fmt: skip
 
 
 def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -178,11 +196,11 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     return found.files, found.notes
 
 
-def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None) -> _Read:
+def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, reads: Reads) -> _Read:
     place, level = printable(path.relative_to(top).as_posix()), level_of(path, top)
     about = (place, level, _changed(path))
     try:
-        notebook = read_notebook(path, base)
+        notebook = reads.notebook(path, base)
     except Unreadable as error:
         return _Read(*about, None, lesson_of_name(path), error.what, str(error))
     lesson = notebook.lesson if notebook.lesson in course.lessons() else ""
@@ -207,10 +225,8 @@ def lesson_of_name(path: Path) -> str:
 
 
 def _lesson_of_cells(notebook: Notebook) -> str:
-    """The lesson with the most exercises that the notebook defines, as far as it is read for that."""
-    cells, _ = within(notebook.cells, MAX_TOLD_BY)
-    defined = {name for cell in cells for name in defined_names(cell.text)}
-    counts = Counter({lesson: len(defined & set(course.CONTRACT[lesson])) for lesson in course.lessons()})
+    """The lesson with the most exercises that the notebook defines."""
+    counts = Counter({lesson: len(notebook.defines & set(course.CONTRACT[lesson])) for lesson in course.lessons()})
     return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -240,10 +242,58 @@ def test_a_product_s_own_name_or_a_hidden_one(text, found):
     assert (offence("f", (), ("einsum_products",), Sources((text,))) is not None) == found
 
 
-def test_names_that_lead_everywhere_end():
-    functions = [f"def f{i}():\n    return f{i + 1}, g" for i in range(3000)]
-    text = "\n".join([*functions, *(f"g = g, f{i}" for i in range(3000))])
-    assert offence("g", ("attention",), (), Sources((text,))) is not None
+def _seconds(*cells):
+    """What reading takes of the processor, and the offence found."""
+    started = time.process_time()
+    found = offence("attend", ("attention",), (), Sources(cells))
+    return time.process_time() - started, found
+
+
+def _forward(n):
+    return [f"a{i} = a{i + 1}" for i in range(n)]
+
+
+def _functions(n):
+    return [f"def a{i}(): return a{i + 1}()" for i in range(n)]
+
+
+MANY = 4000
+LONG = {
+    "chain forward": _forward(MANY),
+    "chain backward": _forward(MANY)[::-1],
+    "chain in one line": ["; ".join(_forward(MANY))],
+    "chain of one name": [f"a = a, {i}" for i in range(MANY)],
+    "chain through functions": _functions(MANY),
+    "chain through functions, backward": _functions(MANY)[::-1],
+    "chain through functions that a cell calls": [*_functions(MANY), *(f"b{i} = a{i}()" for i in range(MANY))],
+    "chain through methods": [f"class a{i}:\n    def f(self): return a{i + 1}" for i in range(MANY // 2)],
+    "chain that reaches into the process": ["a0 = sys._getframe()", *(f"a{i + 1} = a{i}" for i in range(MANY))],
+    "the same backward": [*(f"a{i + 1} = a{i}" for i in reversed(range(MANY))), "a0 = sys._getframe()"],
+    "names that lead everywhere": [*(f"def a{i}(): return a{i + 1}, g" for i in range(MANY // 2)), *(f"g = g, a{i}" for i in range(MANY // 2))],
+    "one name altered often": ["a = {}", *(f"a[{i}] = b" for i in range(MANY)), *(f"b{i} = a" for i in range(MANY))],
+    "one name bound often": [f"a = {i}" for i in range(MANY)] + [f"def f{i}(): return a" for i in range(MANY)],
+    "put into a library": [f"math.x{i} = a{i}" for i in range(MANY)],
+    "star imports": [f"from m{i} import *" for i in range(MANY)] + ["a = b"],
+    "functions called at every time": [  # the one that has to be given up
+        *(f"def f{i}(): return f{i + 1}()" for i in range(MANY // 2)), f"def f{MANY // 2}(): return a",
+        *("a = f0()" for _ in range(MANY // 2)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_chains_of_names_take_a_time_in_proportion(name):
+    cell = "\n".join(LONG[name])
+    cells = [cell, f"def attend(q, k, v): return {SDPA}(q, k, v), {', '.join(f'a{i}() + b{i}' for i in range(0, MANY, 100))}, a, g, f0"]
+    seconds, found = _seconds(*cells)
+    assert found is not None and seconds < 5  # each took less than 1; a walk for each statement, minutes
+
+
+def test_names_that_lead_to_each_other_at_every_time_are_given_up_with_a_sentence():
+    cell = "\n".join(LONG["functions called at every time"])
+    seconds, found = _seconds(cell, "def attend(q, k, v): return a")
+    assert "too long" in found.sentence and seconds < 5
+    assert offence("attend", (), (), Sources((cell, "def attend(q, k, v): return a"))) is None
 
 
 def test_code_that_is_too_deep_to_be_read_is_not_passed_over():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import textwrap
 from typing import Any
 
 import numpy as np
 import pytest
 
-from grader.fingerprint import fingerprint
+from grader.fingerprint import fingerprint, globals_named
 
 
 def run(source: str, **names: Any) -> dict[str, Any]:
@@ -121,3 +122,13 @@ def test_answers_have_one_too():
     assert fingerprint([5.0, 5.0]) == fingerprint([5.0, 5.0]) != fingerprint([5.0, 5])
     assert fingerprint(np.array([5.0, 5.0])) != fingerprint(np.array([5.0, 4.0]))
     assert fingerprint({"b", "a"}) == fingerprint({"a", "b"})
+
+
+def test_global_names_of_code_are_those_that_python_s_own_reader_tells():
+    many = "def f():\n" + "".join(f"    if a{i}: b{i}(c.d{i}, e{i}=lambda: g{i})\n" for i in range(500))
+    code = compile(many, "<cell>", "exec")
+    inner, told = [code], []
+    for each in inner:
+        inner += [constant for constant in each.co_consts if isinstance(constant, type(code))]
+        told += [step.argval for step in dis.get_instructions(each) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    assert set(globals_named(code)) == set(told) and len(told) >= 1500

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import linecache
 import sys
-from itertools import count
+from itertools import count, product
 
 import pytest
 
-from grader.allowed import offence
+from grader.allowed import Sources, offence
 from grader.live import Live, sources
 
 _numbers = count(1)
@@ -105,3 +105,84 @@ def test_in_a_shell_results_display_themselves_and_nothing_is_printed(shell, cap
     names = run(shell, "from grader import check", "shown = check('nonsense')")
     assert capsys.readouterr().out == ""
     assert "text/html" in names["shown"]._repr_mimebundle_()
+
+
+# --- check and grade read the same ---------------------------------------------------------------
+
+# What may stand in another cell beside a helper called `product`, and whether it gives the name another value.
+BESIDE = {
+    "a comprehension": ("print([product for product in (1, 2)])", False),
+    "a comprehension of its own": ("total = sum(product for product in range(3) if product)", False),
+    "a dict's": ("{product: product for product in 'ab'}", False),
+    "a lambda's parameter": ("show = lambda product: product", False),
+    "a function's variable": ("def show():\n    product = 1\n    return product", False),
+    "a function's parameter": ("def show(product=1): return product", False),
+    "a method": ("class Shown:\n    def product(self): return 1", False),
+    "a field": ("class Shown:\n    product = 1", False),
+    "a keyword": ("print(dict(product=1))", False),
+    "an attribute": ("class Shown: pass\nShown.product = 1", False),
+    "a key": ("shown = {'product': 1}", False),
+    "an annotation": ("product: int", False),
+    "a variable of a function that is nonlocal inside": ("def show():\n    product = 1\n    def more():\n        nonlocal product\n        product = 2", False),
+    "a branch": ("if shown:\n    product = 1", False),
+    "a loop": ("for product in ():\n    pass", False),
+    "a handler": ("try:\n    pass\nexcept ValueError as product:\n    pass", False),
+    "a pattern": ("match shown:\n    case product: pass", False),
+    "a function that sets it": ("def show():\n    global product\n    product = 1", False),
+    "with": ("with shown as product: pass", False),
+    "walrus": ("(product := 1)", False),
+    "walrus in a comprehension": ("[(product := one) for one in ()]", False),
+    "added to": ("product += 1", False),
+    "deleted": ("del product", False),
+    "assigned": ("product = 1", True),
+    "one of several": ("one, (product, *rest) = shown", True),
+    "one of several targets": ("one = product = 1", True),
+    "annotated and assigned": ("product: int = 1", True),
+    "imported": ("from math import prod as product", True),
+    "a module": ("import product.x", True),
+    "defined anew": ("def product(a, b): return np.einsum('ij,jk->ik', a, b)", True),
+    "a class": ("class product: pass", True),
+    "an async function": ("async def product(): pass", True),
+    "in the same line": ("one = 1; product = 2; two = 3", True),
+}  # fmt: skip
+HELPERS = {
+    "a function": "def product(a, b): return a @ b",
+    "a lambda": "product = lambda a, b: a @ b",
+    "decorated": "import functools\n@functools.cache\ndef product(a, b):\n    return a @ b",
+    "in a branch": "if True:\n    def product(a, b): return a @ b",
+    "in one line": "one = 1; product = lambda a, b: a @ b; two = 2",
+    "by another": "def inner(a, b): return a @ b\ndef product(a, b): return inner(a, b)",
+    "set on another": "class inner: pass\ninner.forward = lambda a, b: a @ b\ndef product(a, b): return inner.forward(a, b)",
+}
+EINSUM = {
+    "a call": "def attend(q, k, v): return np.einsum('ij,jk->ik', product(q, k), v)",
+    "in a comprehension": "def attend(q, k, v): return np.einsum('ij,jk->ik', [product(q, k) for _ in range(1)][0], v)",
+    "in a nested function": "def attend(q, k, v):\n    def scores(): return product(q, k)\n    return np.einsum('ij,jk->ik', scores(), v)",
+    "a default": "def attend(q, k, v, of=product): return np.einsum('ij,jk->ik', of(q, k), v)",
+}
+
+
+def _by_both(monkeypatch, *cells: str):
+    """The offence that grade finds in these cells, and the one that check finds where they ran."""
+    monkeypatch.setattr("grader.live._ipython", object)
+    ran = sources("attend", None, {"In": list(cells)})
+    return [offence("attend", (), ("einsum_products",), each) for each in (Sources(cells), ran)]
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_check_and_grade_find_the_same(monkeypatch, beside):
+    text, anew = BESIDE[beside]
+    for helper, answer, at in product(HELPERS, EINSUM, range(3)):
+        cells = [HELPERS[helper], EINSUM[answer]]
+        cells.insert(at, text)
+        graded, checked = _by_both(monkeypatch, *cells)
+        assert (graded is None) == (checked is None), (cells, graded, checked)
+        # A default is taken where the answer is defined, a call finds what the name means at the end.
+        found = not anew or at == 0 or (answer == "a default" and at == 2)
+        assert (graded is not None) == found, cells
+
+
+def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
+    cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
+    monkeypatch.setattr("grader.live._ipython", object)
+    assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")

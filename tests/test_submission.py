@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from grader import reading
-from grader.definitions import defined_names
 from grader.model import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback, junit, page
 from grader.submission import SubmissionError, read_submission
@@ -350,13 +349,6 @@ def test_of_more_code_than_is_read_the_longest_cells_are_left_aside(tmp_path, mo
     numbers = ", ".join(map(str, [1, *range(11, 30)]))
     assert plan.notes == (f"01_toy.ipynb has more code than the 1,000 characters that are read; not read and not run: cell {numbers}, …. "
                           "Keep data in files and delete cells of no use.",)  # fmt: skip
-
-
-def test_the_lesson_is_told_without_reading_endless_code(tmp_path, monkeypatch):
-    cells = [toy.code("".join(cell["source"])) for cell in toy.solved()["cells"]]
-    content = toy.notebook([toy.code("a = 1\n" * 10_000), *cells, toy.code("a = 1\n" * 10_000)], "")
-    monkeypatch.setattr("grader.submission.defined_names", lambda text: pytest.fail("read") if len(text) > 50_000 else defined_names(text))
-    assert read_submission(toy.write(tmp_path / "homework.ipynb", content)).lessons == (toy.NAME,)
 
 
 def test_of_many_notes_the_first_are_kept(tmp_path):

@@ -15,7 +15,6 @@ import psutil
 
 from grader.grading import grade_submission
 from grader.model import LessonReport
-from grader.reading import Unreadable, read_notebook
 from grader.sandbox import Sandbox, SandboxError
 from grader.submission import read_submission
 from grader.warm_parent import Nursery, StartedParent
@@ -126,16 +125,15 @@ class _Lane(threading.Thread):
 
     def _grade(self, task: Task) -> Result:
         stamp = stamp_of(task.file)
-        try:
-            read_notebook(task.file, task.learner.parent)
-        except Unreadable as error:
-            return Result(task, stamp, problem=error.what)
-        lesson, *others = read_submission(task.file, base=task.learner.parent).lessons
-        if others or (self._of.lessons and lesson not in self._of.lessons):
-            return Result(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
         if self._sandbox is None:
             self._sandbox = _StoppableSandbox(self._of.timeout_s, nursery=self._of.nursery)
             self._sandbox.stopping = self._of.stopping
+        read = read_submission(task.file, reads=self._sandbox.reader, base=task.learner.parent)
+        if read.unreadable:
+            return Result(task, stamp, problem=read.unreadable)
+        lesson, *others = read.lessons
+        if others or (self._of.lessons and lesson not in self._of.lessons):
+            return Result(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
         report = grade_submission(task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox)
         if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
             self.close()  # the next task begins with all things fresh

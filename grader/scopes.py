@@ -1,0 +1,233 @@
+"""Which names a statement binds and reads in its notebook, by Python's rules of scope, from the syntax tree alone.
+
+Nothing is compiled: the compiler copies `finally` blocks, and with them nested ones, so that a short cell can take all
+memory. One walk over the tree, without recursion, in a time in proportion to its size.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_NOW, _LATER = 1, 2
+
+
+@dataclass(frozen=True)
+class Names:
+    """Global names of one statement at the top level of a cell.
+
+    binds: those that it binds while it runs, in a branch or a loop, too. deletes: those that it deletes. sets: those
+    that its functions bind when they are called. now: those that are read while it runs. later: those that its functions
+    read when they are called.
+    """
+
+    binds: frozenset[str]
+    deletes: frozenset[str]
+    sets: frozenset[str]
+    now: frozenset[str]
+    later: frozenset[str]
+
+
+class _Scope:
+    """kind: 'module', 'class', 'function', 'comprehension' or 'types' (of type parameters).
+
+    reads: name to _NOW and _LATER, of what is inside it, too; itself: names that it reads itself, of a class.
+    """
+
+    __slots__ = ("binds", "elsewhere", "itself", "kind", "later", "outer", "reads", "to_module")
+
+    def __init__(self, kind: str, outer: _Scope | None) -> None:
+        self.kind = kind
+        self.outer = outer
+        self.later: bool = kind == "function" or outer is not None and outer.later
+        self.binds: set[str] = set()
+        self.reads: dict[str, int] = {}
+        self.itself: set[str] = set()
+        self.to_module: set[str] = set()  # declared global
+        self.elsewhere: set[str] = set()  # declared nonlocal
+
+
+def names_of(statement: ast.AST) -> Names:
+    """The names of one top-level statement."""
+    return _Walk(statement).names()
+
+
+def bound_in_class(node: ast.ClassDef) -> set[str]:
+    """Names that a class's own body binds: its methods, attributes and fields."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = [*node.body]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(part.name)
+        elif isinstance(part, (ast.Import, ast.ImportFrom)):
+            names |= imported(part).keys()
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            names.add(part.id)
+        elif not isinstance(part, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            waiting += ast.iter_child_nodes(part)
+    return names
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Each name that an import binds, with what it stands for."""
+    found = {}
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            found[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+        else:
+            top = alias.name.partition(".")[0]
+            found[alias.asname or top] = alias.name if alias.asname else top
+    return found
+
+
+class _Walk:
+    def __init__(self, statement: ast.AST) -> None:
+        self.module = _Scope("module", None)
+        self.deletes: set[str] = set()
+        self.scopes = [self.module]  # an outer one before those inside it
+        self.waiting: list[tuple[ast.AST, _Scope]] = [(statement, self.module)]
+        while self.waiting:
+            node, scope = self.waiting.pop()
+            special = _SPECIAL.get(type(node))
+            if special is not None:
+                special(self, node, scope)
+            else:
+                self._inside(node, scope)
+
+    def names(self) -> Names:
+        reads, sets = self.module.reads, set()
+        for scope in reversed(self.scopes[1:]):
+            for name in scope.to_module & scope.binds:
+                (sets if scope.later else self.module.binds).add(name)
+            for name in scope.itself & scope.binds:  # a name that a class has not bound yet is looked for in the notebook alone
+                reads[name] = reads.get(name, 0) | scope.reads[name]
+            for name, when in scope.reads.items():
+                outer = self._read_in(scope, name)
+                if outer is not None:
+                    outer.reads[name] = outer.reads.get(name, 0) | when
+        now, later = (frozenset(name for name, when in reads.items() if when & which) for which in (_NOW, _LATER))
+        return Names(frozenset(self.module.binds), frozenset(self.deletes), frozenset(sets), now, later)
+
+    def _read_in(self, scope: _Scope, name: str) -> _Scope | None:
+        """Where a name that is read in a scope is looked for next; None where it is the scope's own."""
+        if name in scope.to_module:
+            return self.module
+        own = name in scope.binds and name not in scope.elsewhere
+        # Functions inside a class do not see its names.
+        return None if own and scope.kind != "class" else scope.outer
+
+    def _new(self, kind: str, outer: _Scope) -> _Scope:
+        made = _Scope(kind, outer)
+        self.scopes.append(made)
+        return made
+
+    def _inside(self, node: ast.AST, scope: _Scope) -> None:
+        self.waiting += [(child, scope) for child in ast.iter_child_nodes(node)]
+
+    def _each(self, nodes: Any, scope: _Scope) -> None:
+        self.waiting += [(node, scope) for node in nodes if node is not None]
+
+    def _read(self, name: str, scope: _Scope) -> None:
+        scope.reads[name] = scope.reads.get(name, 0) | (_LATER if scope.later else _NOW)
+        if scope.kind == "class":
+            scope.itself.add(name)
+
+    def _name(self, node: ast.Name, scope: _Scope) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._read(node.id, scope)
+        elif isinstance(node.ctx, ast.Del) and scope is self.module:
+            self.deletes.add(node.id)
+        else:
+            scope.binds.add(node.id)
+
+    def _aug_assign(self, node: ast.AugAssign, scope: _Scope) -> None:
+        if isinstance(node.target, ast.Name):
+            self._read(node.target.id, scope)
+        self._inside(node, scope)
+
+    def _named_expr(self, node: ast.NamedExpr, scope: _Scope) -> None:
+        holder = scope
+        while holder.kind == "comprehension":
+            holder = holder.outer  # type: ignore[assignment]
+        holder.binds.add(node.target.id)
+        self.waiting.append((node.value, scope))
+
+    def _import(self, node: ast.Import | ast.ImportFrom, scope: _Scope) -> None:
+        scope.binds |= imported(node).keys()
+
+    def _caught(self, node: Any, scope: _Scope) -> None:
+        """`except … as name`, and what a pattern captures."""
+        name = node.rest if isinstance(node, ast.MatchMapping) else node.name
+        if name:
+            scope.binds.add(name)
+        self._inside(node, scope)
+
+    def _global(self, node: ast.Global, scope: _Scope) -> None:
+        scope.to_module |= set(node.names) if scope is not self.module else set()
+
+    def _nonlocal(self, node: ast.Nonlocal, scope: _Scope) -> None:
+        scope.elsewhere |= set(node.names)
+
+    def _typed(self, node: Any, scope: _Scope) -> _Scope:
+        """The scope of type parameters, where a definition has some (Python 3.12)."""
+        parameters = getattr(node, "type_params", ())
+        if not parameters:
+            return scope
+        made = self._new("types", scope)
+        for parameter in parameters:
+            made.binds.add(parameter.name)
+            self._inside(parameter, made)
+        return made
+
+    def _function(self, node: Any, scope: _Scope) -> None:
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        self._each([*arguments.defaults, *arguments.kw_defaults], scope)
+        around = scope
+        if not isinstance(node, ast.Lambda):
+            scope.binds.add(node.name)
+            self._each(node.decorator_list, scope)
+            around = self._typed(node, scope)
+            self._each([node.returns, *(argument.annotation for argument in every if argument)], around)
+        inner = self._new("function", around)
+        inner.binds |= {argument.arg for argument in every if argument}
+        self._each(node.body if isinstance(node.body, list) else [node.body], inner)
+
+    def _class(self, node: ast.ClassDef, scope: _Scope) -> None:
+        scope.binds.add(node.name)
+        self._each(node.decorator_list, scope)
+        around = self._typed(node, scope)
+        self._each([*node.bases, *node.keywords], around)
+        self._each(node.body, self._new("class", around))
+
+    def _type_alias(self, node: Any, scope: _Scope) -> None:
+        self.waiting.append((node.name, scope))
+        self.waiting.append((node.value, self._typed(node, scope)))
+
+    def _comprehension(self, node: Any, scope: _Scope) -> None:
+        inner = self._new("comprehension", scope)
+        self.waiting.append((node.generators[0].iter, scope))
+        for number, generator in enumerate(node.generators):
+            self._each([generator.target, *generator.ifs, *([generator.iter] if number else [])], inner)
+        self._each([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
+
+
+def _special() -> Iterator[tuple[type, Callable[[_Walk, Any, _Scope], None]]]:
+    yield ast.Name, _Walk._name
+    yield ast.AugAssign, _Walk._aug_assign
+    yield ast.NamedExpr, _Walk._named_expr
+    yield ast.Global, _Walk._global
+    yield ast.Nonlocal, _Walk._nonlocal
+    yield ast.ClassDef, _Walk._class
+    yield from ((kind, _Walk._import) for kind in (ast.Import, ast.ImportFrom))
+    yield from ((kind, _Walk._caught) for kind in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping))
+    yield from ((kind, _Walk._function) for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    yield from ((kind, _Walk._comprehension) for kind in (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
+    if hasattr(ast, "TypeAlias"):
+        yield ast.TypeAlias, _Walk._type_alias
+
+
+_SPECIAL = dict(_special())
