@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -200,28 +199,6 @@ class Reached:
         self._left -= steps
         if self._left < 0:
             raise TooMuch
-
-    @cached_property
-    def _readers(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = defaultdict(list)
-        for statement in self.statements:
-            for name in statement.reads[0] | statement.reads[1]:
-                found[name].append(statement.at)
-        return found
-
-    def spread(self, marks: Mapping[int, str]) -> dict[int, str]:
-        """Marks of statements, by number, and the same of every statement that reads what a marked one gave, at whatever remove."""
-        spread, waiting, done = dict(marks), sorted(marks), set()
-        while waiting:
-            at = waiting.pop()
-            statement = self.statements[at]
-            for name in sorted((statement.gives | statement.may_give | statement.alters) - done):
-                done.add(name)
-                for reader in self._readers.get(name, ()):
-                    if reader not in spread:
-                        spread[reader] = spread[at]
-                        waiting.append(reader)
-        return spread
 
 
 class _Walk:
