@@ -15,7 +15,6 @@ from grader.course import Cell
 from grader.files import write_whole
 
 LESSONS = Path(__file__).resolve().parent / "lessons"
-PATH = LESSONS / "index.json"
 
 
 def built() -> str:
@@ -32,16 +31,22 @@ def built() -> str:
     return json.dumps({"lessons": lessons, "given": dict(sorted(given.items()))}, indent=1) + "\n"
 
 
+def path() -> Path:
+    """Where the index of the checkout lies; an installed course has none that could be written."""
+    return course.root() / "grader" / "lessons" / "index.json"
+
+
 def stale() -> bool:
     """Whether the index is not what the specifications and sources say."""
-    return PATH.read_text(encoding="utf-8") != built()
+    return path().is_file() and path().read_text(encoding="utf-8") != built()
 
 
 def refresh() -> None:
     """Writes the index anew where it is stale, and makes this process know what it says."""
     if stale():
-        write_whole(PATH, built())
-        course.know(PATH.read_text(encoding="utf-8"))
+        text = built()
+        write_whole(path(), text)
+        course.know(text)
 
 
 def _imports(cells: tuple[Cell, ...]) -> dict[str, str]:

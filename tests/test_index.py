@@ -20,16 +20,17 @@ def test_lessons_whose_cells_import_torch_need_it():
 
 
 def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
-    before = index.PATH.read_text(encoding="utf-8")
+    before = index.path().read_text(encoding="utf-8")
     said = json.loads(before)
     del said["lessons"]["12_gpu"]
-    monkeypatch.setattr(index, "PATH", tmp_path / "index.json")
-    index.PATH.write_text(json.dumps(said), encoding="utf-8")
+    place = tmp_path / "index.json"
+    place.write_text(json.dumps(said), encoding="utf-8")
+    monkeypatch.setattr(index, "path", lambda: place)
     try:
         course.know(json.dumps(said))
         assert "12_gpu" not in course.CONTRACT
         course.CONTRACT["12_gpu"] = ()  # as its folder would make it known
         index.refresh()
-        assert index.PATH.read_text(encoding="utf-8") == before and len(course.CONTRACT["12_gpu"]) == 4
+        assert place.read_text(encoding="utf-8") == before and len(course.CONTRACT["12_gpu"]) == 4
     finally:
         course.know(before)
