@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader import course
-from grader.grading import NUMPY_LESSONS, grade_submission, ours
+from grader.grading import grade_submission, ours
 from grader.journal import Result, from_line, to_line
 from grader.model import LessonReport, Report, SubmissionReport
 from grader.roster import Entry, Parcel, pack, unpack
@@ -48,7 +48,7 @@ class Settings:
     @property
     def torch(self) -> bool:
         """Whether some lesson is known to need it."""
-        return any(lesson[:2] not in NUMPY_LESSONS for lesson in self.lessons or ())
+        return any(map(course.needs_torch, self.lessons or ()))
 
 
 class Pool(Protocol):

@@ -27,6 +27,7 @@ SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that the
 CONTRACT: dict[str, tuple[str, ...]] = {}  # the exercises of each lesson, in order
 GIVEN: dict[str, str] = {}  # names that the lessons' own cells import, and what each of them stands for
 _WITH_TORCH: set[str] = set()
+_ON_META: set[str] = set()
 
 
 def know(index: str) -> None:
@@ -35,6 +36,7 @@ def know(index: str) -> None:
     for known, new in (
         (CONTRACT, {name: tuple(about["exercises"]) for name, about in said["lessons"].items()}),
         (GIVEN, said["given"]),
+        (_ON_META, set(said["on_meta"])),
         (_WITH_TORCH, {name for name, about in said["lessons"].items() if about["torch"]}),
     ):
         known.clear()
@@ -44,6 +46,11 @@ def know(index: str) -> None:
 def needs_torch(lesson: str) -> bool:
     """Whether a lesson's own cells import torch."""
     return lesson in _WITH_TORCH
+
+
+def moves_to_meta(exercise_name: str) -> bool:
+    """Whether some case of an exercise moves the learner's module to torch's meta device, see worker/warm.py."""
+    return exercise_name in _ON_META
 
 
 know((Path(__file__).resolve().parent / "lessons" / "index.json").read_text(encoding="utf-8"))

@@ -16,7 +16,6 @@ from grader.submission import Plan, Submission, read_submission
 from grader.worker.values import Failure, Observation
 
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
-NUMPY_LESSONS = ("00", "01", "02", "03", "04", "08")
 
 __all__ = ["grade", "grade_submission", "ours"]
 
@@ -84,7 +83,7 @@ def grade(
 
 
 def _needs_torch(submission: Submission) -> bool:
-    return submission.mentions_torch or any(lesson[:2] not in NUMPY_LESSONS for lesson in submission.lessons)
+    return submission.mentions_torch or any(map(course.needs_torch, submission.lessons))
 
 
 @dataclass(frozen=True)

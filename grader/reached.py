@@ -18,11 +18,6 @@ from typing import Any
 from grader.definitions import root
 from grader.scopes import imported, names_of
 
-# Names of the lessons' given cells, which are no learner's.
-GIVEN = {
-    "np": "numpy", "F": "torch.nn.functional", "nn": "torch.nn", "torch": "torch", "Tensor": "torch.Tensor", "math": "math",
-    "time": "time", "sys": "sys",
-}  # fmt: skip
 _SIGNS = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)  # a third of all nodes, without any name
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST = 200_000  # steps from statement to statement, of one walk; some tenths of a second

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from grader import course
 from grader.model import Case
 from grader.processes import SandboxError, Worker, WorkerLost, spawn
 from grader.reader import Reader, SourcesApart
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
 LEVELS = ("process", "full")  # of isolation, weakest first
-ON_META = ("CausalSelfAttention",)  # exercises that are tried on torch's meta device, see worker/warm.py
 CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
@@ -161,7 +161,7 @@ class Sandbox:
             nothing behind; it never goes on to another's, nor to one of nobody's.
         The candidates of an earlier notebook are closed by this.
         """
-        on_meta = self._warm is not None and any(name in ON_META for name in plan.exercises)
+        on_meta = self._warm is not None and any(map(course.moves_to_meta, plan.exercises))
         worker = None
         if self._session is not None and learner is not None and learner is self._learner and not on_meta:
             worker = self._session.leave()

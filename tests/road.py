@@ -7,7 +7,6 @@ import textwrap
 from pathlib import Path
 
 from grader import course
-from grader.grading import NUMPY_LESSONS
 from grader.model import Lesson
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "road.svg"
@@ -58,7 +57,7 @@ def _road(count: int) -> str:
 
 def _station(number: int, lesson: Lesson) -> str:
     x, y = _place(number)
-    numpy = lesson.name[:2] in NUMPY_LESSONS
+    numpy = not course.needs_torch(lesson.name)
     shape = (
         f'<circle cx="{x}" cy="{y}" r="21" fill="{NUMPY}"/>'
         if numpy
