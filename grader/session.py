@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from grader.model import Case
 from grader.processes import SandboxError, Worker, WorkerLost
@@ -16,7 +16,6 @@ from grader.worker.output import MUCH_BYTES
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
     from grader.submission import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
@@ -49,6 +48,18 @@ def _experiment(case: Case) -> dict[str, Any]:
         "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs), "options": dict(case.options),
         "names": tuple(case.names),
     }  # fmt: skip
+
+
+class Workers(Protocol):
+    """Where workers come from: the sandbox, with its limits and the isolation that holds there."""
+
+    timeout_s: float
+    memory_bytes: int
+    isolation: str
+
+    def start(self) -> Worker:
+        """A fresh worker. Raises: SandboxError."""
+        ...
 
 
 class Answer(NamedTuple):
@@ -86,7 +97,7 @@ class NotRun(WorkerLost):
 class Session:
     """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
 
-    def __init__(self, sandbox: Sandbox, plan: Plan, worker: Worker | None = None) -> None:
+    def __init__(self, sandbox: Workers, plan: Plan, worker: Worker | None = None) -> None:
         """worker: one in which another notebook of the same learner ran and left nothing behind."""
         self._sandbox = sandbox
         self._plan = plan
