@@ -14,8 +14,9 @@ from pathlib import Path
 from grader import course
 from grader.errors import InputError
 from grader.roster import Entry, Packed, pack
-from grader.submission import MAX_TOLD_BY, lesson_of_name
+from grader.submission import lesson_of_name
 
+MAX_TOLD_BY = 400_000  # bytes of a notebook that are looked through for what it defines
 # A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
 _LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
 
@@ -67,7 +68,7 @@ def _lesson(file: Packed, names: Mapping[bytes, str]) -> str:
         return said
     if told := lesson_of_name(Path(file.place[-1])):
         return told
-    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[: 8 * MAX_TOLD_BY])
+    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_TOLD_BY])
     met = Counter(names[name] for name in set(defined) if name in names)
     return max(sorted(met), key=met.__getitem__, default="")
 

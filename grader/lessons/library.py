@@ -35,8 +35,12 @@ def rows_sum_to_1(part: str = "weights") -> Property:
 
     def check(case: Case, parts: Parts) -> str | None:
         sums = parts[part].sum(axis=-1)
-        worst = sums.flat[np.abs(sums - 1).argmax()]
-        return None if abs(worst - 1) < 1e-4 else f"a row sums to {worst:.6g}."
+        worst = np.unravel_index(np.abs(sums - 1).argmax(), sums.shape)
+        if abs(sums[worst] - 1) < 1e-4:
+            return None
+        row = f"row {worst[0]}" if sums.ndim == 1 else f"row {tuple(map(int, worst))}" if sums.ndim else "the row"
+        said = f"{sums[worst]:.4g}"
+        return f"{row} sums to {said if said != '1' else f'{sums[worst]:.7g}'}."
 
     return Property("each row of weights sums to 1", check)
 
