@@ -94,7 +94,10 @@ def project_qkv(
     Returns: q (..., T, d_k), k (..., T, d_k), v (..., T, d_v).
     """
     # region solution
-    return x @ w_q, x @ w_k, x @ w_v
+    q = x @ w_q
+    k = x @ w_k
+    v = x @ w_v
+    return q, k, v
     # endregion
 
 # %% role="check" exercise="project_qkv"
@@ -248,7 +251,8 @@ def scaled_dot_product_attention(
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))  # the largest exponent is 0: nothing overflows
     weights = exps / exps.sum(axis=-1, keepdims=True)
-    return weights @ v, weights
+    output = weights @ v
+    return output, weights
     # endregion
 
 # %% role="check" exercise="scaled_dot_product_attention"

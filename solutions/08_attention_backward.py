@@ -158,16 +158,18 @@ def attention_backward(
     Returns: (grad_q, grad_k, grad_v), shaped like q, k and v.
     """
     # region solution
-    scale = 1 / np.sqrt(q.shape[-1])
-    scores = q @ k.swapaxes(-1, -2) * scale
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights = weights / weights.sum(axis=-1, keepdims=True)
+    root = np.sqrt(q.shape[-1])
+    scores = q @ k.swapaxes(-1, -2) / root
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = exps / exps.sum(axis=-1, keepdims=True)
 
     grad_v = weights.swapaxes(-1, -2) @ grad_output
     grad_weights = grad_output @ v.swapaxes(-1, -2)
     mean = (grad_weights * weights).sum(axis=-1, keepdims=True)
-    grad_scores = weights * (grad_weights - mean) * scale  # the scale once, before both products
-    return grad_scores @ k, grad_scores.swapaxes(-1, -2) @ q, grad_v
+    grad_scores = weights * (grad_weights - mean)
+    grad_q = grad_scores @ k / root
+    grad_k = grad_scores.swapaxes(-1, -2) @ q / root
+    return grad_q, grad_k, grad_v
     # endregion
 
 # %% role="check" exercise="attention_backward"

@@ -48,3 +48,10 @@ def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
     for exercise in course.CONTRACT[name]:
         assert len(zoo.RIGHT.get(exercise, ())) >= 3, exercise
         assert len(zoo.WRONG.get(exercise, ())) >= 3, exercise
+
+
+@pytest.mark.parametrize("returned", ["(output, output)", "output.tolist()", "None", "'output'"])
+def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(returned):
+    text = f"def attention_einsum(q, k, v):\n    output = np.einsum('bqd,bkd->bq', q, k)\n    return {returned}\n"
+    verdict = judge(course.exercise("attention_einsum"), from_cells("attention_einsum", text))
+    assert verdict.headline.endswith("a NumPy array was asked for."), verdict.headline
