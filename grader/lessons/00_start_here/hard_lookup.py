@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from grader.declare import exercise, holds, mistake, patch
 from grader.model import Case
@@ -45,39 +46,39 @@ class hard_lookup:
     """Return the value whose key has the largest dot product with the query; on a tie, the first."""
 
     def cases(rng):
-        query = np.array([1.0, 2.0])
-        keys = np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
-        yield Case("small", "four keys", (query, keys, _rows(4, 3)))
-        yield Case("tie", "two keys with the same largest score", (query, keys[[0, 2, 1, 2]], _rows(4, 3)))
-        yield Case("tie-of-two-directions", "different keys, equal scores",
-                   (np.array([1.0, 1.0, 1.0]), np.array([[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]]), _rows(3, 2)))
-        yield Case("all-negative", "every score is negative",
-                   (query, np.array([[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]]), _rows(3, 4)))
-        yield Case("one-entry", "a single entry", (np.array([1.0, -2.0, 3.0]), np.array([[2.0, 5.0, 1.0]]), _rows(1, 2)))
-        yield Case("one-feature", "whole query, keys of fractions, vectors of one number",
-                   (np.array([-2]), np.array([[0.5], [0.25], [0.125], [0.75]]), _rows(4, 3) / 4))
+        def case(key: str, title: str, query: ArrayLike, keys: ArrayLike, values: Array, **more: str) -> Case:
+            return Case(key, title, (np.array(query), np.array(keys), values), **more)
+
+        query, keys = [1.0, 2.0], np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
+        yield case("small", "four keys", query, keys, _rows(4, 3))
+        yield case("tie", "two keys with the same largest score", query, keys[[0, 2, 1, 2]], _rows(4, 3))
+        yield case("tie-of-two-directions", "different keys, equal scores",
+                   [1.0, 1.0, 1.0], [[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]], _rows(3, 2))
+        yield case("all-negative", "every score is negative", query, [[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]], _rows(3, 4))
+        yield case("one-entry", "a single entry", [1.0, -2.0, 3.0], [[2.0, 5.0, 1.0]], _rows(1, 2))
+        yield case("one-feature", "whole query, keys of fractions, vectors of one number",
+                   [-2], [[0.5], [0.25], [0.125], [0.75]], _rows(4, 3) / 4)
         # Scores 0.25, 0.75, 0.5, 0 and half a value: an array with the type of whole keys holds neither.
-        yield Case("one-number-values", "whole keys, a query of fractions, values of one number",
-                   (np.array([0.25, 0.5]), np.array([[1, 0], [1, 1], [0, 1], [2, -1]]), _rows(4, 1) + 0.5))
-        yield Case("whole", "arrays of whole numbers",
-                   (np.array([2, -1]), np.array([[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]]), np.arange(15).reshape(5, 3)))
-        yield Case("zero-query", "a query of zeros: every score is 0", (np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2)))
-        yield Case("random", "seven random entries", _telling(rng, 7, 3, 4))
-        yield Case("wide", "more features than entries", _won_at_the_end(rng, 12, 16, 2))
-        yield Case("float32", "float32 inputs", tuple(array.astype(np.float32) for array in _telling(rng, 9, 4, 5)))
-        yield Case("seen-again", "shapes seen before, new numbers", _telling(rng, 7, 3, 4))
-        more = rng.permutation(np.array([[-1.0, -3.0], [-6.0, -2.0], [-5.0, -5.0]]))
-        yield Case("all-negative-again", "every score is below −10,000,000,000",
-                   (np.array([3e5, 1e5]), np.vstack([[-9.0, -1.0], more]) * 1e5, _rows(4, 3)))
-        yield Case("square", "as many entries as features, every score negative",
-                   (np.ones(3), -np.array([[5.0, 4.0, 1.0], [2.0, 2.0, 1.0], [1.0, 0.0, 2.0]]), _rows(3, 2)))
+        yield case("one-number-values", "whole keys, a query of fractions, values of one number",
+                   [0.25, 0.5], [[1, 0], [1, 1], [0, 1], [2, -1]], _rows(4, 1) + 0.5)
+        yield case("whole", "arrays of whole numbers",
+                   [2, -1], [[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]], np.arange(15).reshape(5, 3))
+        yield case("zero-query", "a query of zeros: every score is 0", np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2))
+        yield case("random", "seven random entries", *_telling(rng, 7, 3, 4))
+        yield case("wide", "more features than entries", *_won_at_the_end(rng, 12, 16, 2))
+        yield case("float32", "float32 inputs", *(array.astype(np.float32) for array in _telling(rng, 9, 4, 5)))
+        yield case("seen-again", "shapes seen before, new numbers", *_telling(rng, 7, 3, 4))
+        more = rng.permutation([[-1.0, -3.0], [-6.0, -2.0], [-5.0, -5.0]])
+        yield case("all-negative-again", "every score is below −10,000,000,000",
+                   [3e5, 1e5], np.vstack([[-9.0, -1.0], more]) * 1e5, _rows(4, 3))
+        yield case("square", "as many entries as features, every score negative",
+                   np.ones(3), [[-5.0, -4.0, -1.0], [-2.0, -2.0, -1.0], [-1.0, 0.0, -2.0]], _rows(3, 2))
         by_name = dict(zip(("query", "keys", "values"), _telling(rng, 6, 2, 3), strict=True))
         yield Case("by-name", "arguments given by name", kwargs=by_name)
         # As close as 1 and 1.000005 are, float32 still tells them apart: its numbers near 1 lie 1.2e-7 apart.
-        near = np.array([[1.0, 0], [1, 5e-6], [0, 0.5]])
-        yield Case("near-tie", "the scores 1, 1.000005 and 0.5", (np.array([1.0, 1.0]), near, _rows(3, 5)))
-        large = np.array([[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]])
-        yield Case("large", "scores of 10,000", (np.array([100.0, 10.0]), large, _rows(3, 2)), stage="extremes")
+        yield case("near-tie", "the scores 1, 1.000005 and 0.5", [1.0, 1.0], [[1.0, 0], [1, 5e-6], [0, 0.5]], _rows(3, 5))
+        yield case("large", "scores of 10,000",
+                   [100.0, 10.0], [[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]], _rows(3, 2), stage="extremes")
 
     @holds("the answer is one of the rows of values")
     def is_a_row(case, parts):
