@@ -109,7 +109,8 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
     """
     # region solution
     scores = keys @ query
-    return values[np.argmax(scores)]  # argmax takes the first of equal maxima
+    best = np.argmax(scores)  # the position of the largest; of equal ones the first
+    return values[best]
     # endregion
 
 # %% role="check" exercise="hard_lookup"

@@ -293,10 +293,11 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
     Source:  Vaswani et al. 2017, section 3.2.1, equation 1.
     """
     # region solution
-    d_k = Q.shape[1]
     scores = attention_scores(Q, K)
-    weights = softmax_rows(scale_scores(scores, d_k))
-    return weighted_sum(weights, V), weights
+    scaled = scale_scores(scores, Q.shape[1])
+    weights = softmax_rows(scaled)
+    output = weighted_sum(weights, V)
+    return output, weights
     # endregion
 
 # %% role="check" exercise="three_token_attention"
