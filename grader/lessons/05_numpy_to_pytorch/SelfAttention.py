@@ -19,31 +19,18 @@ LAYERS = ("w_q", "w_k", "w_v")
 
 
 def _case(
-    key: str, title: str, x: np.ndarray, state: Mapping[str, np.ndarray], grad: bool = True, keywords: bool = False, mode: str = "",
-    **fields: Any,
+    key: str, title: str, x: np.ndarray, state: Mapping[str, np.ndarray], grad: bool = True, more: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Case:  # fmt: skip
-    """One module with weights (out, in) called on x (B, T, d_model). keywords: it is made with arguments by name."""
+    """One module with weights (out, in) called on x (B, T, d_model). more: further fields of the case. options: of the probe."""
     (d_k, d_model), (d_v, _) = state["w_q.weight"].shape, state["w_v.weight"].shape
-    sizes = {"d_model": d_model, "d_k": d_k, "d_v": d_v}
-    options = {"linear": LAYERS, "no_bias": LAYERS, "state": state}
-    options |= {"init_kwargs": sizes} if keywords else {"init": tuple(sizes.values())}
-    options |= {"gradients": True} if grad else {}
-    options |= {"mode": mode} if mode else {}
-    options |= {"dtype": "float64"} if x.dtype == np.float64 else {}
-    return Case(key, title, (Tensor(x, requires_grad=grad),), probe="module", options=options, names=("x",), **fields)
-
-
-def _two_calls(case: Case) -> Case:
-    """The case as two calls of one module, which a second module of other sizes stands beside."""
-    x, options = case.args[0].array, {**case.options, "beside": (6, 2, 3)}
-    inputs = (Tensor(x), Tensor(1 - x))
-    return replace(case, args=inputs, names=("x", "x of the second call"), probe="lesson_05.two_calls", options=options)
+    made = {"linear": LAYERS, "no_bias": LAYERS, "state": state, "init": (d_model, d_k, d_v), "dtype": x.dtype.name, "gradients": grad}
+    return Case(key, title, (Tensor(x, requires_grad=grad),), probe="module", options=made | options, names=("x",), **(more or {}))
 
 
 def _large() -> Iterator[Case]:
     """Scores of thousands; whole numbers and d_k = 4 keep them exact."""
-    embed, values = np.eye(4, 2), np.array([[1.0, 2], [0, 1], [3, -1]])
-    x = np.array([[[1.0, 0], [0, 1], [-1, -1]]])
+    embed, values, x = np.eye(4, 2), np.array([[1.0, 2], [0, 1], [3, -1]]), np.array([[[1.0, 0], [0, 1], [-1, -1]]])
     for key, title, size, dtype in (
         ("large", "scores up to ±4900, float32", 70, "float32"),
         ("large double", "scores up to ±4900, float64", 70, "float64"),
@@ -52,7 +39,7 @@ def _large() -> Iterator[Case]:
         state = {"w_q.weight": size * embed, "w_k.weight": 70 * embed, "w_v.weight": values}
         if key == "larger":
             x[0, 1] /= 2  # now the greatest scores of its rows differ
-        yield _case(key, title, x.astype(dtype), state, grad=key == "large", **ROOM)
+        yield _case(key, title, x.astype(dtype), state, grad=key == "large", more=ROOM)
 
 
 def each(old: str, new: str):
@@ -78,14 +65,16 @@ class SelfAttention:
             "w_v.weight": np.array([[2.0, 0, 0], [0, 1, -1]]),
         }
         yield _case("small", "two tokens, whole numbers", np.array([[[1, 0, 2], [0, 1, 0]]], np.float32), small, grad=False)
-        batch = draw("batch", "a batch of two, with gradients", 2, 3, 5, 4, 6)
-        yield batch
+        yield (batch := draw("batch", "a batch of two, with gradients", 2, 3, 5, 4, 6))
         yield draw("square", "d_model = d_k = d_v, which no shape protects", 2, 3, 4, 4, 4)
         yield draw("double", "after .double(), float64 inputs", 3, 4, 6, 5, 2, "float64")
         yield draw("double square", "after .double(), d_model = d_k = d_v", 2, 5, 3, 3, 3, "float64", grad=False)
         twice = "in training mode, one module called on x and then on other numbers"
-        yield _two_calls(draw("training", twice, 2, 4, 3, 5, 6, mode="train"))
-        yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, keywords=True, grad=False)
+        training = draw("training", twice, 2, 4, 3, 5, 6, mode="train", beside=(6, 2, 3))
+        x = training.args[0].array
+        yield replace(training, args=(Tensor(x), Tensor(1 - x)), names=("x", "x of the second call"), probe="lesson_05.two_calls")
+        by_name = {"init": (), "init_kwargs": {"d_model": 2, "d_k": 6, "d_v": 5}}
+        yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, grad=False, **by_name)
         yield draw("seen-again", "a batch of two again, new numbers", 2, 3, 5, 4, 6)
         x, state = batch.args[0].array, batch.options["state"]
         yield _case("permuted", "a batch of two, its tokens reordered", x[:, ORDER], state, grad=False)

@@ -92,7 +92,7 @@ class additive_attention:
         ),
         "AL13": mistake(
             *(patch("(query @ w_query)[:, None]", "query @ w_query") + first + context  # what raises differs in its words
-              for context, first in product((SUMMED, patch()), (patch(), patch(INSIDE, "keys @ w_key + asked")))),
+              for context, first in product((patch(), SUMMED), (patch(), patch(INSIDE, "keys @ w_key + asked")))),
             says="The batch axis of the query was lined up with the keys: key j meets the query of item j.",
             why="""query @ w_query has the shape (B, d_a), keys @ w_key (B, T, d_a). Broadcasting lines axes up from the right,
             so B falls on T. Where the two differ torch raises; where they are equal nothing warns. A new axis in the middle,

@@ -98,7 +98,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
     return {
         "SM2": patch("dim=-1", "dim=0"),
         "SM3": (by_hand("scores - scores.max()", "e.sum()"), by_hand(ROW_MAXIMUM, "e.sum()")),
-        "SM4": (by_hand(ROW_MAXIMUM, "e.sum(dim=-1)") + SUMMED, by_hand(ROW_MAXIMUM, "e.sum(dim=-1)")),
+        "SM4": (by_hand(ROW_MAXIMUM, "e.sum(dim=-1)"), by_hand(ROW_MAXIMUM, "e.sum(dim=-1)") + SUMMED),
         "SM5": by_hand("scores", EACH_ROW),
         "SM6": by_hand("scores - scores.max()", EACH_ROW),
         "SM4+SM6": by_hand("scores - scores.max()", "e.sum(dim=-1)") + SUMMED,
