@@ -93,7 +93,7 @@ class Diagnosis:
 
         failing: the cases by which members are chosen.
         """
-        patches = [n for n, mistake in enumerate(self.exercise.mistakes) if isinstance(mistake.wrong, Patch)]
+        patches = [n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id]
         members = [n for n in patches if all(self._may_take_part((n,), i, got[i]) for i in failing)]
         shows = {n: {i for i in failing if self._same(i, self._observation((n,), i), got[i])} for n in members}
         changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
@@ -116,6 +116,8 @@ class Diagnosis:
         return True
 
     def _ids(self, key: Key) -> tuple[str, ...]:
+        if len(key) == 1:
+            return tuple(self.exercise.mistakes[key[0]].id.split("+"))
         return tuple(sorted((self.exercise.mistakes[number].id for number in key), key=self._order.index))
 
     def _combine(self, key: Key) -> bool:
