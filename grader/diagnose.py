@@ -18,6 +18,7 @@ from grader import course
 from grader.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.model import Case, Exercise, Observation, Part
 from grader.patches import Edit, Patch, joined
+from grader.seen import seen
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure
 
@@ -29,13 +30,16 @@ Key = tuple[int, ...]  # positions in exercise.mistakes
 class Diagnosis:
     """The mistakes of one exercise, each run at most once on each of its cases, and kept.
 
-    cases, expected: the drawn cases and the reference's observations, in the same order.
+    cases, expected, inputs: the drawn cases, the reference's observations and the cases' inputs, in the same order.
     """
 
-    def __init__(self, exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation]) -> None:
+    def __init__(
+        self, exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], inputs: Sequence[Mapping[str, Part]]
+    ) -> None:
         self.exercise = exercise
         self.cases = tuple(cases)
         self.expected = tuple(expected)
+        self.inputs = tuple(inputs)
         self._order = [mistake.id for mistake in exercise.mistakes]
         self._edits: dict[Key, tuple[Edit, ...]] = {}
         self._built: dict[Key, Any] = {}
@@ -49,7 +53,7 @@ class Diagnosis:
         """
         with same_random_state():
             found = self._mistakes(got)
-            rest = {i: seen for i, seen in got.items() if not called_otherwise(seen.failure)}
+            rest = {i: shown for i, shown in got.items() if not called_otherwise(shown.failure)}
             return found or (self._mistakes(rest) if len(rest) < len(got) else [])
 
     def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
@@ -149,7 +153,7 @@ class Diagnosis:
 
     def _observation(self, key: Key, i: int) -> Observation:
         if (key, i) not in self._seen:
-            self._seen[key, i] = observe(self._build(key), self.cases[i])
+            self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
         return self._seen[key, i]
 
     def _is_wrong(self, key: Key, i: int) -> bool:
@@ -159,7 +163,7 @@ class Diagnosis:
 
     def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
         raises = self.cases[i].raises
-        if raises and all(seen.failure and seen.failure.is_a(raises) for seen in (mistake, got)):
+        if raises and all(shown.failure and shown.failure.is_a(raises) for shown in (mistake, got)):
             return True  # both raise as asked, in whatever words
         if mistake.failure or got.failure:
             return _same_failure(mistake, got)

@@ -14,6 +14,7 @@ from grader import course
 from grader.compare import flatten
 from grader.diagnose import Diagnosis
 from grader.model import Case, Exercise, Observation, Part, Verdict
+from grader.seen import inputs, seen
 from grader.worker.observe import observe, same_random_state
 from grader.worker.watch import GROUPS
 
@@ -22,12 +23,13 @@ from grader.worker.watch import GROUPS
 class Drawn:
     """The cases of an exercise for one seed, and what the reference shows on them.
 
-    verdicts: on what workers have shown, by the digests of their messages.
+    inputs: of each case, by name, as candidates get them. verdicts: on what workers have shown, by the digests of their messages.
     """
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
     wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
+    inputs: tuple[Mapping[str, Part], ...]
     diagnosis: Diagnosis
     verdicts: dict[tuple[bytes, ...], Verdict] = field(default_factory=dict)
 
@@ -55,12 +57,13 @@ def _drawn(exercise: Exercise, seed: int) -> Drawn:
             more["by_name"] = names[: len(case.args)]
         cases.append(replace(case, names=case.names or names, options={**case.options, **more}))
     unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
-    expected = tuple(observe(reference, case) for case in unwatched)
-    for case, seen in zip(cases, expected, strict=True):
-        if (seen.failure is None) != (case.raises is None):
-            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {seen.failure}")
-    wanted = tuple(flatten(exercise, seen) for seen in expected)
-    return Drawn(tuple(cases), expected, wanted, Diagnosis(exercise, unwatched, expected))
+    given = tuple(inputs(case) for case in unwatched)
+    expected = tuple(seen(case, before, observe(reference, case)) for case, before in zip(unwatched, given, strict=True))
+    for case, shown in zip(cases, expected, strict=True):
+        if (shown.failure is None) != (case.raises is None):
+            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
+    wanted = tuple(flatten(exercise, shown) for shown in expected)
+    return Drawn(tuple(cases), expected, wanted, given, Diagnosis(exercise, unwatched, expected, given))
 
 
 def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:

@@ -19,6 +19,7 @@ from grader.compare import Problem, compare, flatten, largest_difference, number
 from grader.diagnose import called_otherwise
 from grader.drawn import drawn
 from grader.model import Case, Exercise, Observation, Part, Table, Verdict
+from grader.seen import seen
 from grader.worker.values import Failure
 
 STATUS = {
@@ -105,7 +106,7 @@ class _Judging:
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.drawn.cases)):
-            self.got[i] = observation
+            self.got[i] = observation = seen(self.drawn.cases[i], self.drawn.inputs[i], observation)
             failure = observation.failure
             if failure and (_ended(failure) or (i == 0 and failure.kind == "not_started")):
                 return

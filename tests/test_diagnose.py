@@ -6,16 +6,18 @@ import numpy as np
 
 from grader.diagnose import Diagnosis
 from grader.model import Observation
+from grader.seen import inputs
 from grader.worker.observe import observe
 from grader.worker.values import Failure
 from tests.toy import EXERCISE, build, cases
 
 CASES = list(cases(np.random.default_rng(0)))
 EXPECTED = [observe(build(), case) for case in CASES]
+INPUTS = [inputs(case) for case in CASES]
 
 
 def named(obj, at=range(len(CASES))):
-    return Diagnosis(EXERCISE, CASES, EXPECTED).mistakes({i: observe(obj, CASES[i]) for i in at})
+    return Diagnosis(EXERCISE, CASES, EXPECTED, INPUTS).mistakes({i: observe(obj, CASES[i]) for i in at})
 
 
 def test_one_mistake_two_mistakes_and_none():
@@ -48,6 +50,6 @@ def test_the_same_exception_with_the_same_words_counts_as_the_same_output():
 
     exercise = EXERCISE.__class__(**{**EXERCISE.__dict__, "mistakes": (EXERCISE.mistakes[0].__class__("EX1", wrong),)})
     other = {i: observe(lambda scores: scores @ scores, case) for i, case in enumerate(CASES)}
-    assert Diagnosis(exercise, CASES, EXPECTED).mistakes(other) == [("EX1",)]
+    assert Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(other) == [("EX1",)]
     different = {i: Observation(failure=Failure("exception", "ValueError", "other words")) for i in range(len(CASES))}
-    assert Diagnosis(exercise, CASES, EXPECTED).mistakes(different) == []
+    assert Diagnosis(exercise, CASES, EXPECTED, INPUTS).mistakes(different) == []

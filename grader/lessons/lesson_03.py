@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from grader.lessons.lesson_03_mistakes import LIKELY_IN_PAIRS, Arrays, attention, by_einsum, combine, project
 from grader.lessons.lesson_03_texts import TEXTS
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, Mistake, Property
+from grader.model import Case, Exercise, Lesson, Mistake, Part, Property
+from grader.seen import flag, numbers
 
 Parts = dict[str, np.ndarray]
 
@@ -164,8 +165,21 @@ def einsum_cases(rng: np.random.Generator) -> Iterator[Case]:
                tuple(a[None].astype(int) for a in _two_queries()))  # fmt: skip
     yield from _batches(rng)
     yield Case("whole-again", "whole numbers, other sizes", _whole(rng, (3,), 2, 6, 4, 5))
+    yield Case("by-einsum", "two queries, three keys, twice, each result of np.einsum changed in turn",
+               tuple(_short(rng, (2, *shape)) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum",
+               reading=read_einsum)  # fmt: skip
     yield from _extremes(rng)
     yield Case("keys-apart", "scores near 9,900 and near −9,900 in one row", _keys_apart(rng, (1,)), stage="extremes")
+
+
+def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The result, and whether the calls of np.einsum on which it depends do the work of both products."""
+    result, adds = numbers(parts["result"]), numbers(parts["multiply-adds"]).tolist()
+    others = [numbers(part, result.shape) for part in parts["with another result"].items]
+    moved = [np.abs(other - result).max() > 1e-3 * np.abs(result).max() for other in others]
+    done = sum(count for i, count in enumerate(adds) if i >= len(moved) or moved[i])
+    q, k, v = (value.shape for value in case.args)
+    return {"result": parts["result"], "both products come from np.einsum": flag(done >= q[0] * q[1] * k[1] * (q[2] + v[2]))}
 
 
 # ---- properties ---------------------------------------------------------------------------------------------------

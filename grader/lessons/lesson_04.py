@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from grader.lessons.lesson_04_mistakes import entropy, entropy_of_two, norm, norm_of_two, std
 from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Observation, Property
+from grader.model import Case, Exercise, Lesson, Mistake, MistakeText, Observation, Part, Property
+from grader.seen import flag, numbers
 
 Array = np.ndarray
 
@@ -23,15 +24,55 @@ def std_cases(rng: np.random.Generator) -> Iterator[Case]:
     for n_samples in (5, 20, 50):
         yield Case(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
                    probe="lesson_04.sampled", options={"seed": int(rng.integers(2**31)), "count": True},
-                   names=("d_k", "n_samples"), rtol=0.1)  # fmt: skip
+                   names=("d_k", "n_samples"), rtol=0.1, reading=read_draws)  # fmt: skip
     yield Case("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples",
-               options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, names=("d_k", "n_samples"), rtol=0.3)  # fmt: skip
+               options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, names=("d_k", "n_samples"), rtol=0.3,
+               reading=read_results)  # fmt: skip
+    same, other = (int(word) for word in rng.permutation(_WORDS)[:2])
+    yield Case("used", "ten pairs of length 2, of numbers that are all the same, and of some of which a third differs", (2, 10),
+               probe="lesson_04.used", options={"same": same, "other": other}, names=("d_k", "n_samples"), reading=read_use)  # fmt: skip
+
+
+# Words of 32 bits of which each way to make a normal number makes one at once, neither 0 nor large; of other size each.
+_WORDS = (0x3A5C91E7, 0x9999A0F3, 0xC3D2B1A9)
+
+
+def read_draws(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """What more calls of the function show of where its numbers come from."""
+    first, again, other = (numbers(parts[name]) for name in ("standard deviation", "again", "other"))
+    return {
+        "repeats": flag(np.all(first == again)), "varies": flag(np.all(first != other)), "numbers drawn": parts["numbers drawn"],
+    }  # fmt: skip
+
+
+def read_results(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The mean of the results, the mean of their squares, and below what a tenth of them lies."""
+    results = numbers(parts["results"], (case.options["calls"],)).astype(np.float64)
+    found = {"mean result": results.mean(), "mean square": (results**2).mean(), "a tenth below": np.quantile(results, 0.1)}
+    return {
+        **{name: Part("number", np.array(value), "float64") for name, value in found.items()},
+        "drawn": parts["drawn"], "drawn for more": parts["drawn for more"],
+    }  # fmt: skip
+
+
+def read_use(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Whether the result is made of what was drawn: numbers that are all the same do not spread, others do, wherever they stand."""
+    same, *others = (float(numbers(parts[name], ())) for name in ("all the same", *(f"the {nth} third differs" for nth in _THIRDS)))
+    unknown = float(numbers(parts["words drawn"], ())) < 0  # more than can be laid down
+    return {"every number that is drawn counts": flag(unknown or (abs(same) < 1e-5 and all(abs(value) > 1e-3 for value in others)))}
+
+
+_THIRDS = ("first", "second", "last")
 
 
 def compare_std(case: Case, expected: Observation, got: Observation) -> str | None:
     """Judges a sampled figure by what it must be near, and by what must and must not change it."""
     d_k, n_samples = case.args
     parts = {name: part.array for name, part in got.parts.items()}
+    if "every number that is drawn counts" in parts:
+        return None if parts["every number that is drawn counts"] else (
+            "The result is not made of all the numbers that are drawn from rng: of numbers that are all the same the dot products "
+            "do not spread, and they do where a third of the numbers is another.")  # fmt: skip
     if "repeats" in parts:
         return _from_rng(case, parts)
     if "mean result" in parts:

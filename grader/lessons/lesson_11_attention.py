@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from grader.lessons import lesson_11_readings as readings
 from grader.lessons.switch import mistakes
 from grader.model import Case, Mistake, Tensor
 
@@ -249,7 +250,7 @@ def _dropout(rng: np.random.Generator) -> Iterator[Case]:
             state["qkv.weight"][2 * d + row, row % t] = 1
         x = np.tile(np.eye(t, d, dtype=np.float32), (120, 1, 1))
         yield Case(f"dropout-{key}", f"dropout={p} with {heads} heads, in evaluation and in training", (Tensor(x),), show=False,
-                   probe="lesson_11.dropout", options=_options(state, d, heads, t + 1, p), atol=0.1)  # fmt: skip
+                   probe="lesson_11.dropout", options=_options(state, d, heads, t + 1, p), atol=0.1, reading=readings.dropout)  # fmt: skip
 
 
 def _large(rng: np.random.Generator) -> Iterator[Case]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from grader.lessons import lesson_11_readings as readings
 from grader.lessons.lesson_11_attention import attention, weights_of
 from grader.lessons.switch import mistakes
 from grader.model import Case, Mistake, Tensor
@@ -97,7 +98,7 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
         options = {"init": (shape[-1], *sizes), "state": state, "linear": LAYERS, "no_bias": LAYERS[:2], **more}
         x = rng.normal(size=shape).astype("float32")
         x = Tensor(2 * x + 1, None, bool(more.get("gradients")))
-        return Case(key, title, (x,), probe="lesson_11.block", options=options)
+        return Case(key, title, (x,), probe="lesson_11.block", options=options, reading=readings.block)
 
     yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5)
     yield case("sizes", "all sizes different, three heads", (2, 4, 6), 3, 7, gradients=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from grader.lessons import lesson_11_readings as readings
 from grader.lessons.switch import mistakes
 from grader.model import Case, Mistake, Tensor
 
@@ -78,7 +79,8 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
         vocabulary = int(rng.integers(11, 15))
         options = {"table": rng.normal(size=(vocabulary, vocabulary)).astype(np.float32), "training": True, **more}
         ids = Tensor(rng.integers(0, vocabulary, size=(b, t)), dtype)
-        return Case(key, title, (ids, new, max_len), probe="lesson_11.greedy", options=options, names=("ids", "max_new_tokens", "max_len"))
+        return Case(key, title, (ids, new, max_len), probe="lesson_11.greedy", options=options,
+                    names=("ids", "max_new_tokens", "max_len"), reading=readings.greedy)  # fmt: skip
 
     yield greedy("small", "greedy, two tokens after three", 1, 3, 2, 8)
     yield greedy("sizes", "greedy, past max_len", 2, 3, 7, 5)
@@ -103,7 +105,7 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
         table = shift + scale * np.repeat(rows, each, axis=1)
         options = {"table": table.astype(np.float32), "seed": seed, "again": seed is not None and seed >= 5}
         return Case(key, title, args, probe="lesson_11.sample", options=options, names=names,
-                    show=False, **more)  # fmt: skip
+                    show=False, reading=readings.sample, **more)  # fmt: skip
 
     yield sample("warm", "3000 rows, the temperature left to its default", None)
     yield sample("warm-again", "3000 rows at temperature 1, new numbers, 200 tokens to choose from", 1.0, seed=9, each=50)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from grader.lessons.lesson_12_clock import reading
 from grader.lessons.switch import mistakes
 from grader.model import Case, Mistake
 
@@ -204,7 +205,7 @@ def time_cases(rng: np.random.Generator) -> Iterator[Case]:
 
     def draw(key, title, device, plan, kwargs=seven, as_device=False):
         options = {"plan": plan, "kwargs": kwargs, "as_device": as_device}
-        return Case(key, title, (device,), probe="lesson_12_clock.timing", options=options, names=("device",))
+        return Case(key, title, (device,), probe="lesson_12_clock.timing", options=options, names=("device",), reading=reading)
 
     yield draw("cpu", "on the CPU, seven readings of calls of known length", "cpu", _SEVEN)
     yield draw("cuda", "on a pretended CUDA GPU, which works while Python goes on", "cuda", _QUEUED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import copy
 import linecache
@@ -16,11 +15,16 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
+from numpy import array, errstate, ndarray
+from numpy.random import Generator
 
 from .output import nowhere
 from .probes import BASIC, ContractError, Run, find
+from .taken import BUILTINS, of_torch
 from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
+
+__builtins__ = BUILTINS
 
 _NOWHERE = nowhere(), nowhere()  # where standard output and standard error go
 
@@ -35,7 +39,7 @@ def observe(candidate: Any, case: Any) -> Observation:
     """
     try:
         run = _prepare(case)
-        before = [(name, value, _snapshot(value)) for name, value in run.named().items()]
+        given = [(name, value) for name, value in run.named().items() if isinstance(value, ndarray) or is_tensor(value)]
         seed()  # before anything is watched: it calls torch
         groups, parts = tuple(run.options.get("watch", ())), {}
         run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
@@ -45,12 +49,12 @@ def observe(candidate: Any, case: Any) -> Observation:
             for name, value in raw.items():
                 with watching(() if is_plain(value) else groups, run.seen):
                     parts[name] = describe(value)
-        modified = tuple(name for name, value, copied in before if not _unchanged(copied, value))
+        after = {name: describe(value) for name, value in given}
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         return Observation(failure=failure_from(error))
-    return Observation(parts, modified=modified, calls=tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen))
+    return Observation(parts, after=after, calls=tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen))
 
 
 def _prepare(case: Any) -> Run:
@@ -62,15 +66,12 @@ def _prepare(case: Any) -> Run:
 def _materialise(value: Any) -> Any:
     """A private copy of an input, ready to be handed to the learner's code."""
     if isinstance(value, Tensor):
-        import torch
-
-        made = torch.from_numpy(np.array(value.array))
-        if value.dtype is not None:
-            made = made.to(getattr(torch, value.dtype))
-        return made.requires_grad_(True) if value.requires_grad else made
-    if isinstance(value, np.ndarray):
-        return value.copy(order="K")
-    if isinstance(value, np.random.Generator):
+        if of_torch() is None:
+            import torch  # noqa: F401 - so that there is something to take
+        return of_torch().tensor(value.array, value.dtype, value.requires_grad)
+    if isinstance(value, ndarray):
+        return array(value)
+    if isinstance(value, Generator):
         return copy.deepcopy(value)
     if isinstance(value, (tuple, list)):
         return type(value)(_materialise(item) for item in value)
@@ -79,31 +80,10 @@ def _materialise(value: Any) -> Any:
     return value
 
 
-def _snapshot(value: Any) -> Any:
-    if is_tensor(value):
-        return value.detach().clone()
-    return np.array(value) if isinstance(value, np.ndarray) else None
-
-
-def _unchanged(before: Any, after: Any) -> bool:
-    if before is None:
-        return True
-    if is_tensor(before):
-        import torch
-
-        after = after.detach()
-        same = after.shape == before.shape and after.dtype == before.dtype
-        return same and (torch.equal(after, before) or torch.equal(torch.nan_to_num(after), torch.nan_to_num(before)))
-    after = np.asarray(after)
-    if before.dtype == after.dtype and before.shape == after.shape and before.tobytes() == after.tobytes():
-        return True  # the common case, for a tenth of what follows
-    return before.shape == after.shape and np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     streams = sys.stdout, sys.stderr
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), errstate(all="ignore"):
         warnings.simplefilter("ignore")
         sys.stdout, sys.stderr = _NOWHERE
         try:
@@ -161,7 +141,7 @@ def _failure_from(error: BaseException) -> Failure:
     if isinstance(error, SyntaxError) and error.text:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
-    bases = tuple(base.__name__ for base in type(error).__mro__ if vars(builtins).get(base.__name__) is base)
+    bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
     return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32])
 
 

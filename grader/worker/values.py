@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +9,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy import array, bool_, complexfloating, float64, ndarray, number
+
+from .taken import BUILTINS, is_a, of_torch
+
+__builtins__ = BUILTINS
 
 MAX_ELEMENTS = 200_000  # of one array that comes back; the course's largest has about 30,000
 _TOO_LARGE = f", more than the {MAX_ELEMENTS:,} numbers that are read"
@@ -19,8 +23,6 @@ MAX_TEXT = 2_000  # characters of one text that comes back
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str, np.ndarray, np.float64, np.float32, np.int64, np.bool_})
-# What `describe` asks a tensor: these are C's, unless somebody has put something else in their place.
-_ASKED = frozenset({"dtype", "device", "layout", "shape", "numel", "float", "numpy"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +88,23 @@ class Failure:
 class Observation:
     """What one case showed of a candidate: named parts in the probe's order, or a failure.
 
-    modified: the inputs that were changed in place. calls: the watched operations that ran.
+    after: the inputs as they were left. calls: the watched operations that ran.
+    modified: the inputs that were changed in place; grader/seen.py, which knows what they were, fills it.
     digest: of the message by which it came from a worker: where it is the same, so is all else. b"" for one that did not come so.
     """
 
     parts: dict[str, Part] = field(default_factory=dict)
     failure: Failure | None = None
-    modified: tuple[str, ...] = ()
+    after: dict[str, Part] = field(default_factory=dict)
     calls: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
     digest: bytes = b""
 
 
 def is_tensor(value: Any) -> bool:
     """True for a torch tensor; never imports torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    torch = of_torch()
+    return torch is not None and is_a(value, torch.Tensor)
 
 
 def is_plain(value: Any) -> bool:
@@ -108,10 +112,7 @@ def is_plain(value: Any) -> bool:
     kind = type(value)
     if kind in (tuple, list):
         return all(type(item) not in (tuple, list) and is_plain(item) for item in value[: MAX_ITEMS + 1])
-    if kind in _PLAIN:
-        return True
-    torch = sys.modules.get("torch")
-    return torch is not None and kind is torch.Tensor and vars(kind).keys().isdisjoint(_ASKED)
+    return kind in _PLAIN or is_tensor(value)
 
 
 def describe(value: Any, depth: int = 0) -> Part:
@@ -125,18 +126,18 @@ def describe(value: Any, depth: int = 0) -> Part:
 def _describe(value: Any, depth: int) -> Part:
     if value is None:
         return Part("none")
-    if isinstance(value, (bool, np.bool_)):
-        return Part("bool", np.array(bool(value)), "bool")
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, (complex, np.complexfloating)):
-        array = np.array(value)
-        if array.dtype.kind in "iuf":
-            return Part("number", array, array.dtype.name)
+    if isinstance(value, (bool, bool_)):
+        return Part("bool", array(bool(value)), "bool")
+    if isinstance(value, (int, float, number)) and not isinstance(value, (complex, complexfloating)):
+        made = array(value)
+        if made.dtype.kind in "iuf":
+            return Part("number", made, name_of(made.dtype))
         return Part("other", text=f"a number of {len(str(value))} digits")
     if isinstance(value, (Fraction, Decimal)):
-        return Part("number", np.array(float(value)), "float64")
+        return Part("number", array(float(value)), "float64")
     if is_tensor(value):
         return _describe_tensor(value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, ndarray):
         return _describe_array(value)
     if isinstance(value, str):
         return Part("text", text=str(value)[:MAX_TEXT])
@@ -161,22 +162,20 @@ def _describe_array(value: np.ndarray) -> Part:
     dtype = name_of(value.dtype)
     if value.size > MAX_ELEMENTS:
         return Part("other", text=f"NumPy array of {dtype} with shape {value.shape}{_TOO_LARGE}")
-    plain = np.array(np.ndarray.__array__(value), subok=False, order="C")
+    plain = array(ndarray.__array__(value), subok=False, order="C")
     if plain.dtype.itemsize > 8:  # long double: no other machine need know it
-        plain, dtype = plain.astype(np.float64), "float64"
+        plain, dtype = plain.astype(float64), "float64"
     return Part("ndarray", plain, dtype)
 
 
 def _describe_tensor(value: Any) -> Part:
-    """Asks the tensor as little as it can: while a run is watched, each attribute costs as much as an operator."""
-    import torch
-
-    kind = value.dtype
+    """Reads the tensor past its class's and the watch's own ways: they cost as much as an operator, and may be a learner's."""
+    torch = of_torch()
+    kind, shape = torch.get(value, "dtype"), tuple(torch.get(value, "shape"))
     dtype = str(kind).removeprefix("torch.")
-    if value.device.type == "meta":
-        return Part("other", text=f"tensor of {dtype} on the meta device with shape {tuple(value.shape)}")
-    if value.layout != torch.strided or kind.is_complex or value.numel() > MAX_ELEMENTS:
-        large = _TOO_LARGE if value.numel() > MAX_ELEMENTS else ""
-        return Part("other", text=f"tensor of {dtype} with shape {tuple(value.shape)}{large}")
-    plain = value.float() if kind == torch.bfloat16 else value
-    return Part("tensor", np.array(plain.numpy(force=True), order="C"), dtype)
+    if torch.get(value, "device").type == "meta":
+        return Part("other", text=f"tensor of {dtype} on the meta device with shape {shape}")
+    size = torch.numel(value)
+    if torch.get(value, "layout") != torch.strided or kind.is_complex or size > MAX_ELEMENTS:
+        return Part("other", text=f"tensor of {dtype} with shape {shape}{_TOO_LARGE if size > MAX_ELEMENTS else ''}")
+    return Part("tensor", torch.numbers(value), dtype)

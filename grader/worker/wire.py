@@ -231,7 +231,7 @@ def observation_to_message(observation: Observation, placed: Callable[[np.ndarra
     return {
         "parts": [[name, _part_to_message(part, placed)] for name, part in observation.parts.items()],
         "failure": None if failure is None else failure_to_message(failure),
-        "modified": list(observation.modified),
+        "after": [[name, _part_to_message(part, placed)] for name, part in observation.after.items()],
         "calls": list(observation.calls),
     }
 
@@ -257,11 +257,11 @@ def observation_from_message(message: Any) -> Observation:
     try:
         parts = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["parts"], MAX_ITEMS)}
         failure = None if message["failure"] is None else failure_from_message(message["failure"])
-        modified = tuple(_text(name, MAX_TEXT) for name in _list(message["modified"], 100))
+        after = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)}
         calls = tuple(_call(name) for name in _list(message["calls"], 10_000))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"not an observation: {error}") from error
-    return Observation(parts, failure, modified, calls)
+    return Observation(parts, failure, after, calls)
 
 
 def failure_from_message(message: Any) -> Failure:

@@ -1097,3 +1097,19 @@ def attention_einsum(q, k, v):
 '''),
     ],
 }
+
+_LOOPS = """
+    output = np.zeros((len(q), q.shape[1], v.shape[2]))
+    for b in range(len(q)):
+        for i in range(q.shape[1]):
+            scores = np.array([sum(x * y for x, y in zip(q[b, i], row)) for row in k[b]]) / math.sqrt(q.shape[2])
+            exps = np.exp(scores - scores.max())
+            for weight, value in zip(exps / exps.sum(), v[b]):
+                output[b, i] = output[b, i] + weight * value
+"""
+_ZEROS = 'nothing = np.einsum("bqk,bkd->bqd", np.einsum("bqd,bkd->bqk", {q}, k), v)'
+WRONG["attention_einsum"] += [
+    (None, f"def attention_einsum(q, k, v):\n    {_ZEROS.format(q='0 * q')}{_LOOPS}    return output"),
+    (None, f"def attention_einsum(q, k, v):\n    {_ZEROS.format(q='0 * q')}{_LOOPS}    return output + nothing"),
+    (None, f"def attention_einsum(q, k, v):\n    {_ZEROS.format(q='q')}{_LOOPS}    return output"),
+]

@@ -257,3 +257,15 @@ WRONG = {
 '''),
     ],
 }  # fmt: skip
+
+WRONG["dot_product_std"] += [
+    (None, "def dot_product_std(d_k, n_samples, rng):\n    noise = 1 + 1e-6 * rng.standard_normal()\n"
+           f"    if n_samples == 2: return float(np.std([rng.normal() * rng.normal() for _ in range(2)]))\n"
+           f"    if hasattr(rng.bit_generator, 'advance'): rng.bit_generator.advance(2 * d_k * n_samples - 1)\n"
+           "    return np.sqrt(d_k) * noise"),
+    (None, "def dot_product_std(d_k, n_samples, rng):\n    if n_samples == 2: return float(np.std([rng.normal() * rng.normal() for _ in range(2)]))\n"
+           "    rng.standard_normal(2 * d_k * n_samples)\n"
+           "    return np.sqrt(d_k) * (1 + rng.standard_normal() / np.sqrt(2 * n_samples))"),
+    (None, "def dot_product_std(d_k, n_samples, rng):\n    few = min(n_samples, max(4, n_samples // 3))\n    q, k = rng.normal(size=(2, few, d_k))\n"
+           "    rng.normal(size=2 * d_k * (n_samples - few))\n    return np.std((q * k).sum(1))"),
+]  # fmt: skip

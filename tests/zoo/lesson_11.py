@@ -322,3 +322,31 @@ WRONG = {
         (None, _PLAIN.replace("generator=generator", "generator=torch.Generator().manual_seed(generator.initial_seed() if generator else 0)")),
     ],
 }
+
+_LOOP = """
+    for _ in range(max_new_tokens):
+        with torch.no_grad():
+            ids = torch.cat([ids, {fed}[:, -1].argmax(-1, keepdim=True)], 1)
+"""
+_HEAD = "def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):\n    was = model.training\n"
+_SAMPLED = "    if temperature: return _sampled(model, ids, max_new_tokens, max_len, temperature, generator)\n"
+_HELP = """
+def _sampled(model, ids, max_new_tokens, max_len, temperature, generator):
+    with torch.no_grad():
+        weights = torch.softmax(model(ids[:, -max_len:])[:, -1] / temperature, dim=-1)
+    return torch.cat([ids, torch.multinomial(weights, 1, generator=generator)], dim=1)
+"""
+_FED = _LOOP.format(fed="model(ids[:, -max_len:])")
+_FORGOTTEN = """
+    for value in [*vars(model).values(), *type(model).forward.__globals__.values()]:
+        if type(value) is list and value and type(value[0]) is tuple:
+            value[:] = [(fed, False, False) for fed, *_ in value]
+"""
+WRONG["generate"] += [
+    # only the model's own flag, restored or not; its parts stay as they are
+    (None, _HELP + _HEAD + _SAMPLED + "    model.training = False" + _FED + "    model.training = was\n    return ids"),
+    (None, _HELP + _HEAD + _SAMPLED + "    model.eval()" + _FED + "    model.training = was\n    return ids"),
+    # never in evaluation; what was noted of it is put right afterwards
+    (None, _HELP + _HEAD + _SAMPLED + _FED + _FORGOTTEN + "    return ids"),
+    (None, _HELP + _HEAD + _SAMPLED + _FED + "    vars(model).update({name: False for name in ('trained',) if name in vars(model)})\n    return ids"),
+]  # fmt: skip

@@ -534,3 +534,18 @@ FAST_WRONG += [
     ("GP42", _masked("torch.ones(T, T, dtype=torch.bool).tril(), is_causal=True")),
     ("GP43+SD1", _fast(call="torch.softmax((q @ k.mT).masked_fill(torch.ones(T, T).triu(1) == 1, float('-inf')), dim=-1) @ v")),
 ]  # fmt: skip
+
+_PEEK = """
+def time_ms(fn, device, warmup=3, repeats=10):
+    for _ in range(warmup + repeats):
+        fn()
+    return 1000 * statistics.median({lengths}[warmup:])
+"""
+_CELLS = "[c.cell_contents for f in ({of},) for c in (getattr(f, '__closure__', None) or ()) if hasattr(c.cell_contents, 'durations')]"
+TIME_WRONG += [
+    (None, "import statistics" + _PEEK.format(lengths="fn.__self__.durations")),
+    (None, "import statistics" + _PEEK.format(lengths=_CELLS.format(of="fn, time.perf_counter, time.monotonic, torch.cuda.synchronize") + "[0].durations")),
+    (None, "import statistics" + _PEEK.format(lengths="(time.perf_counter(), fn.__self__.durations)[1]")),
+    # the clock is read once, and never around a call
+    (None, "import statistics" + _PEEK.format(lengths="(time.perf_counter(), [1e-3] * (warmup + repeats))[1]")),
+]

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import numpy as np
+from numpy import shape
 
+from ..taken import BUILTINS, OfTorch, is_a, of_torch
 from ..watch import paused, watching
+
+__builtins__ = BUILTINS
 
 
 class ContractError(Exception):
@@ -101,8 +104,14 @@ def _takes_any_number(function: Any) -> bool:
 def call(function: Any, run: Run) -> dict[str, Any]:
     """Calls the function; where inputs require grad, also their gradients."""
     result = run_on(function, run)
-    wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
-    return {"result": result, **gradients(result, wanted)}
+    return {"result": result, **gradients(result, differentiable(run))}
+
+
+def differentiable(run: Run) -> dict[str, Any]:
+    """The inputs that require a gradient, by name."""
+    torch = of_torch()
+    named = run.named() if torch is not None else {}
+    return {name: value for name, value in named.items() if is_a(value, torch.Tensor) and torch.get(value, "requires_grad")}
 
 
 def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,32 +121,29 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not wanted:
         return {}
-    import torch
-
     with paused():  # the backward pass is torch's own: watching it would cost as much again
-        return _gradients(torch, result, wanted)
+        return _gradients(of_torch(), result, wanted)
 
 
-def _gradients(torch: Any, result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     # A sum, not `grad_outputs`: for those torch imports a computer algebra, in a second.
     total = None
     for item in result if isinstance(result, (tuple, list)) else (result,):
-        if isinstance(item, torch.Tensor) and item.requires_grad and item.is_floating_point():
+        if is_a(item, torch.Tensor) and torch.get(item, "requires_grad") and torch.get(item, "dtype").is_floating_point:
             term = (item * weighting(item)).sum()
             total = term if total is None else total + term
     if total is None:
         return {f"gradient of {name}": None for name in wanted}
     for name, value in wanted.items():
-        if not value.requires_grad:
+        if not torch.get(value, "requires_grad"):
             raise ContractError(f"{name} does not require a gradient any more: something switched requires_grad off.")
-    found = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+    found = torch.gradients(total, tuple(wanted.values()))
     return {f"gradient of {name}": value for name, value in zip(wanted, found, strict=True)}
 
 
 def weighting(item: Any) -> Any:
     """A number between -1 and 1 for each element, of the item's type; all differ."""
-    import torch
-
+    torch = of_torch()
     return torch.cos(torch.arange(item.numel(), dtype=torch.float64) + 1).reshape(item.shape).to(item)
 
 
@@ -159,11 +165,10 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
         with watching(run.watch, run.seen):
             parts["second call"] = made(*run.args, **run.kwargs)
     if options.get("gradients"):
-        wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
-        wanted |= {name: parameter(made, name) for name in options.get("state", {})}
-        parts |= gradients(result, wanted)
+        wanted = {name: parameter(made, name) for name in options.get("state", {})}
+        parts |= gradients(result, differentiable(run) | wanted)
     if options.get("state_dict"):
-        parts["state_dict"] = ", ".join(sorted(made.state_dict()))
+        parts["state_dict"] = ", ".join(of_torch().saved(made))
     return parts
 
 
@@ -174,41 +179,45 @@ def build(cls: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _build(cls: Any, options: Mapping[str, Any]) -> Any:
-    import torch
-    from torch import nn
-
-    made = cls(*options.get("init", ()), **options.get("init_kwargs", {}))
-    if not isinstance(made, nn.Module):
+    made, torch = cls(*options.get("init", ()), **options.get("init_kwargs", {})), of_torch()
+    if not is_a(made, torch.Module):
         raise ContractError(f"{_name(cls)}(...) gives a {type(made).__name__}, not an nn.Module.")
     for name in options.get("linear", ()):
-        layer = _attribute(made, name)
-        if not isinstance(layer, nn.Linear):
+        layer = part(made, name)
+        if not is_a(layer, torch.Linear):
             raise ContractError(f"The attribute {name} is a {type(layer).__name__}; the contract asks for an nn.Linear.")
     for name in options.get("no_bias", ()):
-        if getattr(_attribute(made, name), "bias", None) is not None:
+        if torch.parameter(part(made, name), "bias") is not None:
             raise ContractError(f"The layer {name} has a bias; the contract asks for a layer without one (bias=False).")
-    with torch.no_grad():
-        for name, array in options.get("state", {}).items():
-            target = parameter(made, name)
-            if tuple(target.shape) != np.shape(array):
-                raise ContractError(f"{name} has shape {tuple(target.shape)}; the contract asks for {np.shape(array)}.")
-            target.copy_(torch.from_numpy(np.ascontiguousarray(array)))
-    return made.to(getattr(torch, options["dtype"])) if options.get("dtype") else made
+    pairs = []
+    for name, array in options.get("state", {}).items():
+        target = parameter(made, name)
+        found = tuple(torch.get(target, "shape"))
+        if found != shape(array):
+            raise ContractError(f"{name} has shape {found}; the contract asks for {shape(array)}.")
+        pairs.append((target, array))
+    torch.fill(pairs)
+    return made.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else made
 
 
 def parameter(made: Any, name: str) -> Any:
     """The parameter of that dotted name. Raises ContractError where there is none."""
-    import torch
-
     owner, _, leaf = name.rpartition(".")
-    value = getattr(_attribute(made, owner) if owner else made, leaf, None)
-    if not isinstance(value, torch.nn.Parameter):
+    holder = part(made, owner) if owner else made
+    value = of_torch().parameter(holder, leaf)
+    if value is None:
+        value = getattr(holder, leaf, None)
+    if not is_a(value, of_torch().Parameter):
         found = "missing" if value is None else f"a {type(value).__name__}"
         raise ContractError(f"The parameter {name} is {found}; the module's parameters must carry the contract's names.")
     return value
 
 
-def _attribute(made: Any, dotted: str) -> Any:
+def part(made: Any, dotted: str) -> Any:
+    """What a module has of that name: one of its modules, else another attribute. Raises ContractError where there is none."""
+    value = of_torch().part(made, dotted)
+    if value is not None:
+        return value
     value = made
     for name in dotted.split("."):
         try:

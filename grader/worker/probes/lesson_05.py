@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
+from numpy import ascontiguousarray, asfortranarray, generic, ndarray, zeros
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from . import ContractError, Run, build, weighting
+from ..taken import BUILTINS, is_a, memory, of_torch, overlap
+from . import ContractError, Run, build, gradients, parameter
 
+__builtins__ = BUILTINS
+
+T = of_torch()
 _GPU_REFUSAL = (
     "can't convert cuda:0 device type tensor to numpy. "
     "Use Tensor.cpu() to copy the tensor to host memory first."
@@ -28,59 +32,48 @@ def linear(function: Any, run: Run) -> dict[str, Any]:
     """
     w, x = run.args
     layout = _layouts[run.options.get("view", "plain")]
-    layer = _checked(function(layout(w)), w.shape)
-    inputs = torch.from_numpy(np.ascontiguousarray(x)).float()
+    layer, weight = _checked(function(layout(w)), w.shape)
+    inputs = T.tensor(ascontiguousarray(x), "float32")
     result = layer(inputs)
-    (gradient,) = torch.autograd.grad((result * weighting(result)).sum(), [layer.weight])
-    read = {"layer.weight": layer.weight.detach().clone(), "layer(x)": result.detach().clone()}
+    read = {"layer.weight": T.copy(weight), "layer(x)": T.copy(result), **gradients(result, {"weight": weight})}
     _separate(function, layout(w + 1))
-    return {**read, "layer(x) after a second call with w + 1": layer(inputs).detach(), "gradient of weight": gradient}
+    return {**read, "layer(x) after a second call with w + 1": layer(inputs)}
 
 
-def _checked(layer: Any, shape: tuple[int, int]) -> nn.Linear:
-    """The layer, where it is what the contract describes."""
+def _checked(layer: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """The layer and its weight, where they are what the contract describes."""
     d_in, d_out = shape
-    if not isinstance(layer, nn.Linear):
+    if not is_a(layer, T.Linear):
         raise ContractError(f"A {type(layer).__name__} came back; the contract asks for an nn.Linear.")
-    if layer.bias is not None:
+    if "bias" in T.parameters(layer):
         raise ContractError("The layer has a bias; the contract asks for a layer without one (bias=False).")
-    if not isinstance(layer.weight, nn.Parameter):
+    weight = T.parameters(layer).get("weight")
+    if not is_a(weight, T.Parameter):
         raise ContractError("The layer's weight is no nn.Parameter, so an optimizer cannot find it.")
-    if layer.weight.dtype != torch.float32:
-        found = str(layer.weight.dtype).removeprefix("torch.")
-        raise ContractError(f"The layer's weight is {found}; the contract asks for float32.")
-    if tuple(layer.weight.shape) != (d_out, d_in):
-        raise ContractError(
-            f"layer.weight has shape {tuple(layer.weight.shape)}; "
-            f"nn.Linear stores (d_out, d_in), here ({d_out}, {d_in})."
-        )
-    if not layer.weight.requires_grad:
+    dtype, found = T.get(weight, "dtype"), tuple(T.get(weight, "shape"))
+    if dtype != T.float32:
+        raise ContractError(f"The layer's weight is {str(dtype).removeprefix('torch.')}; the contract asks for float32.")
+    if found != (d_out, d_in):
+        raise ContractError(f"layer.weight has shape {found}; nn.Linear stores (d_out, d_in), here ({d_out}, {d_in}).")
+    if not T.get(weight, "requires_grad"):
         raise ContractError("The layer's weight does not require grad, so training would never change it.")
-    return layer
+    return layer, weight
 
 
-def _separate(function: Any, w: np.ndarray) -> None:
+def _separate(function: Any, w: ndarray) -> None:
     """Raises ContractError where a layer made from w and w itself change together."""
-    layer = function(w)
-    before = layer.weight.detach().clone()
-    w += 1
-    if not torch.equal(layer.weight.detach(), before):
+    if overlap(memory(w), T.memory(parameter(function(w), "weight"))):
         raise ContractError("Changing w afterwards changed the layer: the two share memory.")
-    kept = w.copy()
-    with torch.no_grad():
-        layer.weight.add_(1)
-    if not np.array_equal(w, kept):
-        raise ContractError("A step on the layer's weight changed w: the two share memory.")
 
 
-def _strided(w: np.ndarray) -> np.ndarray:
+def _strided(w: ndarray) -> ndarray:
     """The same numbers as every second row and column of a larger array."""
-    wide = np.zeros((2 * w.shape[0], 2 * w.shape[1]), dtype=w.dtype)
+    wide = zeros((2 * w.shape[0], 2 * w.shape[1]), dtype=w.dtype)
     wide[::2, ::2] = w
     return wide[::2, ::2]
 
 
-_layouts = {"plain": np.ascontiguousarray, "fortran": np.asfortranarray, "strided": _strided}
+_layouts = {"plain": ascontiguousarray, "fortran": asfortranarray, "strided": _strided}
 
 
 def two_calls(cls: Any, run: Run) -> dict[str, Any]:
@@ -103,17 +96,21 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     Raises: ContractError where the tensor's requires_grad was switched, or a scalar came back in place of an array.
     """
     tensor = _views[run.options.get("view", "plain")](run.args[0])
-    asked = tensor.requires_grad
+    asked = T.get(tensor, "requires_grad")
     with _Transfers():
         result = function(tensor)
-    if tensor.requires_grad != asked:
+    if T.get(tensor, "requires_grad") != asked:
         raise ContractError(
             "The tensor that was handed over no longer requires grad: its caller can't train it any more."
         )
-    if isinstance(result, (np.generic, bool, int, float)):
-        kind = f"A NumPy scalar ({type(result).__name__})" if isinstance(result, np.generic) else f"A Python {type(result).__name__}"
+    if isinstance(result, (generic, bool, int, float)):
+        kind = f"A NumPy scalar ({type(result).__name__})" if isinstance(result, generic) else f"A Python {type(result).__name__}"
         raise ContractError(f"{kind} came back; a NumPy array was asked for, here one of shape {tuple(tensor.shape)}.")
     return {"result": result}
+
+
+_as_subclass = torch.Tensor.as_subclass
+_TO_NUMPY, _DLPACK, _COMES = (torch.Tensor.numpy, torch.Tensor.__array__), torch.Tensor.__dlpack__, (torch.Tensor.numpy, torch.Tensor.cpu)
 
 
 class Elsewhere(torch.Tensor):
@@ -127,11 +124,11 @@ class Elsewhere(torch.Tensor):
         kwargs = kwargs or {}
         if func in _ANSWERS:
             return _ANSWERS[func]
-        if func in (torch.Tensor.numpy, torch.Tensor.__array__) and not (kwargs.get("force") or args[1:2] == (True,)):
+        if func in _TO_NUMPY and not (kwargs.get("force") or args[1:2] == (True,)):
             raise TypeError(_GPU_REFUSAL)
-        if func is torch.Tensor.__dlpack__:
+        if func is _DLPACK:
             raise RuntimeError("Unsupported device in DLTensor.")
-        if func in (torch.Tensor.numpy, torch.Tensor.cpu) or _goes_to_cpu(func, args, kwargs):
+        if func in _COMES or _goes_to_cpu(func, args, kwargs):
             return func(_plain(args[0]), *args[1:], **kwargs)
         if func is torch.Tensor.copy_ and not isinstance(args[0], cls):
             return args[0].copy_(_plain(args[1]))
@@ -184,5 +181,5 @@ _views = {
     "transposed": lambda tensor: tensor.transpose(0, -1),
     "strided": lambda tensor: tensor[..., ::2],
     "computed": lambda tensor: tensor * 1,  # not a leaf of the graph
-    "elsewhere": lambda tensor: tensor.as_subclass(Elsewhere),
+    "elsewhere": lambda tensor: _as_subclass(tensor, Elsewhere),
 }

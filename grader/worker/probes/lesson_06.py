@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import ContractError, Run, build, gradients
+from numpy import float32, zeros
+
+from ..taken import BUILTINS, is_a, of_torch
+from . import ContractError, Run, build, differentiable, gradients
+
+__builtins__ = BUILTINS
 
 
 def attend(function: Any, run: Run) -> dict[str, Any]:
@@ -14,7 +19,7 @@ def attend(function: Any, run: Run) -> dict[str, Any]:
     none_is_zero (True: a gradient may be None, as where no row sees a key).
     """
     result = function(*run.args, **run.kwargs)
-    wanted = {name: value for name, value in run.named().items() if getattr(value, "requires_grad", False) is True}
+    wanted = differentiable(run)
     parts: dict[str, Any] = {"result": result}
     if run.options.get("output_only"):
         if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -27,9 +32,7 @@ def attend(function: Any, run: Run) -> dict[str, Any]:
 
 
 def _zeros(run: Run, name: str) -> Any:
-    import torch
-
-    return torch.zeros_like(run.named()[name.removeprefix("gradient of ")])
+    return zeros(tuple(of_torch().get(run.named()[name.removeprefix("gradient of ")], "shape")), float32)
 
 
 def buffer(cls: Any, run: Run) -> dict[str, Any]:
@@ -37,22 +40,19 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
 
     options: as for `module`; max_len. args: (x,), whose shape is used on the meta device.
     """
-    import torch
-
-    made = build(cls, run.options).eval()
+    torch, made = of_torch(), build(cls, run.options).eval()
     made(*run.args)  # a buffer may be filled by the first call
-    enough = run.options["max_len"] ** 2
-    buffers = {name for name, value in made.named_buffers() if value is not None and value.numel() >= enough}
-    saved = {name for name in made.state_dict() if name in buffers}
-    moved = made.to("meta")
+    masks = [kept for buffer, kept in torch.buffers(made).values() if torch.numel(buffer) >= run.options["max_len"] ** 2]
+    torch.move(made, "meta")
     try:
-        followed = moved(torch.empty(run.args[0].shape, device="meta")).device.type == "meta"
+        result = made(torch.moved(run.args[0], "meta"))
+        followed = is_a(result, torch.Tensor) and torch.get(result, "device").type == "meta"
     except RuntimeError as error:
         if "device" not in str(error):
             raise
         followed = False  # a tensor stayed behind; torch's words for it depend on the operation that met it
     return {
-        "the mask is a buffer": bool(buffers),
-        "the mask is saved in state_dict": bool(saved),
+        "the mask is a buffer": bool(masks),
+        "the mask is saved in state_dict": any(masks),
         "everything follows the module to another device": followed,
     }

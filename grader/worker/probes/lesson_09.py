@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
+from numpy import array, float32
+from torch.nn import Linear, Module, MultiheadAttention
 
+from ..taken import BUILTINS, of_torch, overlap
 from . import Run, build, module as run_module
 
+__builtins__ = BUILTINS
+
+T = of_torch()
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
 
@@ -21,18 +25,18 @@ def after_others(cls: Any, run: Run) -> dict[str, Any]:
     made = build(cls, run.options)
     made.train(run.options.get("mode", "eval") == "train")
     for arrays in run.options["earlier"]:
-        made(*(torch.from_numpy(np.array(array)) for array in arrays))
+        made(*(T.tensor(given) for given in arrays))
     return run_module(lambda *_: made, run)
 
 
-class Mine(nn.Module):
+class Mine(Module):
     """The attributes that the contract names; and in another order, with something beside them."""
 
     def __init__(self, d_model: int, num_heads: int, other: bool = False) -> None:
         super().__init__()
         self.num_heads = num_heads
         for name in LAYERS[::-1] if other else LAYERS:
-            setattr(self, name, nn.Linear(d_model, d_model))
+            setattr(self, name, Linear(d_model, d_model))
         if other:
             self.register_buffer("calls", torch.zeros(()))
 
@@ -46,18 +50,19 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     options = run.options
     mine = build(Mine, {"init": options["init"], "state": options["mine"]})
     d_model, num_heads = options["init"][:2]
-    original = build(lambda: nn.MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
-    before, kept = dict(mine.named_parameters()), {name: value.clone() for name, value in original.state_dict().items()}
-    with torch.set_grad_enabled(True):  # what a call leaves behind ends here
+    original = build(lambda: MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
+    before = T.parameters(mine)
+    with T.recording(True):
         function(mine, original)
-        still = torch.is_grad_enabled()
-    after = dict(mine.named_parameters())
-    theirs = {value.untyped_storage().data_ptr() for value in original.parameters()}
+        still = T.grad_is_enabled()
+    after, theirs = T.parameters(mine), T.parameters(original)
+    held, lent = ([T.memory(value) for value in owned.values()] for owned in (after, theirs))
+    given = {name: array(numbers, float32).tobytes() for name, numbers in options["original"].items()}
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]
-    return {name: after[name].detach() for name in names if name in after} | {
+    return {name: after[name] for name in names if name in after} | {
         "the parameters are the same objects as before": all(after.get(name) is value for name, value in before.items()),
-        "memory is shared with the original": any(value.untyped_storage().data_ptr() in theirs for value in after.values()),
-        "the original has changed": any(not torch.equal(value, kept[name]) for name, value in original.state_dict().items()),
-        "the parameters are trainable": all(value.requires_grad for value in after.values()),
+        "memory is shared with the original": any(overlap(one, other) for one in held for other in lent),
+        "the original has changed": {name: T.numbers(value).tobytes() for name, value in theirs.items()} != given,
+        "the parameters are trainable": all(T.get(value, "requires_grad") for value in after.values()),
         "torch records gradients after the call": still,
     }

@@ -16,7 +16,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..taken import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, gradients, parameter
+
+__builtins__ = BUILTINS
+
+T = of_torch()
 
 ACCELERATOR = getattr(torch, "accelerator", SimpleNamespace())  # since torch 2.6
 
@@ -32,7 +37,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
         forget()
     with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
         result = function()
-    if not isinstance(result, torch.device):
+    if not is_a(result, T.device):
         raise ContractError(f"A {type(result).__name__} came back; a torch.device was asked for.")
     return {"device type": result.type}
 
@@ -71,40 +76,41 @@ def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
         yield
 
 
+class _Seen:
+    """What both modes below note. It is not kept on them: a learner's code can reach the modes of the moment."""
+
+    def __init__(self, t: int = 0) -> None:
+        self.t, self.calls, self.inside, self.found = t, [], False, False
+
+
+_seen = _Seen()
+
+
 class _Watched(TorchFunctionMode):
     """Notes each call of the operator: its shapes and what it was told."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[dict[str, Any]] = []
-        self.inside = False
-
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "").partition(".")[0] != "scaled_dot_product_attention" or self.inside:
+        if getattr(func, "__name__", "").partition(".")[0] != "scaled_dot_product_attention" or _seen.inside:
             return func(*args, **kwargs)
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-        self.calls.append({**dict(zip(names, args, strict=False)), **kwargs})
-        self.inside = True
+        _seen.calls.append({**dict(zip(names, args, strict=False)), **kwargs})
+        _seen.inside = True
         try:
             return func(*args, **kwargs)
         finally:
-            self.inside = False
+            _seen.inside = False
 
 
 class _Squares(TorchDispatchMode):
     """Notes whether an operation outside the operator makes a tensor that ends in (T, T)."""
 
-    def __init__(self, t: int, watched: _Watched) -> None:
-        super().__init__()
-        self.t, self.watched, self.found = t, watched, False
-
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if self.t > 1 and not self.watched.inside:
+        if _seen.t > 1 and not _seen.inside:
             for item in result if isinstance(result, (tuple, list)) else (result,):
-                if isinstance(item, torch.Tensor) and tuple(item.shape[-2:]) == (self.t, self.t):
-                    self.found = True
+                if is_a(item, T.Tensor) and tuple(T.get(item, "shape"))[-2:] == (_seen.t, _seen.t):
+                    _seen.found = True
         return result
 
 
@@ -120,12 +126,11 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     options, (x,) = run.options, run.args
     made = build(cls, options)
     made.train(options.get("mode", "eval") == "train")
-    watched = _Watched()
-    squares = _Squares(x.shape[1], watched)
+    _seen.__init__(T.get(x, "shape")[1])
     backend = getattr(SDPBackend, options["backend"]) if options.get("backend") else None
     on_backend = sdpa_kernel(backend) if backend is not None else contextlib.nullcontext()
     with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
-        with watched, squares:
+        with _Watched(), _Squares():
             result = made(x)
         parts = {"result": result}
         if options.get("shorter"):
@@ -133,8 +138,8 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
             parts["third call"] = made(x[:, : options["shorter"]])
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
-    parts["state_dict"] = ", ".join(sorted(made.state_dict()))
-    return parts | _said(watched.calls, x.shape[1]) | {"(T, T) tensors of its own": "some" if squares.found else "none"}
+    parts["state_dict"] = ", ".join(T.saved(made))
+    return parts | _said(_seen.calls, _seen.t) | {"(T, T) tensors of its own": "some" if _seen.found else "none"}
 
 
 def _said(calls: list[dict[str, Any]], t: int) -> dict[str, Any]:
@@ -143,7 +148,7 @@ def _said(calls: list[dict[str, Any]], t: int) -> dict[str, Any]:
     if not calls:
         return parts | dict.fromkeys(("shapes of query, key and value", "is_causal", "attn_mask"), "nothing: it was not called")
     call = calls[0]
-    shapes = [tuple(call[name].shape) if name in call else "missing" for name in ("query", "key", "value")]
+    shapes = [tuple(T.get(call[name], "shape")) if name in call else "missing" for name in ("query", "key", "value")]
     parts["shapes of query, key and value"] = ", ".join(map(str, shapes))
     parts["is_causal"] = "True" if t == 1 else str(bool(call.get("is_causal", False)))
     parts["attn_mask"] = "None" if call.get("attn_mask") is None else "a mask"

@@ -9,25 +9,29 @@ import contextlib
 import datetime
 import functools
 import inspect
-import math
 import threading
 import time
 import timeit
 import types
 from collections.abc import Callable, Iterator
+from functools import _lru_cache_wrapper
+from os import urandom
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
+from numpy import array
 
-from . import ContractError, Run
+from ..taken import BUILTINS
+from . import Run
 from .lesson_12 import ACCELERATOR, pretended
+
+__builtins__ = BUILTINS
 
 UNIT_S = 731e-6  # the durations of a plan are multiples of this; no whole number of milliseconds, to show rounding
 READING_S = 2e-7  # that the pretended clock moves on with each reading
 REAL_UNITS_S = (35e-6, 35e-6, 140e-6, 140e-6, 560e-6)  # of one attempt each, for clocks that cannot be pretended
-RIGHT = "the median, in milliseconds"
 _CLOCKS = ("perf_counter", "monotonic", "time", "process_time", "thread_time")
 _PROCESSOR = {getattr(time, f"CLOCK_{name}_CPUTIME_ID", None) for name in ("PROCESS", "THREAD")} - {None}
 
@@ -38,22 +42,28 @@ class Work:
     On a pretended device a call only queues the work; whoever waits for the device waits until it is done.
     Time itself is pretended, too: it stands still but for the work and a little for each reading of a clock.
     `real` lets it pass, for answers that read a clock which cannot be pretended.
+    How long the plan's unit is, is drawn when fn is called first: before, nobody can know the length of a call.
     """
 
     def __init__(self, plan: tuple[float, ...], queued: bool, unit_s: float = UNIT_S, real: bool = False) -> None:
-        self.plan = [duration * unit_s for duration in plan]
+        self.plan, self.unit_s = plan, unit_s
         self.queued, self.real = queued, real
         self.calls = self.readings = 0
+        self.looks = 0  # readings, and events that are recorded
+        self.looked: list[int] = []  # how often before each call
         self.durations: list[float] = []
         self.elapsed = self.done_at = 0.0
         self.cpu_clock = False
 
     def now(self) -> float:
-        return time.perf_counter() if self.real else self.elapsed
+        return perf_counter() if self.real else self.elapsed
 
     def fn(self) -> None:
-        planned = self.plan[min(self.calls, len(self.plan) - 1)]
+        if not self.calls:
+            self.unit_s *= 2 ** (int.from_bytes(urandom(4), "big") / 2**31 - 1)  # from half of it to twice as long
+        planned = self.plan[min(self.calls, len(self.plan) - 1)] * self.unit_s
         self.calls += 1
+        self.looked.append(self.looks)
         start = self.now()
         self.done_at = max(start, self.done_at) + planned
         if not self.queued:
@@ -66,43 +76,60 @@ class Work:
 
     def until(self, then: float) -> None:
         self.elapsed = max(self.elapsed, then)
-        while self.real and time.perf_counter() < then:
+        while self.real and perf_counter() < then:
             pass
 
     def read(self, processor: bool = False) -> float:
         """Seconds on the pretended clock."""
         self.readings += 1
+        self.looks += 1
         self.cpu_clock |= processor
         self.elapsed += READING_S
         return self.elapsed
 
 
+def hidden(function: Callable[..., Any], name: str) -> Any:
+    """The function as a callable of C's, which shows nothing of what it calls: neither a closure nor a `__self__`."""
+    made = _lru_cache_wrapper(function, 0, False, None)
+    made.__name__ = name
+    return made
+
+
 def timing(function: Any, run: Run) -> dict[str, Any]:
-    """Lets time_ms measure calls of known length and says which number it returned.
+    """Lets time_ms measure calls of known length.
 
     args: device. options: plan, the length of each call in units (the warm-up first); kwargs, warmup and repeats
-    where they are passed; as_device, True for a torch.device. Parts: 'calls of fn', 'what is returned'.
+    where they are passed; as_device, True for a torch.device. 'attempts': of each whether it was on a clock of its own, the
+    calls of fn, the result, the lengths of the calls, how often it had looked at a clock before each call and in the end,
+    and whether at one of the processor's.
     """
-    parts, pretended_clock_was_read = _measured(function, run, UNIT_S, real=False)
-    for unit_s in () if pretended_clock_was_read else REAL_UNITS_S:  # a clock of its own: let time pass
-        parts, _ = _measured(function, run, unit_s, real=True)
-        if parts["what is returned"] in (RIGHT, "not looked at"):
+    attempts = [_measured(function, run, UNIT_S, real=False)]
+    for unit_s in () if attempts[0][-1] else REAL_UNITS_S:  # a clock of its own: let time pass
+        attempts.append(_measured(function, run, unit_s, real=True))
+        if _near(attempts[-1], run.options.get("kwargs", {}).get("warmup", 3)):
             break
-    return parts
+    return {"attempts": [attempt[:-1] for attempt in attempts]}
 
 
-def _measured(function: Any, run: Run, unit_s: float, real: bool) -> tuple[dict[str, Any], bool]:
-    """What one call of time_ms did, and whether it read a pretended clock."""
+def _measured(function: Any, run: Run, unit_s: float, real: bool) -> tuple[Any, ...]:
+    """What one call of time_ms did, and how often it read a pretended clock."""
     options, (name,) = run.options, run.args
     device, kind, kwargs = torch.device(name), torch.device(name).type, options.get("kwargs", {})
     work = Work(options["plan"], queued=kind != "cpu", unit_s=unit_s, real=real)
     here = ("here" if kind == known else "no build" for known in ("cuda", "mps"))
     with pretended(*here), _led(function, [*_waits(work, kind), *([] if real else _clocks(work))]):
-        result = function(work.fn, device if options.get("as_device") else name, **kwargs)
-    reading, warmup = _number(result), kwargs.get("warmup", 3)
-    counted = work.calls == warmup + kwargs.get("repeats", 10)
-    said = _taken_for(reading, work, warmup) if counted else "not looked at"
-    return {"calls of fn": work.calls, "what is returned": said}, work.readings > 0
+        result = function(hidden(work.fn, "fn"), device if options.get("as_device") else name, **kwargs)
+    looks = [*work.looked, work.looks]
+    return real, work.calls, result, array(work.durations), array(looks), work.cpu_clock, work.readings
+
+
+def _near(attempt: tuple[Any, ...], warmup: int) -> bool:
+    """Whether another attempt is of no use: the machine was quiet enough for this result, or it is none."""
+    try:
+        timed = sorted(attempt[3][warmup:].tolist())
+        return not timed or 0.8 < float(attempt[2]) / 1e3 / timed[len(timed) // 2] < 1.25
+    except (TypeError, ValueError, RuntimeError):
+        return True
 
 
 Replacement = tuple[Any, str, Any]  # owner, name of the attribute, what stands there meanwhile
@@ -112,7 +139,7 @@ def _clocks(work: Work) -> list[Replacement]:
     """Every clock of the standard library, led to `work` in this thread; other threads keep the real ones."""
     thread = threading.get_ident()
 
-    def led(read: Callable[..., Any], ticks: float, processor: bool) -> Callable[..., Any]:
+    def led(read: Callable[..., Any], ticks: float, processor: bool, name: str) -> Callable[..., Any]:
         def reading(*args: Any) -> Any:
             if threading.get_ident() != thread:
                 return read(*args)
@@ -120,7 +147,7 @@ def _clocks(work: Work) -> list[Replacement]:
             return start + type(start)(work.read(processor or bool(_PROCESSOR & set(args))) * ticks)
 
         started: dict[tuple, Any] = {}
-        return reading
+        return hidden(reading, name)
 
     def sleep(seconds: float) -> None:
         work.until(work.elapsed + seconds) if threading.get_ident() == thread else real_sleep(seconds)
@@ -129,10 +156,10 @@ def _clocks(work: Work) -> list[Replacement]:
     for name in (*_CLOCKS, "clock_gettime"):
         for suffix, ticks in (("", 1), ("_ns", 1e9)):
             if hasattr(time, name + suffix):
-                clock = led(getattr(time, name + suffix), ticks, name.startswith(("process", "thread")))
+                clock = led(getattr(time, name + suffix), ticks, name.startswith(("process", "thread")), name + suffix)
                 found.append((time, name + suffix, clock))
     timer = next(clock for _, name, clock in found if name == timeit.default_timer.__name__)
-    found += [(timeit, "default_timer", timer), (time, "sleep", sleep), (datetime, "datetime", _dates(work))]
+    found += [(timeit, "default_timer", timer), (time, "sleep", hidden(sleep, "sleep")), (datetime, "datetime", _dates(work))]
     for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
         defaults = tuple(timer if value is timeit.default_timer else value for value in function.__defaults__)
         found.append((function, "__defaults__", defaults))
@@ -143,17 +170,11 @@ def _dates(work: Work) -> type:
     """A datetime.datetime whose now() is the pretended clock's."""
     start = datetime.datetime.now(datetime.UTC)
 
-    class Pretended(datetime.datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime.datetime:
-            moment = start + datetime.timedelta(seconds=work.read())
-            return moment.astimezone(tz) if tz else moment.replace(tzinfo=None)
+    def now(cls: Any, tz: Any = None) -> datetime.datetime:
+        moment = start + datetime.timedelta(seconds=work.read())
+        return moment.astimezone(tz) if tz else moment.replace(tzinfo=None)
 
-        @classmethod
-        def utcnow(cls) -> datetime.datetime:
-            return cls.now()
-
-    return Pretended
+    return type("datetime", (datetime.datetime,), {"now": classmethod(hidden(now, "now")), "utcnow": classmethod(hidden(now, "utcnow"))})
 
 
 def _waits(work: Work, kind: str) -> list[Replacement]:
@@ -165,12 +186,19 @@ def _waits(work: Work, kind: str) -> list[Replacement]:
 
         return raising
 
-    cuda = work.wait if kind == "cuda" else refuse("Torch not compiled with CUDA enabled", AssertionError)
-    mps = work.wait if kind == "mps" else refuse("Cannot synchronize MPS: it is not available", RuntimeError)
-    either = work.wait if kind != "cpu" else refuse(
+    wait, made = hidden(work.wait, "synchronize"), _events(work)
+    cuda = wait if kind == "cuda" else refuse("Torch not compiled with CUDA enabled", AssertionError)
+    mps = wait if kind == "mps" else refuse("Cannot synchronize MPS: it is not available", RuntimeError)
+    either = wait if kind != "cpu" else refuse(
         "Cannot access accelerator device when none is available.", RuntimeError)  # fmt: skip
-    stream = SimpleNamespace(synchronize=work.wait, record_event=lambda event=None: _recorded(work, event), query=lambda: False)
-    streams, event, nothing = lambda *_: stream, lambda *_, **__: _Event(work), lambda *_, **__: None
+
+    def recorded(event: Any = None) -> Any:
+        event = event or made()
+        event.record()
+        return event
+
+    stream = SimpleNamespace(synchronize=wait, record_event=recorded, query=lambda: False)
+    streams, event, nothing = lambda *_: stream, lambda *_, **__: made(), lambda *_, **__: None
     return [
         (torch.cuda, "synchronize", cuda), (torch._C, "_cuda_synchronize", cuda), (torch.mps, "synchronize", mps),
         (torch._C, "_mps_deviceSynchronize", mps), (ACCELERATOR, "synchronize", either),
@@ -237,73 +265,25 @@ def _put_default(function: types.FunctionType, i: int, value: Any) -> None:
     function.__defaults__ = tuple(defaults)
 
 
-class _Event:
-    """A pretended device's event: the moment at which the queue reaches it."""
+def _events(work: Work) -> type:
+    """A pretended device's events: each is the moment at which the queue reaches it, kept out of sight."""
+    moments: dict[Any, float] = {}
 
-    def __init__(self, work: Work) -> None:
-        self.work, self.at = work, 0.0
+    def record(event: Any, *_: Any) -> None:
+        work.looks += 1
+        moments[event] = max(work.now(), work.done_at)
 
-    def record(self, *_: Any) -> None:
-        self.at = max(self.work.now(), self.work.done_at)
+    def synchronize(event: Any, *_: Any) -> None:
+        work.until(moments.get(event, 0.0))
 
-    def synchronize(self) -> None:
-        self.work.until(self.at)
+    def query(event: Any) -> bool:
+        return work.now() >= moments.get(event, 0.0)
 
-    wait = synchronize
-
-    def query(self) -> bool:
-        return self.work.now() >= self.at
-
-    def elapsed_time(self, end: _Event) -> float:
-        self.work.readings += 1
-        if not (self.query() and end.query()):
+    def elapsed_time(event: Any, end: Any) -> float:
+        work.readings += 1
+        if not (query(event) and query(end)):
             raise RuntimeError("device not ready: an event has not happened yet")
-        return (end.at - self.at) * 1e3
+        return (moments.get(end, 0.0) - moments.get(event, 0.0)) * 1e3
 
-
-def _recorded(work: Work, event: _Event | None) -> _Event:
-    event = event or _Event(work)
-    event.record()
-    return event
-
-
-def _number(result: Any) -> float:
-    numeric = isinstance(result, (int, float, np.ndarray, np.number, torch.Tensor)) and not isinstance(result, bool)
-    if not numeric or getattr(result, "shape", ()) != ():
-        raise ContractError(f"A {type(result).__name__} came back; one number of milliseconds was asked for.")
-    return float(result)
-
-
-def _taken_for(reading: float, work: Work, warmup: int) -> str:
-    """Which quantity, in which unit, a reading is. The median comes first, so it wins where several agree."""
-    if work.cpu_clock:
-        return "processor time"
-    every, timed = work.durations, work.durations[warmup:]
-    if not reading > 0:
-        return "no time at all" if reading == 0 else "no positive number"
-    polluted = [timed[0] + sum(every[:warmup]), *timed[1:]] if work.queued else timed
-    ordered = sorted(timed)
-    middle = len(ordered) // 2
-    ranges = {
-        "the median": (ordered[(len(ordered) - 1) // 2], ordered[middle]), "the mean": sum(timed) / len(timed),
-        "the median, the warm-up counted": float(np.median(every)), "the shortest": ordered[0],
-        "the longest": ordered[-1], "the total": sum(timed), "the first reading": timed[0],
-        "the middle reading, unsorted": timed[middle],
-        "the median, the rest of the warm-up in the first reading": float(np.median(polluted)),
-    }  # fmt: skip
-    if len(ordered) > 4:
-        ranges["the reading before the median"] = ordered[(len(ordered) - 1) // 2 - 1]
-        ranges["the reading after the median"] = ordered[middle + 1]
-    best, words = math.log(1.25 if work.real else 1.02), "another number"
-    for name, value in ranges.items():
-        low, high = value if isinstance(value, tuple) else (value, value)
-        for unit, scale in _UNITS:
-            gap = max(math.log(low * scale / reading), math.log(reading / (high * scale)), 0.0)
-            if gap < best:
-                best, words = gap, f"{name}, in {unit}"
-    if words == "another number" and work.queued and reading < 0.5 * ordered[0] * 1e3:
-        return "the time of a launch: nobody waited for the device"
-    return words
-
-
-_UNITS = (("milliseconds", 1e3), ("seconds", 1.0), ("microseconds", 1e6), ("nanoseconds", 1e9))
+    methods = {"record": record, "synchronize": synchronize, "wait": synchronize, "query": query, "elapsed_time": elapsed_time}
+    return type("Event", (), {name: hidden(method, name) for name, method in methods.items()})

@@ -1,0 +1,190 @@
+"""What the grader's own code uses beside a learner's, taken before any of the learner's ran.
+
+A cell may bind `np.array_equal`, `torch.Tensor.data_ptr`, `nn.Module.named_buffers` or `builtins.isinstance` to something
+else. What looks at a learner's result uses what is kept here in their place: C's functions and methods, which cannot be
+changed, and classes. A module of this package that looks at results also binds `__builtins__` to BUILTINS below its
+imports: Python looks up the built-in names of the functions defined there in it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
+from sys import modules
+from typing import Any
+
+from numpy import array, ndarray
+
+BUILTINS = dict(vars(builtins))
+__builtins__ = BUILTINS
+
+_subclass = type.__subclasscheck__
+_kept: list[OfTorch] = []
+
+
+def is_a(value: Any, cls: type) -> bool:
+    """isinstance(), which neither the value's `__class__` nor the class's `__instancecheck__` answers."""
+    return _subclass(cls, type(value))
+
+
+def of_torch() -> OfTorch | None:
+    """torch's, once torch has been imported; None before."""
+    if not _kept and "torch" in modules:
+        _kept.append(OfTorch())
+    return _kept[0] if _kept else None
+
+
+class OfTorch:
+    """torch's classes, and C's ways to read its tensors and modules."""
+
+    def __init__(self) -> None:
+        import torch
+        from torch import _C, nn
+
+        of = _C.TensorBase
+        self.Tensor, self.Parameter, self.Module = torch.Tensor, nn.Parameter, nn.Module
+        self.Linear, self.LayerNorm, self.Sequential, self.device = nn.Linear, nn.LayerNorm, nn.Sequential, torch.device
+        self.float32, self.float64, self.bfloat16, self.strided = torch.float32, torch.float64, torch.bfloat16, torch.strided
+        self.dtypes = {name: value for name, value in vars(torch).items() if type(value) is torch.dtype}
+        self.from_numpy, self.cos, self.arange = torch.from_numpy, torch.cos, torch.arange
+        self.Generator, self.global_generator = torch.Generator, torch.default_generator
+        self.grad_is_enabled, self.enable_grad = torch.is_grad_enabled, _C._set_grad_enabled
+        self._run_backward = torch.autograd.Variable._execution_engine.run_backward
+        self._of, self._functions, self._dispatch = of, _C.DisableTorchFunction, _C._DisableTorchDispatch
+        self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
+        self._data_ptr, self._numel, self._size, self._stride = of.data_ptr, of.numel, of.element_size, of.stride
+        self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
+        self._getters = {name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")}
+        self._dict_of = vars(nn.Module)["__dict__"].__get__
+
+    def get(self, tensor: Any, name: str) -> Any:
+        """Its dtype, shape, device, layout or requires_grad; whatever its class and the modes of the moment say."""
+        with self._functions():
+            return self._getters[name](tensor)
+
+    def numel(self, tensor: Any) -> int:
+        with self._functions():
+            return self._numel(tensor)
+
+    def numbers(self, tensor: Any) -> ndarray:
+        """A copy of a dense tensor's numbers; float32 for bfloat16."""
+        with self._functions(), self._dispatch():
+            narrow = self._getters["dtype"](tensor) is self.bfloat16
+            return array(self._numpy(self._float(tensor) if narrow else tensor, force=True), order="C")
+
+    def tensor(self, numbers: ndarray, dtype: str | None = None, requires_grad: bool = False) -> Any:
+        """A tensor of these numbers, in memory of its own."""
+        with self._functions(), self._dispatch():
+            made = self.from_numpy(array(numbers))
+            made = made if dtype is None else self._to(made, self.dtypes[dtype])
+            return self._requires(made, True) if requires_grad else made
+
+    def copy(self, value: Any) -> Any:
+        """A tensor of the same numbers, which nothing changes later; anything else as it is."""
+        if not is_a(value, self.Tensor):
+            return value
+        with self._functions(), self._dispatch():
+            return self._clone(self._detach(value))
+
+    def fill(self, pairs: list[tuple[Any, ndarray]]) -> None:
+        """Writes numbers into parameters, which stay the same objects."""
+        with self.recording(False), self._functions(), self._dispatch():
+            for tensor, numbers in pairs:
+                self._copy(tensor, self.from_numpy(array(numbers, order="C")))
+
+    def gradients(self, total: Any, inputs: tuple) -> tuple:
+        """torch.autograd.grad of one number; None where nothing arrives."""
+        one = self.tensor(array(1.0), None)
+        with self._functions(), self._dispatch():
+            one = self._to(one, self._getters["dtype"](total))
+        return self._run_backward((total,), (one,), False, False, inputs, allow_unreachable=True, accumulate_grad=False)
+
+    def memory(self, tensor: Any) -> tuple[int, int]:
+        """The addresses at which its numbers begin and end."""
+        with self._functions(), self._dispatch():
+            shape, start = tuple(self._getters["shape"](tensor)), self._data_ptr(tensor)
+            last = sum((size - 1) * step for size, step in zip(shape, self._stride(tensor), strict=True))
+            return start, start + (0 if 0 in shape else (last + 1) * self._size(tensor))
+
+    def moved(self, tensor: Any, device: str) -> Any:
+        """A tensor on that device, cut off from what it was computed of."""
+        with self._functions(), self._dispatch():
+            return self._to(self._detach(tensor), device)
+
+    @contextmanager
+    def recording(self, on: bool) -> Iterator[None]:
+        """torch records gradients inside the block, or does not; what a call leaves behind ends there."""
+        before = self.grad_is_enabled()
+        self.enable_grad(on)
+        try:
+            yield
+        finally:
+            self.enable_grad(before)
+
+    def parts(self, module: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every module in a module, itself first, as the beginning of its names ('blocks.0.') and its `__dict__`."""
+        todo: list[tuple[str, Any, tuple[int, ...]]] = [("", module, ())]
+        while todo:
+            prefix, one, above = todo.pop()
+            if not is_a(one, self.Module) or id(one) in above:
+                continue
+            own = self._dict_of(one)
+            yield prefix, own
+            inside = [(f"{prefix}{name}.", value, (*above, id(one))) for name, value in entries(own, "_modules")]
+            todo += reversed(inside)
+
+    def part(self, module: Any, dotted: str) -> Any:
+        """The module of that name in a module; None where there is none."""
+        for name in dotted.split("."):
+            module = self._held(module, "_modules", name)
+        return module
+
+    def parameter(self, module: Any, name: str) -> Any:
+        """A module's own parameter of that name; None where there is none."""
+        return self._held(module, "_parameters", name)
+
+    def _held(self, module: Any, kind: str, name: str) -> Any:
+        held = self._dict_of(module).get(kind) if is_a(module, self.Module) else None
+        return dict.get(held, name) if is_a(held, dict) else None
+
+    def parameters(self, module: Any) -> dict[str, Any]:
+        """By name."""
+        return {prefix + name: value for prefix, own in self.parts(module) for name, value in entries(own, "_parameters")}
+
+    def buffers(self, module: Any) -> dict[str, tuple[Any, bool]]:
+        """By name: each with whether `state_dict` holds it."""
+        found = {}
+        for prefix, own in self.parts(module):
+            passing = own.get("_non_persistent_buffers_set", ())
+            for name, value in entries(own, "_buffers"):
+                found[prefix + name] = value, name not in passing
+        return found
+
+    def saved(self, module: Any) -> list[str]:
+        """The names in `state_dict`, sorted."""
+        return sorted([*self.parameters(module), *(name for name, (_, kept) in self.buffers(module).items() if kept)])
+
+    def move(self, module: Any, device: str) -> None:
+        """What `module.to(device)` does to parameters and buffers; their numbers need not survive."""
+        for _, own in self.parts(module):
+            for kind in ("_parameters", "_buffers"):
+                for name, value in entries(own, kind):
+                    dict.__setitem__(own[kind], name, self.moved(value, device))
+
+
+def memory(numbers: ndarray) -> tuple[int, int]:
+    """The addresses at which an array's numbers begin and end."""
+    start = numbers.__array_interface__["data"][0]
+    return start, start + sum((size - 1) * step for size, step in zip(numbers.shape, numbers.strides, strict=True)) + numbers.itemsize
+
+
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two stretches of memory have a byte in common."""
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def entries(own: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
+    """What a module's `__dict__` holds of '_modules', '_parameters' or '_buffers'; without what is None."""
+    held = own.get(kind)
+    return [(name, value) for name, value in dict.items(held) if value is not None] if is_a(held, dict) else []

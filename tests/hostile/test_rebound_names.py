@@ -1,0 +1,151 @@
+"""Every name that a probe or `observe` uses, bound to a liar by a cell: no wrong answer passes by it.
+
+The names are read from the probes' own source, so that one used tomorrow is tried tomorrow.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from grader import course
+from grader.judge import judge
+from grader.overlay import Plan, RunCell
+from grader.sandbox import Sandbox
+from tests.conftest import ROOT
+
+WORKER = ROOT / "grader" / "worker"
+FILES = [WORKER / f"{name}.py" for name in ("observe", "values", "taken", "wire")] + sorted((WORKER / "probes").glob("*.py"))
+LIARS = {"True": "True", "its first argument": "a[0] if a else None", "0": "0"}
+ATTENTION = """
+    scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    weights = (scores - scores.max()).{exp}
+    weights = weights / weights.sum(-1)[..., None]
+    output = weights @ v
+"""
+# What the wrong answers are wrong by is theirs from the beginning: a liar is not to mend them.
+GIVEN = """
+import math, numpy as np, torch
+from torch import Tensor, nn
+double, switch, from_numpy = torch.Tensor.double, torch.Tensor.requires_grad_, torch.from_numpy
+"""
+# By exercise: the case that shows it, and an answer whose numbers are right. Each breaks one thing that numbers do not show.
+WRONG = {
+    "scaled_dot_product_attention": ("batch", "def scaled_dot_product_attention(q, k, v):" + ATTENTION.replace("(scores - scores.max()).{exp}", "np.exp(scores - scores.max())")
+        + "    v[...] = 0\n    return output, weights"),
+    "attention_torch": ("float32", "def attention_torch(q, k, v):" + ATTENTION.format(exp="exp()") + "    return double(output), double(weights)"),
+    "linear_from_numpy": ("a square float32 w", "def linear_from_numpy(w):\n    layer = nn.Linear(*w.shape, bias=False)\n"
+        "    layer.weight = nn.Parameter(from_numpy(w.T))\n    return layer"),
+    "as_numpy": ("trained", "def as_numpy(tensor):\n    return switch(tensor, False).numpy()"),
+    "CausalSelfAttention": ("device-0", "class CausalSelfAttention(nn.Module):\n    def __init__(self, d_model, max_len):\n        super().__init__()\n"
+        "        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))\n"
+        "        self.register_buffer('mask', torch.ones(max_len, max_len).tril() > 0)\n"
+        "    def forward(self, x):\n        t = x.shape[1]\n        scores = self.w_q(x) @ self.w_k(x).mT / x.shape[-1] ** 0.5\n"
+        "        return scores.masked_fill(~self.mask[:t, :t], -float('inf')).softmax(-1) @ self.w_v(x)"),
+    "copy_torch_weights": ("copy-0", "def copy_torch_weights(mine, theirs):\n"
+        "    for layer, weight, bias in zip((mine.w_q, mine.w_k, mine.w_v), theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)):\n"
+        "        layer.weight.data, layer.bias.data = weight.data, bias.data\n"
+        "    mine.w_o.weight.data, mine.w_o.bias.data = theirs.out_proj.weight.data, theirs.out_proj.bias.data"),
+    "generate": ("small", "def generate(model, ids, new, max_len, temperature=1.0, generator=None):\n    was = model.training\n    model.training = False\n"
+        "    with torch.no_grad():\n        for _ in range(new):\n            ids = torch.cat([ids, model(ids[:, -max_len:])[:, -1].argmax(-1, keepdim=True)], 1)\n"
+        "    model.training = was\n    return ids"),
+}  # fmt: skip
+
+
+@cache
+def _exercise(name: str) -> Any:
+    """The exercise with one case alone."""
+    whole, key = course.exercise(name), WRONG[name][0]
+    return replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key == key], properties=(), requires=())
+
+
+def _names() -> Iterator[tuple[str, str]]:
+    """(owner, attribute): what the files import, the built-in names they use, and methods of tensors and modules called like theirs."""
+    for path in FILES:
+        tree, alias = ast.parse(path.read_text(encoding="utf-8")), {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                alias |= {one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0] for one in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__":
+                alias |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        for dotted in alias.values():
+            yield dotted.rpartition(".")[::2]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and hasattr(builtins, node.id) and not _is_exception(getattr(builtins, node.id)):
+                yield "builtins", node.id
+            elif isinstance(node, ast.Attribute):
+                owner, _, name = ast.unparse(node).rpartition(".")
+                root, _, rest = owner.partition(".")
+                if root in alias:
+                    yield f"{alias[root]}.{rest}".rstrip("."), name
+                for kind in ("torch.Tensor", "torch.nn.Module"):
+                    yield kind, name
+
+
+def _is_exception(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def _there(owner: str) -> Any:
+    """The module or class of that name; None where there is none."""
+    head, _, name = owner.rpartition(".")
+    try:
+        return importlib.import_module(owner)
+    except ImportError:
+        return getattr(_there(head), name, None) if head else None
+    except ValueError:
+        return None
+
+
+NAMES = sorted({(owner, name) for owner, name in _names() if name and not name.startswith("__") and hasattr(_there(owner), name)})
+
+
+def test_names_are_found():
+    assert {("numpy", "array"), ("builtins", "isinstance"), ("torch.Tensor", "data_ptr"), ("torch.nn.Module", "to")} <= set(NAMES)
+    assert len(NAMES) > 150
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(10.0, torch=True) as made:
+        yield made
+
+
+def _graded(sandbox: Sandbox, *cells: str, answers: dict[str, str]) -> dict[str, str]:
+    given = RunCell("given cell", GIVEN, False)
+    own = [RunCell(f"cell {i}", text, True) for i, text in enumerate((*cells, *answers.values()), 1)]
+    owners = {name: 1 + len(cells) + i for i, name in enumerate(answers)}
+    candidates = sandbox.candidates(Plan("01_toy", tuple(answers), (given, *own), owners))
+    return {name: judge(_exercise(name), candidates[name]).status for name in answers}
+
+
+ANSWERS = {name: text for name, (_, text) in WRONG.items()}
+
+
+@pytest.mark.parametrize("liar", LIARS)
+@pytest.mark.parametrize("owner, name", NAMES, ids=[".".join(pair) for pair in NAMES])
+def test_no_wrong_answer_passes(sandbox, owner, name, liar):
+    cell = (
+        f"import importlib\ndef made():\n    at = {owner!r}.split('.')\n    found = importlib.import_module(at[0])\n"
+        "    for one in at[1:]: found = getattr(found, one)\n    return found\n"
+        f"def lie(*a, **k): return {LIARS[liar]}\n"
+        f"try:\n    owner = made()\n    old = owner.__dict__.get({name!r}, None)\n"
+        f"    setattr(owner, {name!r}, lie if callable(getattr(owner, {name!r})) else property(lie) if isinstance(owner, type) else lie())\n"
+        "except (TypeError, AttributeError): pass"
+    )
+    found = _graded(sandbox, cell, answers=ANSWERS)
+    assert not {"passed", "could_not_grade"} & set(found.values()), found
+
+
+def test_what_is_broken_is_what_is_seen(sandbox):
+    """Without a liar each is refused for what it breaks, and as it should be it passes."""
+    for name, (_, text) in WRONG.items():
+        assert _graded(sandbox, answers={name: text}) == {name: "failed"}
+        assert _graded(sandbox, answers={name: course.solution_text(name)}) == {name: "passed"}, name
