@@ -74,7 +74,7 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
         "SX23": patch(f"{x}.max(", f"np.abs({x}).max("),
         "SX25": top(keep="initial=0, keepdims=True"),
         "SX26": top(keep=LOST),
-        "SX27": (both("0"), total("0"), both("-2"), *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2))),
+        "SX27": (total("0"), both("0"), both("-2"), *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2))),
     }
 
 
