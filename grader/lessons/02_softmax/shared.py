@@ -78,16 +78,16 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
     }
 
 
-def by_math(x: str, top: str = "0.0", result: str = "grown / total", weights: tuple[str, ...] = WEIGHTS) -> tuple[Patch, ...]:
+def by_math(x: str, less: str = "0.0", result: str = "grown / total", weights: tuple[str, ...] = WEIGHTS) -> tuple[Patch, ...]:
     """Slice by slice with math.exp, which raises where np.exp gives ∞.
 
-    x, result: what the reference calls its input, and what it returns. top: is subtracted from every number.
+    x, result: what the reference calls its input, and what it returns. less: is subtracted from every number.
     weights: ways to make the result of a slice's exponents `s`, a list, and of their exponentials `e`.
     """
     return tuple(patch(f"return {result}", f"""import math
 
     def of_slice(numbers):
-        s = [float(number) - {top} for number in numbers]
+        s = [float(number) - {less} for number in numbers]
         e = [math.exp(number) for number in s]
         return {way}
     made = np.apply_along_axis(of_slice, axis, {x})

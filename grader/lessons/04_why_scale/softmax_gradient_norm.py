@@ -8,7 +8,6 @@ from grader.declare import exercise, holds, mistake, patch
 from grader.model import Case
 
 TOP, TOTAL = "scores.max(axis=-1, keepdims=True)", "e.sum(axis=-1, keepdims=True)"
-INNER = "(np.eye(p.shape[-1]) - p[..., None, :])"
 SQUARES, NORM = "(jacobian ** 2).sum(axis=(-1, -2))", "np.sqrt(squares)"
 BUT_FOR_ONE_ROW = "{} if scores.ndim > 1 else -1"
 
