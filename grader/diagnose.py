@@ -98,7 +98,7 @@ class Diagnosis:
         shows = {n: {i for i in failing if self._same(i, self._observation((n,), i), got[i])} for n in members}
         changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
         pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
-        return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
+        return sorted(pairs, key=lambda pair: (-len(shows[pair[0]] | shows[pair[1]]), max(pair)))
 
     def _may_take_part(self, key: Key, i: int, got: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
