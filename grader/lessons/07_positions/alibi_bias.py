@@ -8,6 +8,7 @@ from grader.declare import exercise, holds, mistake, patch
 from grader.model import Case
 
 SLOPES = "2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)"
+BIAS = "bias = -slopes[:, None, None] * distance"
 PUBLISHED = """2.0 ** (-8 * torch.arange(1, n + 1) / n)
     more = 2.0 ** (-4 * torch.arange(1, 2 * n + 1, 2) / n)
     slopes = torch.cat((slopes, more))[:num_heads]"""
@@ -116,7 +117,10 @@ class alibi_bias:
             With one slope all heads look equally far.""",
         ),
         "PO33": mistake(
-            patch("return bias", "bias[1:] = 0\n    return bias"),
+            patch(f"{BIAS}\n    return bias", """bias = torch.zeros(num_heads, t, t)
+    for h in range(num_heads):
+        bias[h] = -slopes[h] * distance
+        return bias"""),
             says="Only head 0 has a bias, the others have zeros: does a `return` stand inside the loop?",
             why="""A `return` ends the function at once. Inside a loop that is the end of its first turn, and the rows for
             the heads that were still to come stay as they were made.""",

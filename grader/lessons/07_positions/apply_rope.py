@@ -145,7 +145,7 @@ class apply_rope:
             1.414.""",
         ),
         "PO17": mistake(
-            patch(NEW_A, "a = a * cos - b * sin", "(new_a,", "(a,"),
+            patch(NEW_A, "a = a * cos - b * sin", NEW_B, "b = a * sin + b * cos", "(new_a, new_b)", "(a, b)"),
             says="The second number of a pair was computed from the first one's new value; it needs the old one.",
             why="""`y[..., 0::2] = …` overwrites a, and slices such as `a = y[..., 0::2]` are views that change with it. The
             next line then reads the rotated a. Compute both new numbers before either is stored, or read from x and write

@@ -10,7 +10,6 @@ from grader.patches import Patch
 ANGLES = "positions[:, None] * frequencies"
 
 
-
 def _grown(d: str, made: str) -> Iterator[Patch]:
     """PO7 in float32, as learners write it. Its angles reach millions of radians, where each spelling rounds to another sine."""
     in_float32, divided = patch(f", {made}", ""), patch("] * frequencies", "] / frequencies")
@@ -30,7 +29,7 @@ def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
         "PE3": tuple(patch(frequencies, f"torch.exp({i} * (-math.log(base) / {d} // 2))") for i in ("two_i / 2", "two_i")),
         "PO3": (patch("= base", "= 10000.0"),),
         "PO5": (patch(ANGLES, f"torch.deg2rad({ANGLES})"),),
-        "PO6": (patch(exponent, f"-two_i / (2 * {d})"),),
+        "PO6": (patch(exponent, f"-(two_i / 2) / {d}"),),
         "PO7": (patch("-two_i", "two_i"), *_grown(d, made)),
         "PO15": (patch(frequencies, "torch.ones_like(two_i)"),),
         "PO18": (

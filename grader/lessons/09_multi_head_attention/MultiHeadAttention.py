@@ -21,7 +21,6 @@ HIDE = "scores = scores.masked_fill(~mask, -torch.inf)"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 ROW_MAXIMUM = "scores - scores.amax(dim=-1, keepdim=True)"
 ROW_SUM = "weights.sum(dim=-1, keepdim=True)"
-BEFORE_OUTPUT = "output = "
 
 # Ways in which right code is written otherwise. Where a mistake makes sizes that do not fit, each raises in other words.
 PLAIN, LOW = patch(), patch("-torch.inf", "-1e9")
@@ -42,11 +41,6 @@ Q_AS_LONG_AS_QUERY = patch(  # the keys, cut with the sizes of query
 def by_hand(exponents: str, total: str):
     """Softmax written out: exp of something, divided by a sum of `weights`."""
     return patch(SOFTMAX, f"weights = ({exponents}).exp()\n        weights = weights / {total}")
-
-
-def afterwards(*lines: str):
-    """What is done to the weights after softmax where there is a mask."""
-    return "\n".join(("if mask is not None:", *(f"            {line}" for line in lines), f"        {BEFORE_OUTPUT}"))
 
 
 def _options(state: dict[str, np.ndarray], d: int, heads: int, **more: Any) -> dict[str, Any]:
@@ -179,7 +173,7 @@ class MultiHeadAttention:
                + patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "flatten(2)", of="merge_heads"),
         "MH4": patch("reshape", "view", of="merge_heads"),
         "MK1": (patch("~mask", "mask"), patch("~mask", "mask") + LOW),
-        "MK2": patch(BEFORE_OUTPUT, afterwards("weights = weights * mask"), HIDE, "pass"),
+        "MK2": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX}\n        weights = weights if mask is None else weights * mask"),
         "MK3": patch(HIDE, "scores = scores * mask"),
         "MK4": (*(patch("-torch.inf", fill) for fill in ("-10000.0", "-1000.0")), patch(HIDE, "scores = scores + ~mask * -10000.0")),
         "MK5": patch(HIDE, "scores = scores + (1 - mask.to(scores)) * -torch.inf"),
@@ -260,7 +254,10 @@ class MultiHeadAttention:
         ),
         "MU17": patch(*INTERLEAVED, of="merge_heads"),
         "MU21": mistake(
-            patch(HIDE, "pass", BEFORE_OUTPUT, afterwards("weights = weights * mask", f"weights = weights / {ROW_SUM}")),
+            patch(f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}", f"""{SOFTMAX}
+        if mask is not None:
+            weights = weights * mask
+            weights = weights / {ROW_SUM}"""),
             says="Hidden weights were set to 0 after softmax and the rest divided by its new sum: that sum may be 0.",
             why="""Where all visible scores lie far below a hidden one, softmax has given the hidden key everything and
             rounded the visible weights to 0; nothing is left to be divided, and 0 / 0 is NaN. A maximum that is taken over
@@ -291,7 +288,7 @@ class MultiHeadAttention:
             forward.""",
         ),
         "MU25": mistake(
-            *(patch(BEFORE_OUTPUT, f"weights = nn.functional.dropout(weights, {p})\n        {BEFORE_OUTPUT}") for p in (0.1, 0.2, 0.5)),
+            *(patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =") for p in (0.1, 0.2, 0.5)),
             says="Dropout acts on the weights; this module is to have none.",
             why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in
             every forward. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 11 has
