@@ -111,8 +111,7 @@ class Exercise:
                tuple or array of numbers) or 'any': the type that each returned part must have.
     dtype:     allowed type names; () allows float32, float64 and integers.
     cases:     draws the cases from a seeded generator, smallest first.
-    mistakes:  wrong implementations, at least three. `combine` builds one with several of their
-               ids at once, or raises KeyError for a pair that cannot be combined.
+    mistakes:  at least three; one that may be made in several ways stands here several times.
     hints:     a question; where to look; code with a blank.
     forbids:   names of groups in grader/allowed.py, or dotted names that may not be called.
     requires:  names of rules in grader/allowed.py that must hold.
@@ -133,7 +132,6 @@ class Exercise:
     container: str = "ndarray"
     dtype: tuple[str, ...] = ()
     properties: tuple[Property, ...] = ()
-    combine: Callable[[frozenset[str]], Any] | None = None
     texts: tuple[MistakeText, ...] = ()
     forbids: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()

@@ -6,8 +6,8 @@ import jupytext
 
 from grader import course
 from grader.course import Cell
-from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson
+from tests.mistakes import built
 
 NAME = "01_small"
 FILE = f"solutions/{NAME}.py"
@@ -54,7 +54,7 @@ def cases(rng):
 
 
 EXERCISE = Exercise(
-    "double", "Double each number.", 1, 3, cases, mistakes(build_double, "TY1", "TY2", "TY3"),
+    "double", "Double each number.", 1, 3, cases, built(build_double, "TY1", "TY2", "TY3"),
     ("What is twice 1?", "Look at +.", "return ____ * x"),
 )  # fmt: skip
 LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an array")

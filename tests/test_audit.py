@@ -9,9 +9,9 @@ import pytest
 
 from grader import course
 from grader.audit import Findings, audit, render
-from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Mistake
 from tests import small_lesson as small
+from tests.mistakes import built
 
 
 def reference(x):
@@ -65,7 +65,7 @@ def repeated(rng):
 @pytest.mark.parametrize("change, said", [
     ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: 2 * x))}, "mistake TY9 passes"),
     ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: x[:1]), Mistake("TY8", lambda x: None))}, None),
-    ({"mistakes": mistakes(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
+    ({"mistakes": built(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
     ({"hints": ("?", "", "____")}, "needs three hints"),
     ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
     ({"points": 0}, "0 points"),

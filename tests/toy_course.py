@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from grader import course, index
-from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson, MistakeText
+from tests.mistakes import built
 
 NAME = "01_toy"
 EXERCISES = ("double", "row_sums", "the_answer")
@@ -51,8 +51,8 @@ REFERENCES = {"double": build_double(), "row_sums": build_row_sums(), "the_answe
 LESSON = Lesson(
     NAME, "A toy", "?",
     (
-        Exercise("double", "Double x.", 2, 1, arrays, mistakes(build_double, "TY2", "TY3", "TY4"), HINTS),
-        Exercise("row_sums", "Sum rows.", 3, 1, arrays, mistakes(build_row_sums, "TY1"), HINTS),
+        Exercise("double", "Double x.", 2, 1, arrays, built(build_double, "TY2", "TY3", "TY4"), HINTS),
+        Exercise("row_sums", "Sum rows.", 3, 1, arrays, built(build_row_sums, "TY1"), HINTS),
         Exercise("the_answer", "Answer.", 1, 1, nothing, (), HINTS, kind="answer", container="answer"),
     ),
     (MistakeText("TY1", "The columns were summed.", "why"),),
