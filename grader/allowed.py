@@ -8,12 +8,13 @@ operator is no offence, and neither is an earlier try. What the source hides is 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from grader.definitions import parse, root, too_deep
-from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, imported, text_of
+from grader.closed import TEXT_RUN, Closed
+from grader.definitions import parse, too_deep
+from grader.reached import GIVEN, IMPORTS, Binding, Reached, Statement, TooMuch, text_of
 from grader.worker.watch import ATTENTION, LIBRARIES, SOFTMAX
 
 LAYERS = frozenset({
@@ -21,39 +22,25 @@ LAYERS = frozenset({
     "TransformerDecoder", "Transformer",
 })  # fmt: skip
 TENSOR_LIBRARIES = frozenset({"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"})
+ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})  # in a guard such as isinstance(w, Tensor): computes nothing
 NUMPY_PRODUCTS = frozenset({
     "matmul", "dot", "tensordot", "inner", "outer", "vdot", "multi_dot", "kron", "vecdot", "matvec", "vecmat",
     "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
-NAMES = {"attention": ATTENTION | LAYERS, "softmax": SOFTMAX}
+NAMES = {"attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX}
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
+    "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
-_TEXT_RUN = frozenset({"eval", "exec", "compile", "__import__"})
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
 _HIDDEN = "a name put together at run time"  # stands for what only running the code tells
 _LOOK_UPS = frozenset({"getattr", "getattr_static", "attrgetter", "methodcaller", "__getattr__", "__getattribute__"})
 _ALL_NAMES = frozenset({"__dict__", "__getattr__", "__getattribute__"})  # asked of a library, they fetch anything
-# Switches of the watching itself, wherever they stand.
-_SWITCHES = frozenset({
-    "setprofile", "settrace", "setprofile_all_threads", "settrace_all_threads", "_profile_hook", "_trace_hook",
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_DisableTorchDispatch", "_disable_current_modes", "pythonapi",
-    "start_new_thread", "_start_new_thread",
-})  # fmt: skip
-_SWITCHING = frozenset({"ctypes", "_ctypes", "cffi", "_thread"})  # modules; an array's attribute may be called so
-# Ways into the process that runs the code, past every name: what they find could be changed, or handed to the exercise.
-_REACHING = frozenset({
-    "_getframe", "_current_frames", "currentframe", "f_back", "f_locals", "f_globals", "f_builtins", "gi_frame", "cr_frame",
-    "tb_frame", "get_objects", "get_referrers", "get_referents", "__subclasses__",
-})  # fmt: skip
-# What could change an object that was found so.
-_CHANGING = frozenset({
-    "setattr", "delattr", "__setattr__", "__delattr__", "__setitem__", "__dict__", "vars", "setitem", "update", "setdefault",
-    "clear", "pop", "patch", "exec", "eval",
-})  # fmt: skip
 _MAKERS = frozenset({"namedtuple", "NamedTuple", "SimpleNamespace", "make_dataclass", "Enum", "type"})  # of classes and fields
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_ALIASES = 20  # names that stand for each other
 _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 
 
@@ -86,12 +73,12 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
         return _TOO_LONG
     try:
         mentions = reading.mentions(name)
-        way = (reading.blinding or reading.reaching(name)) if ruled else ""
+        way, line = reading.closed.reaching(name) if ruled else ("", "")
     except TooMuch:
         return _TOO_LONG if ruled else None
     if way:
         return Offence(f"A cell reaches into the running program by `{way}`, so that what this exercise forbids "
-                       "cannot be checked; take it out.", name=way)  # fmt: skip
+                       "cannot be checked; take it out.", line, way)  # fmt: skip
     for into, mention in mentions:
         found = _foreign(mention) or reading.forbidden(mention, forbids, into)
         if found is None and "einsum_products" in requires:
@@ -132,12 +119,11 @@ class _Reading:
 
     def __init__(self, sources: Sources) -> None:
         self.unread = False  # whether a cell is larger than what is read
-        self.blinding = ""  # by what some cell could switch the watching off, '' for nothing
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
-        self._ways: dict[int, str] = {}  # by which way a statement reaches into the process
-        self._asked: set[int] = set()  # nodes that are only asked for what they hold
         self._putting: list[tuple[Statement, ast.AST, ast.AST]] = []  # what is put where: target and value
         self._mentions: dict[int, list[Mention]] = {}
+        self._locals: dict[tuple[int, str], list[ast.AST]] = {}  # dotted names that a statement's variables stand for
+        self._local_meanings: dict[tuple[int, str], tuple[str, str]] = {}
         self._meanings: dict[str, tuple[str, str]] = {}
         statements: list[Statement] = []
         for cell in sources.cells:
@@ -149,6 +135,7 @@ class _Reading:
             else:
                 statements += read
         self.reached = Reached(statements)
+        self.closed = Closed(self)
         self._inner: dict[str, str] = {}  # what imports inside functions call things
         self._stars: list[str] = []
         for statement in statements:
@@ -163,26 +150,9 @@ class _Reading:
 
     def _note(self, statement: Statement, node: ast.AST) -> None:
         """What is asked of the notebook as a whole."""
-        if isinstance(node, ast.Compare):
-            if isinstance(node.ops[0], (ast.In, ast.NotIn)):
-                self._asked.update(map(id, node.comparators))  # `"google.colab" in sys.modules` fetches nothing
-        elif isinstance(node, ast.Attribute):
-            self._name(statement, node.attr)
-            if node.attr == "modules" and root(node) == "sys" and id(node) not in self._asked:
-                self._ways.setdefault(statement.at, "sys.modules")
+        if isinstance(node, ast.Attribute):
             if isinstance(node.ctx, ast.Store):
                 self.members.add(node.attr)
-        elif isinstance(node, ast.Constant):
-            if isinstance(node.value, str):
-                self._name(statement, node.value, _SWITCHING)
-        elif isinstance(node, ast.BinOp):
-            self._name(statement, text_of(node) or "", _SWITCHING)
-        elif isinstance(node, IMPORTS):
-            for dotted in imported(node).values():
-                for name in dotted.split("."):
-                    self._name(statement, name, _SWITCHING)
-                if dotted == "sys.modules":
-                    self._ways.setdefault(statement.at, dotted)
         elif isinstance(node, ast.ClassDef):
             for part in node.body:
                 inside = Statement(part, 0, [])
@@ -192,32 +162,27 @@ class _Reading:
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             if node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if isinstance(node.value, (ast.Name, ast.Attribute)) and node is not statement.node:
+                    for one in targets:
+                        self._locals.setdefault((statement.at, one.id if isinstance(one, ast.Name) else ""), []).append(node.value)
                 self._putting += [(statement, one, node.value) for one in targets if isinstance(one, (ast.Attribute, ast.Subscript))]
+                self.members |= {text_of(one.slice) or "" for one in targets if isinstance(one, ast.Subscript) and _is_members(one.value)}
         elif isinstance(node, ast.For) and isinstance(node.target, (ast.Attribute, ast.Subscript)):
             self._putting.append((statement, node.target, node.iter))
 
-    def _name(self, statement: Statement, name: str, modules: frozenset[str] = frozenset()) -> None:
-        if name in _SWITCHES or name in modules:
-            self.blinding = self.blinding or name
-        elif name in _REACHING:
-            self._ways.setdefault(statement.at, name)
-
     def _note_call(self, statement: Statement, node: ast.Call) -> None:
         function = _called_as(node)
-        if function in ("getattr", "setattr") and node.args and root(node.args[0]) == "sys":
-            if function == "setattr" or (len(node.args) > 1 and text_of(node.args[1]) is None):
-                self.blinding = self.blinding or f"{function}(sys, …)"
         if function == "setattr" and len(node.args) == 3:
             self._putting.append((statement, node.args[0], node.args[2]))
             self.members.add(text_of(node.args[1]) or "")
-        elif function in _MAKERS:
+        elif function in _MAKERS or (function == "update" and isinstance(node.func, ast.Attribute) and _is_members(node.func.value)):
             self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}
             texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
             self.members |= {name for text in texts for name in text.replace(",", " ").split()}
 
     def _handed_on(self, statement: Statement, target: ast.AST, value: ast.AST) -> Iterator[tuple[str, Mention]]:
         """What is put into a library's module or class: whoever uses the library may find it there."""
-        library, whose = self._resolve(statement, target)
+        library, whose = self.resolve(statement, target)
         if whose == "library":
             names = [node.id for node in ast.walk(value) if isinstance(node, ast.Name)]
             for node in ast.walk(value):
@@ -226,28 +191,6 @@ class _Reading:
                     yield library, mention
             for binding in self.reached.walk(*names, at=statement.at):
                 yield from ((library, mention) for mention in self._of(binding))
-
-    def reaching(self, name: str) -> str:
-        """By which way into the process something could be changed or come to `name`; '' for none.
-
-        Looking about in a cell that the exercise does not reach is no offence.
-        """
-        if not self._ways:
-            return ""
-        tainted, names, before = dict(self._ways), set(), -1
-        while len(tainted) > before:
-            before = len(tainted)
-            for statement in self.reached.statements:
-                now, later = statement.reads
-                found = next((way for name, way in names if name in now or name in later), "")
-                if statement.at in tainted or found:
-                    way = tainted.setdefault(statement.at, found)
-                    names |= {(name, way) for name in statement.gives | statement.may_give | statement.alters}
-        used = {binding.statement.at for binding in self.reached.walk(name)}
-        for statement in self.reached.statements:
-            if statement.at in tainted and (statement.at in used or _changes(statement)):
-                return tainted[statement.at]
-        return ""
 
     def mentions(self, name: str) -> list[tuple[str, Mention]]:
         """Everything that `name` is made of; with the library into which it was put where it came that way."""
@@ -278,11 +221,11 @@ class _Reading:
 
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
         if isinstance(node, ast.Attribute):
-            called, whose = self._resolve(statement, node)
+            called, whose = self.resolve(statement, node)
             if node.attr in _ALL_NAMES and whose == "library":
                 called = f"{called.rpartition('.')[0]}.{_HIDDEN}"
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            called, whose = self._plain(statement, node.id)
+            called, whose = self.plain(statement, node.id)
         elif isinstance(node, ast.Call):
             called, whose = self._looked_up(statement, node)
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
@@ -293,21 +236,24 @@ class _Reading:
             return None
         return Mention(statement, node, called, whose) if called else None
 
-    def _plain(self, statement: Statement, name: str) -> tuple[str, str]:
+    def plain(self, statement: Statement, name: str) -> tuple[str, str]:
         """What a name by itself mentions, where the statements that bind it do not say so."""
         if name not in statement.outside:
             return "", ""
         if name in statement.imports and name not in statement.gives and name not in statement.may_give:
             return _one_of(statement.imports[name]), "library"
-        if not self.reached.last(name) and name in _TEXT_RUN:
+        life = self.reached.last(name)
+        if life and name in life[0].gives:
+            return "", ""
+        if name in TEXT_RUN:
             return name, "library"
-        return (f"{self._stars[0]}.{name}", "library") if self._stars and not self.reached.last(name) else ("", "")
+        return (f"{self._stars[0]}.{name}", "library") if self._stars else ("", "")
 
     def _looked_up(self, statement: Statement, node: ast.Call) -> tuple[str, str]:
         """The name that a call such as getattr(F, 'softmax') looks up."""
         function, args = _called_as(node), node.args
         if function == "vars" and args:
-            base, whose = self._resolve(statement, args[0])
+            base, whose = self.resolve(statement, args[0])
             return (f"{base}.{_HIDDEN}", whose) if whose == "library" else ("", "")
         if function == "import_module" and args:
             return text_of(args[0]) or _HIDDEN, "library"
@@ -317,40 +263,63 @@ class _Reading:
         at = 1 if of_object else 0
         if len(args) <= at:
             return "", ""
-        base, whose = self._resolve(statement, args[0]) if of_object else ("?", "value")
+        base, whose = self.resolve(statement, args[0]) if of_object else ("?", "value")
         name = text_of(args[at])
         if name is None and whose != "library":
             return "", ""
         return f"{base}.{name or _HIDDEN}", whose
 
-    def _resolve(self, statement: Statement, node: ast.AST) -> tuple[str, str]:
-        """(the dotted name of an expression with import aliases replaced, whose it is)."""
+    def resolve(
+        self, statement: Statement, node: ast.AST, meaning: Callable[[str], tuple[str, str]] | None = None
+    ) -> tuple[str, str]:
+        """(the dotted name of an expression with import aliases replaced, whose it is). meaning: of a name, by default its last."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
         if not isinstance(node, ast.Name):
-            return ".".join(["?", *reversed(parts)]), "value"
-        first, whose = self._meaning(node.id)
-        if node.id not in statement.outside:
-            first, whose = node.id, "own" if node.id in ("self", "cls") else "value"
+            module = text_of(node.slice) if isinstance(node, ast.Subscript) and _is_modules(node.value) else None
+            return ".".join([module or "?", *reversed(parts)]), "library" if module else "value"
+        if node.id in statement.outside:
+            first, whose = (meaning or self._meaning)(node.id)
+        else:
+            first, whose = self._local(statement, node.id)
         return ".".join([first, *reversed(parts)]), whose
+
+    def _local(self, statement: Statement, name: str, room: int = 4) -> tuple[str, str]:
+        """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
+        key = statement.at, name
+        if key not in self._local_meanings:
+            self._local_meanings[key] = name, "own" if name in ("self", "cls") else "value"  # for those that lead back here, too
+            for held in self._locals.get(key, ())[: _ALIASES if room else 0]:
+                first, *rest = ast.unparse(held).split(".")
+                called, whose = self._meaning(first) if first in statement.outside else self._local(statement, first, room - 1)
+                if whose == "library":
+                    self._local_meanings[key] = ".".join([called, *rest]), "library"
+                    break
+        return self._local_meanings[key]
 
     def _meaning(self, name: str) -> tuple[str, str]:
         if name not in self._meanings:
-            last = self.reached.last(name)
-            binding = [one for one in last if name in one.gives or name in one.may_give]
-            dotted = {dotted for one in binding for dotted in one.imports.get(name, ())}
-            if dotted:
-                found = _one_of(dotted)
-                self._meanings[name] = (found, "library") if found else (name, "value")
-            elif binding:
-                self._meanings[name] = name, "own"
-            elif self._inner.get(name) or name in GIVEN:
-                self._meanings[name] = self._inner.get(name) or GIVEN[name], "library"
-            else:
-                self._meanings[name] = name, "value"
+            self._meanings[name] = self._bound_to(name, self.reached.last(name), _ALIASES)
         return self._meanings[name]
+
+    def _bound_to(self, name: str, life: list[Statement], room: int) -> tuple[str, str]:
+        """What a name stands for, where these statements made its value. room: how many other names may lead there."""
+        binding = [one for one in life if name in one.gives or name in one.may_give]
+        dotted = {dotted for one in binding for dotted in one.imports.get(name, ())}
+        given = self._inner.get(name) or GIVEN.get(name)
+        if given and not dotted and not (binding and name in binding[0].gives):
+            return given, "library"  # what stands in a branch may never run and hides nothing
+        if len(binding) == 1 and (held := _alias(binding[0].node, name)) is not None and room:
+            at = binding[0].at
+            called, whose = self.resolve(binding[0], held, lambda other: self._bound_to(other, self.reached.live(other, at), room - 1))
+            return (called, whose) if whose == "library" else (name, "value")
+        if dotted:
+            found = _one_of(dotted)
+            return (found, "library") if found else (name, "value")
+        made = all(isinstance(one.node, _DEFINITIONS) for one in binding)
+        return name, "own" if binding and made else "value"
 
     def forbidden(self, mention: Mention, forbids: tuple[str, ...], into: str = "") -> Offence | None:
         """into: the library that the mentioned was put into, '' where the exercise uses it itself."""
@@ -364,9 +333,10 @@ class _Reading:
                 return mention.offence(f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
             if mention.whose != "library":
                 continue
-            if group == "torch" and top in TENSOR_LIBRARIES and into.partition(".")[0] not in TENSOR_LIBRARIES:
+            asks = called in ASKING and not isinstance(mention.node, ast.Call)
+            if group == "torch" and top in TENSOR_LIBRARIES and into.partition(".")[0] not in TENSOR_LIBRARIES and not asks:
                 return mention.offence(f"`{called}` belongs to {WORDS[group]}.", called)
-            if called in _TEXT_RUN or called.removeprefix("builtins.") in _TEXT_RUN or last in _TORCH_TEXT:
+            if called in TEXT_RUN or called.removeprefix("builtins.") in TEXT_RUN or last in _TORCH_TEXT:
                 return mention.offence(f"`{called}` runs code from text, which cannot be checked for {group}.", called)
             # torch itself is asked for dtypes and functions by name; what runs then is seen.
             if last == _HIDDEN and (top in LIBRARIES and base != "torch" or (group == "torch" and not base)):
@@ -405,17 +375,22 @@ def _one_of(dotted: set[str]) -> str:
     return min(dotted) if len({one.partition(".")[0] for one in dotted}) == 1 else ""
 
 
+def _alias(node: ast.AST, name: str) -> ast.AST | None:
+    """The dotted name that a statement gives another name to; None for every other statement."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or not isinstance(node.value, (ast.Name, ast.Attribute)):
+        return None
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return node.value if any(isinstance(target, ast.Name) and target.id == name for target in targets) else None
+
+
+def _is_modules(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "modules" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+
+
+def _is_members(node: ast.AST) -> bool:
+    """True for `vars(x)` and `x.__dict__`, where x is no module of a library: what is put there is a name of the learner's."""
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__" or isinstance(node, ast.Call) and _called_as(node) == "vars"
+
+
 def _called_as(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-
-
-def _changes(statement: Statement) -> bool:
-    """Whether a statement may change an object that it found; what it stores on `self` is its own."""
-    for node in statement.parts:
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-            if isinstance(node, ast.Subscript) or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-                return True
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name in _CHANGING:
-            return True
-    return False

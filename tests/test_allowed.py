@@ -201,7 +201,7 @@ HIDDEN = {
     "compiled from text": ("s = torch.jit.CompilationUnit(text).f\ndef attend(q, k, v):\n    return s(q, k, v)",),
     "traced": (f"setattr(math, 'att', {SDPA})\ns = torch.jit.trace(lambda q: math.att(q, q, q), q)\ndef attend(q):\n    return s(q)",),
     "own member named so, torch's called": (f"class A:\n    scaled_dot_product_attention = 1\ndef attend(q):\n    return {SDPA}(q, q, q)",),
-    "frames": ("def attend(q):\n    return sys._getframe().f_back",),
+    "frames": ("def attend(q):\n    return sys._getframe().f_back.f_locals",),
     "objects handed on": ("op = [o for o in gc.get_objects() if o][0]", "def attend(q):\n    return op(q)"),
     "a module patched": ("ms = sys.modules", "for m in ms.values():\n    m.watching = 1", OWN),
     "profile": (OWN, "getattr(sys, 'set' + 'profile')(None)"),

@@ -26,7 +26,7 @@ LAYERS = (
     ("seen",),
     ("lessons", "catalogue", "stubs"),
     ("course",),
-    ("compare", "reached", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
+    ("compare", "reached", "spelled", "closed", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
     ("figures",),
     ("drawn", "telling", "ran"),
     ("judge", "submission", "build", "overview", "processes", "warm_parent"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import cProfile
 import ctypes
+import pstats
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +15,14 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from grader.model import Case
 from grader.worker.observe import observe
 from grader.worker.probes import ContractError, Run, module
 from grader.worker.values import Tensor
-from grader.worker.watch import UNWATCHED, follow_threads, watching
+from grader.worker.watch import ATTENTION, UNWATCHED, follow_threads, watching
 
 Q = torch.ones(1, 2, 3)
 FUSED = [F.scaled_dot_product_attention]  # taken from a list, no name of it is read
@@ -93,6 +97,168 @@ def _modes_off():
 def test_switching_it_off_is_seen(work):
     assert UNWATCHED in seen_of(work)
     assert sys.getprofile() is None or "pytest" in str(sys.getprofile())
+
+
+def _modes_popped_and_put_back():
+    function, dispatch = torch._C._pop_torch_function_stack(), torch._C._pop_torch_dispatch_stack(None)
+    fused()
+    torch._C._push_on_torch_function_stack(function)
+    torch._C._push_on_torch_dispatch_stack(dispatch)
+
+
+def _unseen_pops():
+    list(map(torch._C._pop_torch_dispatch_stack, [None]))  # what map calls, no profile hook is told of
+    fused()
+
+
+class OtherFunctions(TorchFunctionMode):
+    pass
+
+
+class OtherOperators(TorchDispatchMode):
+    pass
+
+
+class _OnlyRuns(threading.Thread):
+    def _bootstrap(self):
+        self._started.set()
+        self.run()
+
+
+def _a_thread_that_only_runs():
+    done = threading.Event()
+    _OnlyRuns(target=lambda: (fused(), done.set())).start()
+    assert done.wait(5)
+
+
+def _a_raw_thread():
+    done = threading.Event()
+    threading._start_new_thread(lambda: (fused(), done.set()), ())
+    assert done.wait(5)
+
+
+LEFT = {
+    "modes popped and put back": _modes_popped_and_put_back,
+    "a mode popped unseen": _unseen_pops,
+    "a function mode left on top": lambda: OtherFunctions().__enter__(),
+    "an operator mode left on top": lambda: OtherOperators().__enter__(),
+    "threads' hook left": lambda: threading.setprofile(None),
+    "threads' trace left": lambda: threading.settrace(print),
+    "a trace left": lambda: sys.settrace(lambda *_: None),
+    "a thread that only runs": _a_thread_that_only_runs,
+    "a raw thread": _a_raw_thread,
+}
+
+
+@pytest.mark.parametrize("work", LEFT.values(), ids=LEFT.keys())
+def test_what_is_on_top_on_leaving_is_what_was_there(work):
+    before = threading.getprofile(), threading.gettrace(), sys.gettrace()
+    heights = torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()
+    try:
+        assert UNWATCHED in seen_of(work)
+        assert threading.getprofile() is before[0]
+        assert (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()) == heights
+    finally:
+        threading.setprofile(before[0])
+        threading.settrace(before[1])
+        sys.settrace(before[2])
+    assert seen_of(lambda: torch.softmax(Q @ Q.mT, -1)) == set()
+
+
+def test_honest_threads_and_modes_are_none():
+    def work():
+        thread = threading.Timer(0, int)
+        thread.start()
+        thread.join()
+        with OtherFunctions(), ThreadPoolExecutor(2) as pool:
+            list(pool.map(int, range(4)))
+
+    assert seen_of(work) == set()
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3), (1, 1, 2, 3)])
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": torch.ones(2, 2).tril()}, {"dropout_p": 0.5}])
+def test_the_operator_traced_in_a_cell_is_seen(shape, grad, options):
+    op = torch.jit.trace(lambda q: F.scaled_dot_product_attention(q, q, q, **options), torch.ones(shape), check_trace=False)
+    assert seen_of(lambda: op(torch.ones(shape, requires_grad=grad))) & ATTENTION
+
+
+def test_torch_dropped_from_the_modules_is_still_watched(monkeypatch):
+    assert seen_of(int) == set()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert ATTENTION & seen_of(fused)
+
+
+@pytest.mark.parametrize("guard", [
+    lambda x: isinstance(x, torch.Tensor), lambda x: isinstance(x, torch.nn.Parameter), torch.is_tensor, lambda x: type(x) is torch.Tensor,
+])  # fmt: skip
+def test_asking_for_the_type_calls_no_library(guard):
+    with watching(("torch",)) as seen:
+        guard(np.ones(2))
+    assert seen == []
+    with watching(("torch",)) as seen:
+        torch.from_numpy(np.ones(2))
+    assert set(seen) == {"torch"}
+
+
+def test_torch_may_be_imported_where_it_is_asked_for():
+    """In an interpreter that has not imported it; what runs while a library is imported is none of its operations."""
+    text = (
+        "import numpy as np\nfrom grader.worker.watch import watching\n"
+        "with watching(('torch',)) as seen:\n    import torch\n    isinstance(np.ones(2), torch.Tensor)\nprint(seen)\n"
+        "with watching(('torch',)) as seen:\n    import torch\n    torch.ones(1)\nprint(set(seen))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", f"exec(compile({text!r}, '<cell 1>', 'exec'))"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "{'torch'}"]
+
+
+def _with_a_profiler(work):
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        work()
+        after_the_check()
+    finally:
+        profiler.disable()
+    return pstats.Stats(profiler).get_stats_profile().func_profiles
+
+
+def after_the_check():
+    pass
+
+
+def test_a_profiler_that_was_there_goes_on_and_blames_nobody():
+    """As with `%prun check(f)`: cProfile before Python 3.12 hooks where we do."""
+    seen = []
+    counted = _with_a_profiler(lambda: seen.append(seen_of(lambda: torch.softmax(Q @ Q.mT, -1))))
+    assert seen == [set()] and "after_the_check" in counted
+    _with_a_profiler(lambda: seen.append(seen_of(fused)))
+    assert seen[1] & ATTENTION
+
+
+@pytest.mark.parametrize("hook", [lambda *_: None, threading.local().__init__], ids=["a function", "a method"])
+def test_hooks_of_a_profiler_s_or_debugger_s_own_are_put_back(hook):
+    trace, profile = sys.gettrace(), sys.getprofile()
+    try:
+        sys.settrace(lambda *_: None)
+        sys.setprofile(hook)
+        found, after = seen_of(lambda: torch.softmax(Q, -1)), sys.getprofile()
+    finally:
+        sys.setprofile(profile)
+        sys.settrace(trace)
+    assert found == set() and after is hook
+
+
+def test_a_debugger_may_change_its_own_trace():
+    before = sys.gettrace()
+    try:
+        sys.settrace(lambda *_: None)
+        found = seen_of(lambda: sys.settrace(lambda *_: None))
+    finally:
+        sys.settrace(before)
+    assert found == set()
 
 
 def test_what_a_cell_puts_in_its_place_is_not_used(monkeypatch):

@@ -2,19 +2,22 @@
 
 The names are public: a worker may know what is forbidden. Three observers in every thread, because each alone
 can be walked around: a profile hook (Python and C functions), torch's function mode, and torch's dispatch mode
-(operators reached through `torch.ops` or a captured reference). Code that switches one off is noted as well.
+(operators reached through `torch.ops` or a captured reference). Code that switches one off is noted as well, and so
+is code that leaves other hooks or modes on top than it found. This is against shortcuts: code that is determined to
+reach into its own process can blind whatever lives there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
@@ -28,14 +31,16 @@ ATTENTION = frozenset({
     "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_attention_math_for_mps",
     "_transformer_encoder_layer_fwd", "_triton_scaled_dot_attention", "_triton_multi_head_attention",
     "_flash_attention_forward", "_efficient_attention_forward", "flex_attention", "varlen_attn",
+    "_safe_softmax",  # attention's own: all that is seen of an operator that was traced, and whose parts run one by one
 })  # fmt: skip
+LAYERS_RUN = frozenset({"multi_head_attention_forward", "_native_multi_head_attention", "_transformer_encoder_layer_fwd"})
 SOFTMAX = frozenset({
     "softmax", "log_softmax", "softmin", "gumbel_softmax", "special_softmax", "special_log_softmax",
     "_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax",
 })  # fmt: skip
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
-    "attention": ATTENTION, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
+    "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
 }  # fmt: skip
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""
@@ -57,16 +62,24 @@ _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, Wrappe
 LIBRARY_FILES = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {str(Path(__file__).resolve().parent.parent)}
 )
+_NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
 # A learner's own function may be called softmax: only these packages count.
-LIBRARIES = ("torch", "scipy", "jax", "tensorflow", "keras", "sklearn", "flax", "mlx", "cupy", "xformers")
-
+LIBRARIES = (
+    "torch", "scipy", "jax", "tensorflow", "keras", "sklearn", "flax", "mlx", "cupy", "xformers", "autograd", "functorch", "tinygrad",
+)  # fmt: skip
+_ASKING = frozenset({"is_tensor", "__instancecheck__", "__subclasscheck__"})  # whether something is a tensor; computes nothing
 
 # Noted where the watched code switches the watching off.
 UNWATCHED = "unwatched"
-_BLINDING = frozenset({"setprofile", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily"})
+_BLINDING = frozenset({
+    "setprofile", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily", "_pop_torch_function_stack",
+    "_pop_torch_dispatch_stack", "_set_torch_function_state",
+})  # fmt: skip
+_STARTING = frozenset({"start_new_thread", "start_joinable_thread"})
 
 # Taken before any learner's code runs: it may put something else in their place.
-_setprofile, _getprofile, _local = sys.setprofile, sys.getprofile, threading.local()
+_setprofile, _getprofile, _gettrace, _local = sys.setprofile, sys.getprofile, sys.gettrace, threading.local()
+_BEGINNINGS = {name: vars(threading.Thread)[name] for name in ("_bootstrap", "_bootstrap_inner")}
 
 
 def _library(module: Any) -> bool:
@@ -104,9 +117,10 @@ class watching:
     def __enter__(self) -> list[str]:
         if self._names:
             self._before = _now.names, _now.seen
-            self._hooks = _getprofile(), threading.getprofile()
+            self._hooks = _getprofile(), threading.getprofile(), _gettrace(), threading.gettrace()
             _now.names, _now.seen = self._names, self._seen
             self._modes = [mode.__enter__() for mode in _torch_modes()]
+            self._heights = [stack.height() for stack in _stacks] if self._modes else []
             threading.setprofile(_look_in_thread)
             _setprofile(_look)  # last: entering torch's modes is itself a call into torch
         return self._seen
@@ -114,14 +128,46 @@ class watching:
     def __exit__(self, *error: object) -> None:
         if not self._names:
             return
-        hook, (before, before_threads) = _getprofile(), self._hooks
-        _setprofile(before)
-        threading.setprofile(before_threads)
+        profile, in_threads, trace, trace_in_threads = self._hooks
+        same = _getprofile() is _look and threading.getprofile() is _look_in_thread and threading.gettrace() is trace_in_threads
+        same &= trace is not None or _gettrace() is None  # a debugger that was there may change its own
+        _restore_profile(profile)
+        threading.setprofile(in_threads)
         _now.names, _now.seen = self._before
-        if hook is not _look:
+        for stack, mode, height in zip(_stacks, self._modes, self._heights, strict=False):
+            same &= stack.put_right(mode, height)
+        if not same:
             self._seen.append(UNWATCHED)
         for mode in reversed(self._modes):
             mode.__exit__(None, None, None)
+
+
+def _restore_profile(hook: Any) -> None:
+    """Puts back what watched before us: before Python 3.12 cProfile's hook is no function, and is put back by its own method."""
+    if hook is None or callable(hook):
+        _setprofile(hook)
+    else:
+        _setprofile(None)
+        enable = getattr(hook, "enable", None)
+        if enable is not None:
+            enable()
+
+
+class _Stack:
+    """One of torch's stacks of modes, as this thread has it."""
+
+    def __init__(self, height: Callable[[], int], top: Callable[[int], Any], pop: Callable[[], Any], push: Callable) -> None:
+        self.height, self._top, self._pop, self._push = height, top, pop, push
+
+    def put_right(self, mode: Any, height: int) -> bool:
+        """Leaves `mode` on top at this height; returns whether it was."""
+        now = self.height()
+        if now == height and self._top(now - 1) is mode:
+            return True
+        while self.height() >= height:
+            self._pop()
+        self._push(mode)
+        return False
 
 
 @contextmanager
@@ -148,7 +194,7 @@ def follow_threads() -> None:
 
 def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
     """The profile hook of a thread; torch's modes hold for one thread each, so at its first call it gets its own."""
-    if not getattr(_local, "modes", None) and "torch" in sys.modules:
+    if not getattr(_local, "modes", None):
         _local.modes = [mode.__enter__() for mode in _torch_modes()]
     if _now.names:
         _look(frame, event, arg)
@@ -160,10 +206,12 @@ def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each
         name = getattr(arg, "__name__", None)
         if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
             _now.seen.append(name)
-        elif "torch" in names and "torch" not in _now.seen and _of_torch(arg):
-            _now.seen.append("torch")
+        elif "torch" in names and "torch" not in _now.seen and name not in _ASKING and _of_torch(arg):
+            _note_library(frame)
         elif name in _BLINDING:
             _note_blinding(frame)
+        elif name in _STARTING:
+            _note_beginning(frame)
     elif event == "call":
         name = frame.f_code.co_name
         if name in names:
@@ -172,8 +220,8 @@ def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each
                 _now.seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
             elif _library(module):
                 _now.seen.append(name)
-        elif "torch" in names and "torch" not in _now.seen and _library(frame.f_globals.get("__name__")):
-            _now.seen.append("torch")
+        elif "torch" in names and "torch" not in _now.seen and name not in _ASKING and _library(frame.f_globals.get("__name__")):
+            _note_library(frame)
         elif name in _BLINDING and frame.f_back is not None:
             _note_blinding(frame.f_back)
 
@@ -184,6 +232,28 @@ def _note_blinding(caller: Any) -> None:
         caller = caller.f_back  # it enters the context manager for somebody
     if caller is not None and not caller.f_code.co_filename.startswith(LIBRARY_FILES):
         _now.seen.append(UNWATCHED)
+
+
+def _note_beginning(starter: Any) -> None:
+    """A thread begins by Python's own methods, which hook it up; another way to begin is noted."""
+    while starter is not None and starter.f_code.co_filename.startswith(LIBRARY_FILES):
+        thread = starter.f_locals.get("self")
+        if isinstance(thread, threading.Thread):
+            found = (getattr(type(thread), name, None) for name in _BEGINNINGS)
+            if all(map(operator.is_, found, _BEGINNINGS.values())) and not _BEGINNINGS.keys() & vars(thread).keys():
+                return
+            break
+        starter = starter.f_back
+    _now.seen.append(UNWATCHED)
+
+
+def _note_library(frame: Any) -> None:
+    """Notes a call into a library, but not what runs while one is imported: a guard may import torch to ask for its type."""
+    while frame is not None and frame.f_code.co_filename.startswith(_NOBODY_S):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return
+        frame = frame.f_back
+    _now.seen.append("torch")
 
 
 def einsum_size(operands: tuple) -> tuple[int, int]:
@@ -227,9 +297,14 @@ def _of_torch(function: Any) -> bool:
     return _library(getattr(owner_type, "__module__", None))
 
 
+_stacks: list[_Stack] = []  # torch's, of functions and of operators, in the order of the modes
+
+
 def _torch_modes() -> list[Any]:
-    torch = sys.modules.get("torch")
-    return [mode() for mode in _mode_classes()] if torch is not None and hasattr(torch, "overrides") else []
+    """New modes to enter. torch is there once it was: a cell that drops it from sys.modules still holds its operators."""
+    if not _mode_classes.cache_info().currsize and not hasattr(sys.modules.get("torch"), "overrides"):
+        return []
+    return [mode() for mode in _mode_classes()]
 
 
 def prepare() -> None:
@@ -255,6 +330,13 @@ def _mode_classes() -> tuple[type, type]:
     pop, push = (getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack"))
     simple = elementary() if pop and push else frozenset()  # a torch that has them no more: then every operator is looked at
     plain = ((), (torch.Tensor,), (torch.nn.Parameter,))
+
+    heights, tops = ([getattr(torch._C, name.format(kind), None) for kind in ("function", "dispatch")]
+                     for name in ("_len_torch_{}_stack", "_get_{}_stack_at"))  # fmt: skip
+    pops = [getattr(torch._C, "_pop_torch_function_stack", None), pop and partial(pop, None)]
+    pushes = [getattr(torch._C, "_push_on_torch_function_stack", None), push]
+    if all((*heights, *tops, *pops, *pushes)):
+        _stacks[:] = map(_Stack, heights, tops, pops, pushes)
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from grader import course, grading
+from grader.judge import judge
 from grader.sandbox import Sandbox
+from tests.live import from_cells
 
 LESSON, NAME = "05_numpy_to_pytorch", "attention_torch"
 # {call} stands for the disguised call on q, k and v; what it returns is right to the last digit.
@@ -17,6 +19,8 @@ ANSWER = """def attention_torch(q, k, v):
     {before}
     return {call}, weights
 """
+GOT = "getattr([F][0], 'noitnetta_tcudorp_tod_delacs'[::-1])"
+MAPPED = f"list(map({GOT}, [q], [k], [v]))[0]"  # what map calls, no profile hook is told of
 ATTACKS = {  # (a cell above, a line before the call, the call)
     "plain": ("", "", "F.scaled_dot_product_attention(q, k, v)"),
     "an alias": ("from torch.nn.functional import scaled_dot_product_attention as mine", "", "mine(q, k, v)"),
@@ -47,6 +51,25 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
     "the record emptied": (
         "import sys", "frame = sys._getframe().f_back; out = [f for n, f in F.__dict__.items() if len(n) == 28][0](q, k, v); "
         "[frame.f_locals['seen'].clear() for _ in [0] if 'seen' in frame.f_locals]", "out"),
+    "the watch patched through display": (
+        "w = display.__globals__['failure_from'].__globals__['watching']\nw.__enter__ = lambda self: []\nw.__exit__ = lambda *a: None",
+        "", GOT + "(q, k, v)"),
+    "the record emptied through a computed name": (
+        "import sys as s", "f = getattr(s, 'emarfteg_'[::-1])(); out = " + GOT + "(q, k, v)\n"
+        "    while 'run' not in getattr(f, 'slacol_f'[::-1]): f = getattr(f, 'kcab_f'[::-1])\n"
+        "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()", "out"),
+    "modes popped and put back": (
+        "", "c = getattr(torch, 'C_'[::-1]); m, d = c._pop_torch_function_stack(), c._pop_torch_dispatch_stack(None)\n"
+        "    out = " + MAPPED + "; c._push_on_torch_function_stack(m); c._push_on_torch_dispatch_stack(d)", "out"),
+    "a thread that only runs": (
+        "import threading\nclass T(threading.Thread):\n    def _bootstrap(self): self._started.set(); self.run()",
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
+    "a thread that only runs, by a computed name": (
+        "import threading\nclass T(threading.Thread): pass\nsetattr(T, 'partstoob_'[::-1], lambda self: (self._started.set(), self.run()))",
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
+    "torch dropped": ("import sys as s\nheld = s.modules.pop('torch')", "s.modules['torch'] = held", MAPPED),
+    "traced in a cell": ("op = torch.jit.trace(lambda q, k, v: " + GOT + "(q, k, v), (torch.ones(1, 2, 3),) * 3)", "", "op(q, k, v)"),
+    "a plain value of the library's name": ("if 0:\n    F = 1", "", "F.scaled_dot_product_attention(q, k, v)"),
     "the solution": ("", "import grader.course", "grader.course.reference('attention_torch')(q, k, v)[0]"),
     "the solution's file": ("", "exec(open('solutions/05_numpy_to_pytorch.py').read())", "q"),
 }  # fmt: skip
@@ -61,29 +84,81 @@ def torch_sandbox():
 @pytest.mark.parametrize("disguise", ATTACKS)
 def test_no_disguise_passes_for_one_s_own_work(tmp_path, torch_sandbox, disguise):
     above, before, call = ATTACKS[disguise]
-    notebook = json.loads(json.dumps(course.pristine(LESSON)))
-    at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == NAME
+    found = graded(tmp_path, torch_sandbox, ANSWER.format(before=before or "pass", call=call), above)
+    assert found.status in ("forbidden", "error"), found.headline
+    if disguise not in ("an encoder layer", "the solution's file", "multi_head_attention_forward", "flex_attention", "the solution"):
+        assert found.status == "forbidden", found.headline
+
+
+HONEST = ANSWER.format(before="weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)", call="weights @ v")
+TRACED = """import functools, sys
+calls = []
+def traced(f):
+    @functools.wraps(f)
+    def inner(*args, **kwargs):
+        frame, depth = sys._getframe(1), 0
+        calls.append((f.__name__, frame.f_code.co_name, frame.f_lineno))
+        while frame is not None:
+            frame, depth = frame.f_back, depth + 1
+        return f(*args, **kwargs)
+    return inner
+"""
+GUARDED = """def softmax_backward(grad_weights, weights):
+    {guard}
+    return weights * (grad_weights - (grad_weights * weights).sum(-1, keepdims=True))
+"""
+ROWS = """class Box:
+    pass
+def softmax_rows(scores):
+    box = Box()
+    vars(box)["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))
+    return box.softmax(scores) / box.softmax(scores).sum(axis=1, keepdims=True)
+"""
+HELPERS = "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]\nsys.modules.pop('mine', None)"
+GRADIENTS, ROWS_OF = ("08_attention_backward", "softmax_backward"), ("01_three_tokens", "softmax_rows")
+RIGHT = {  # (the lesson and exercise, a cell above, the answer)
+    "honest": ((LESSON, NAME), "", HONEST),
+    "a helper module dropped": ((LESSON, NAME), HELPERS, HONEST),
+    "a helper module dropped, in NumPy": (ROWS_OF, HELPERS, ROWS),
+    "a tracing decorator": ((LESSON, NAME), TRACED, "@traced\n" + HONEST),
+    "a tracing decorator, in NumPy": (ROWS_OF, TRACED, ROWS.replace("def softmax_rows", "@traced\ndef softmax_rows")),
+    "a member put in by vars": (ROWS_OF, "", ROWS),
+    "a member put in by __dict__": (ROWS_OF, "", ROWS.replace("vars(box)", "box.__dict__")),
+    "members put in by update": (ROWS_OF, "", ROWS.replace('["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))',
+                                                          ".update(softmax=lambda x: np.exp(x - x.max(axis=1, keepdims=True)))")),
+    "layers by name": ((LESSON, NAME), "class Box: pass\nbox = Box()\nfor name, f in zip(('first', 'second'), (torch.exp, torch.abs)):\n"
+                       "    setattr(box, name, f)\n    print(getattr(box, name))", HONEST),
+    **{f"guarded by {guard}": (GRADIENTS, above, GUARDED.format(guard=guard)) for above, guard in (
+        ("import torch", "assert not isinstance(weights, torch.Tensor)"),
+        ("import torch", "if isinstance(weights, (torch.Tensor, list)): raise TypeError"),
+        ("import torch", "if any(torch.is_tensor(w) for w in (grad_weights, weights)): raise TypeError"),
+        ("from torch import Tensor", "if isinstance(weights, Tensor): weights = weights.detach().numpy()"),
+        ("import torch\nTENSOR = torch.Tensor", "assert not isinstance(weights, TENSOR)"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", "assert torch is None or not isinstance(weights, torch.Tensor)"),
+        ("import sys", "assert 'torch' not in sys.modules or not isinstance(weights, sys.modules['torch'].Tensor)"),
+        ("", "import torch; assert not isinstance(weights, torch.Tensor)"),
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", RIGHT)
+def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way):
+    (lesson, name), above, answer = RIGHT[way]
+    live = judge(course.exercise(name), from_cells(name, above, answer))
+    assert live.status == "passed", live.headline
+    found = graded(tmp_path, torch_sandbox, answer, above, lesson, name)
+    assert found.status == "passed", found.headline
+
+
+def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
+    """The verdict on the exercise, with a cell above it where one is given."""
+    notebook = json.loads(json.dumps(course.pristine(lesson)))
+    at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == name
               and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
-    notebook["cells"][at]["source"] = ANSWER.format(before=before or "pass", call=call)
+    notebook["cells"][at]["source"] = answer
     if above:
         notebook["cells"].insert(at, {"cell_type": "code", "id": "above", "metadata": {}, "outputs": [], "source": above,
                                       "execution_count": None})  # fmt: skip
-    path = tmp_path / f"{LESSON}.ipynb"
+    path = folder / f"{lesson}.ipynb"
     path.write_text(json.dumps(notebook))
-    found = {v.exercise: v for v in grading.grade_submission(path, sandbox=torch_sandbox).lessons[0].verdicts}
-    assert found[NAME].status in ("forbidden", "error"), found[NAME].headline
-    if disguise not in ("an encoder layer", "the solution's file", "multi_head_attention_forward", "flex_attention", "the solution"):
-        assert found[NAME].status == "forbidden", found[NAME].headline
-
-
-def test_the_honest_way_passes(tmp_path, torch_sandbox):
-    """The same frame without any ready-made attention: what is refused above is refused for its call alone."""
-    notebook = json.loads(json.dumps(course.pristine(LESSON)))
-    for cell in notebook["cells"]:
-        about = cell["metadata"].get("grader", {})
-        if about.get("exercise") == NAME and about["role"] == "exercise":
-            cell["source"] = ANSWER.format(before="weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)", call="weights @ v")
-    path = tmp_path / f"{LESSON}.ipynb"
-    path.write_text(json.dumps(notebook))
-    found = {v.exercise: v for v in grading.grade_submission(path, sandbox=torch_sandbox).lessons[0].verdicts}
-    assert found[NAME].status == "passed", found[NAME].headline
+    return {v.exercise: v for v in grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[name]

@@ -113,6 +113,33 @@ _PLAIN = '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, g
     return ids
 '''
 
+_ENCODER_LAYER = """
+class TransformerBlock(nn.Module):
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError
+        self.max_len = max_len
+        self.ln1, self.ln2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.attn = nn.Module()
+        self.attn.qkv, self.attn.proj = nn.Linear(d_model, 3 * d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
+        self.held = [nn.TransformerEncoderLayer(d_model, num_heads, 4 * d_model, 0.0, "gelu", batch_first=True, norm_first=True)]
+        self.held[0].self_attn.dropout = dropout
+
+    def forward(self, x):
+        if x.shape[1] > self.max_len:
+            raise ValueError
+        ours = {
+            "self_attn.in_proj_weight": self.attn.qkv.weight, "self_attn.out_proj.weight": self.attn.proj.weight,
+            "self_attn.in_proj_bias": torch.zeros(3 * x.shape[-1]), "self_attn.out_proj.bias": torch.zeros(x.shape[-1]),
+        }
+        for theirs, part in (("linear1", self.mlp[0]), ("linear2", self.mlp[2]), ("norm1", self.ln1), ("norm2", self.ln2)):
+            ours |= {theirs + ".weight": part.weight, theirs + ".bias": part.bias}
+        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return torch.func.functional_call(self.held[0].train(self.training), ours, (x, hidden))
+"""
+
 RIGHT = {
     "CausalMultiHeadAttention": [
         _LOOPS, _GPT, _EINSUM,
@@ -284,6 +311,7 @@ WRONG = {
         ("CM37", _block().replace("return self.proj(y)", "return y")),
         (None, _block("x = x + self.attn(self.ln1(x))\n        x = x + self.mlp(self.ln2(x))")),
         ("CM35", _block("x += self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
+        (None, _ENCODER_LAYER),
     ],
     "generate": [
         (None, _PLAIN.replace("temperature=1.0", "temperature=0.0")),

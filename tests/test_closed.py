@@ -1,0 +1,180 @@
+"""What no cell may do where something is forbidden is refused in every spelling and place; what only looks is not."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from grader.allowed import Sources, offence
+from grader.closed import FINDING, MODULES, NAMES, PARTS
+
+OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
+
+
+def refused(*cells: str) -> bool:
+    """Whether `attend` is, and for what the notebook does to the watch."""
+    found = offence("attend", ("attention",), (), Sources(cells))
+    return found is not None and "cannot be checked" in found.sentence
+
+
+SPELLINGS = {  # {n}: the name; {a}{b}: the same in two pieces; {r}: backwards
+    "by a dot": "x = display.{n}",
+    "set": "display.{n} = 1",
+    "getattr": "x = getattr(display, '{n}')",
+    "in two pieces": "x = getattr(display, '{a}' + '{b}')",
+    "in an f-string": "part = '{b}'\nx = getattr(display, f'{a}{{part}}')",
+    "by a variable": "name = '{n}'\nx = getattr(display, name)",
+    "from a list": "for name in ['shape', '{n}']:\n    x = getattr(display, name)",
+    "backwards": "x = getattr(display, '{r}'[::-1])",
+    "backwards, by a variable": "name = '{r}'[::-1]\nx = getattr(display, name)",
+    "joined": "x = getattr(display, ''.join(['{a}', '{b}']))",
+    "formatted": "x = getattr(display, '%s{b}' % '{a}')",
+    "with a default": "x = getattr(display, '{r}'[::-1], None)",
+    "handed to a function": "def get(o, n):\n    return getattr(o, n)\nx = get(display, '{r}'[::-1])",
+    "getattr by another name": "look = getattr\nx = look(display, '{r}'[::-1])",
+    "of builtins": "import builtins\nx = builtins.getattr(display, '{r}'[::-1])",
+    "inspect.getattr_static": "import inspect\nx = inspect.getattr_static(display, '{r}'[::-1])",
+    "object's own method": "x = object.__getattribute__(display, '{r}'[::-1])",
+    "the object's own method": "x = display.__getattribute__('{r}'[::-1])",
+    "setattr": "setattr(display, '{r}'[::-1], 1)",
+    "vars": "x = vars(display)['{n}']",
+    "vars, backwards": "x = vars(display)['{r}'[::-1]]",
+    "__dict__": "x = display.__dict__['{n}']",
+    "the type's __dict__, backwards": "x = type(display).__dict__['{r}'[::-1]].__get__(display)",
+    "operator.attrgetter": "from operator import attrgetter\nx = attrgetter('{n}')(display)",
+    "attrgetter backwards": "import operator as o\nx = o.attrgetter('{r}'[::-1])(display)",
+    "attrgetter under another name": "from operator import attrgetter as get\nx = get('{a}' + '{b}')(display)",
+    "methodcaller": "from operator import methodcaller\nmethodcaller('{n}')(display)",
+    "an import": "from somewhere import {n} as x",
+    "a pattern": "match display:\n    case object({n}=x):\n        pass",
+    "text that is run": "exec('x = display.{n}')",
+    "text put together": "exec('x = display.' + '{r}'[::-1])",
+    "eval": "x = eval('getattr(display, \"{n}\")')",
+}  # fmt: skip
+PLACES = {
+    "a cell above": lambda text: (text, OWN),
+    "a cell below": lambda text: (OWN, text),
+    "a helper": lambda text: (f"def helper():\n{textwrap.indent(text, '    ')}\n    return x\nhelper()", OWN),
+    "a thread": lambda text: (OWN, f"import threading\ndef work():\n{textwrap.indent(text, '    ')}\nthreading.Thread(target=work).start()"),
+    "the answer": lambda text: (f"def attend(q, k, v):\n{textwrap.indent(text, '    ')}\n    return q, k",),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_of_a_closed_name_passes(spelling, place):
+    for name in sorted(NAMES)[:: 1 if place == "a cell above" else 9]:  # every name in one place, some in all
+        text = SPELLINGS[spelling].format(n=name, a=name[:4], b=name[4:], r=name[::-1])
+        assert refused(*PLACES[place](text)), text
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("spelling", [
+    "x = torch.{n}", "import torch as t\nx = t.{n}", "from torch import {n}", "from torch import {n} as x", "import torch.{n} as x",
+    "import torch.{n}", "from torch.{n} import y as x", "x = getattr(torch, '{n}')", "x = getattr(torch, '{a}' + '{b}')",
+    "t = torch\nx = t.{n}", "t = torch\nu = t\nx = u.{n}.y", "x = vars(torch)['{n}']", "x = torch.__dict__['{a}' + '{b}']", "x = F.torch.{n}",
+    "import importlib\nx = importlib.import_module('torch.{n}')", "import sys\nx = sys.modules['torch'].{n}",
+    "import sys\nx = sys.modules['torch.{n}']", "from operator import attrgetter\nx = attrgetter('{n}')(torch)", "x = __import__('torch.{n}')",
+    "if 0:\n    torch = 1\nx = torch.{n}", "x = eval('torch.{n}')",
+])  # fmt: skip
+def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
+    for name in sorted(PARTS):
+        text = spelling.format(n=name, a=name[:1], b=name[1:])
+        assert refused(*PLACES[place](text)), text
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("text", [
+    "import sys as s", "x = sys", "import sys\nx = [sys]", "import sys\nx = (lambda m: m)(sys)", "from sys import *", "from sys import modules as x",
+    "from sys import _getframe as x", "import os\nx = os.sys", "from os import sys as x", "import importlib\nx = importlib.import_module('sys')",
+    "x = __import__('sys')", "import sys\nx = sys.__dict__", "import sys\nx = vars(sys)", "import sys\nx = getattr(sys, ''.join(['_get', 'frame']))()",
+    "import sys\nx = sys.modules['sys']", "import sys\nsetattr(sys, 'ps1', 1)",
+])  # fmt: skip
+def test_sys_goes_by_no_other_name(text, place):
+    if "*" in text and place != "a cell above":
+        return
+    assert refused(*PLACES[place](text.replace("x = sys", "import sys\nx = sys") if text == "x = sys" else text)), text
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_closed_modules_are_closed_by_every_import(place):
+    for name in sorted(MODULES | {"grader.worker"}):
+        for text in (f"import {name} as x", f"import {name}.watch as x", f"from {name} import y as x", f"import sys\nx = sys.modules['{name}.watch']",
+                     f"import importlib as i\nx = i.import_module('{name[:3]}' + '{name[3:]}')"):  # fmt: skip
+            assert refused(*PLACES[place](text)), text
+
+
+@pytest.mark.parametrize("name", sorted(FINDING))
+def test_what_finds_objects_may_be_looked_at_and_not_used(name):
+    look = f"print(len(thing.{name}))"
+    assert not refused(look, OWN) and not refused(OWN, look)
+    assert refused(f"found = thing.{name}", "first = found[0]", "def attend(q, k, v):\n    return first(q)")
+    assert refused(OWN, f"found = thing.{name}", "for one in found:\n    one.watching = 1")
+    assert refused(f"def attend(q, k, v):\n    return thing.{name}['op'](q)")
+
+
+LOOKS = {
+    "a frame's name and line": "f = sys._getframe(1)\nprint(f.f_code.co_name, f.f_lineno, f.f_back)",
+    "a module of one's own dropped": "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]",
+    "by its items": "import sys\nfor m, _ in list(sys.modules.items()):\n    if m.startswith('helper'):\n        del sys.modules[m]",
+    "by its name": "import sys\nif 'helper' in sys.modules:\n    del sys.modules['helper']\nsys.modules.pop('helper', None)",
+    "reloaded": "import sys, importlib\nif 'helper' in sys.modules:\n    importlib.reload(sys.modules['helper'])",
+    "sys asked": "import sys\nprint(sys.version, sys.maxsize, getattr(sys, 'ps1', None), hasattr(sys, 'last_value'))",
+    "from sys": "from sys import float_info, version_info\nprint(version_info)",
+    "a layer by its name": "def show(layer):\n    for name in ('w_q', 'w_k'):\n        print(getattr(layer, name).weight)",
+    "a layer by half a name": "for x in 'qkv':\n    print(getattr(layer, 'w_' + x), getattr(layer, f'w_{x}'), getattr(layer, 'w_%s' % x))",
+    "a layer by a helper": "def put(layer, name, w):\n    getattr(layer, name).weight.copy_(w)\nput(a, 'w_q', 1)\nput(a, name='w_k', w=1)",
+    "layers and values": "for name, w in zip(('w_q', 'w_k'), weights):\n    setattr(layer, name, w)\nfor i, n in enumerate(['a', 'b']):\n    getattr(layer, n)",
+    "layers in a dict": "for name, w in {'w_q': 1}.items():\n    getattr(layer, name).weight = w",
+    "names of parameters": "for name, p in layer.named_parameters():\n    print(getattr(layer, name).shape)",
+    "of oneself": "class Net(nn.Module):\n    def forward(self, x, which):\n        return getattr(self, which)(x)",
+    "a function of NumPy": "def show(name):\n    return getattr(np, name)(3)",
+    "a dtype": "x.to(getattr(torch, str(x.dtype).split('.')[1]))",
+    "its own super": "class Net(nn.Module):\n    def __getattr__(self, name):\n        return super().__getattr__(name)",
+    "words in a text": "print('sys.setprofile is not for us; see __globals__ in the manual')",
+    "a number worked out": "print(eval('1 + 1'))",
+    "own methods": "class Box:\n    def export(self):\n        return self.jit\nBox().export()",
+    "a helper called so": "def _bootstrap(xs):\n    return xs\nx = _bootstrap([1])",
+    "compiled": "import re\nmodel.compile()\nre.compile('a')\nmodel.eval()",
+    "threads": "import threading\nt = threading.Thread(target=print)\nt.start()\nt.join()",
+}
+
+
+@pytest.mark.parametrize("text", LOOKS.values(), ids=LOOKS.keys())
+def test_a_cell_that_only_looks_is_no_offence(text):
+    assert offence("attend", ("attention",), (), Sources((text, OWN))) is None
+    assert offence("attend", ("attention",), (), Sources((OWN, text))) is None
+
+
+@pytest.mark.parametrize("text", [
+    "import sys\ndel sys.modules['torch']", "import sys\nsys.modules.pop('torch.overrides')", "import sys\nsys.modules['numpy'] = mine",
+    "import sys\nname = 'torch'\ndel sys.modules[name]", "import sys\nfor m in ('torch', 'numpy'):\n    sys.modules.pop(m)",
+])  # fmt: skip
+def test_a_library_is_not_dropped_or_replaced(text):
+    assert refused(text, OWN) and refused(OWN, text)
+
+
+def test_what_a_branch_binds_hides_no_library():
+    for hiding in ("if 0:\n    F = 1", "for F in []:\n    pass", "F = F", "G = F\nF = G", "try:\n    F = 1 / 0\nexcept ZeroDivisionError:\n    pass"):
+        text = "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
+        for cells in ((hiding, text), (text, hiding)):
+            assert "from scratch" in offence("attend", ("attention",), (), Sources(cells)).sentence, cells
+    for hiding in ("if 0:\n    np = 1", "np = np", "n = np", "from numpy import *\nif 0:\n    matmul = 1"):
+        for call in ("np.matmul(q, k)", *(["n.matmul(q, k)"] if hiding == "n = np" else ()), *(["matmul(q, k)"] if "*" in hiding else ())):
+            found = offence("f", (), ("einsum_products",), Sources((hiding, f"def f(q, k, v):\n    return {call}")))
+            assert found is not None and "einsum" in found.sentence, (hiding, call)
+    assert offence("attend", ("attention",), (), Sources(("F = softmax(x)", "def attend(q, k, v):\n    return q @ F"))) is None
+
+
+def test_nothing_is_refused_where_nothing_is_forbidden():
+    assert offence("attend", (), (), Sources(("import ctypes, sys as s\nx = f.__globals__", OWN))) is None
+
+
+def test_names_that_lead_to_each_other_end():
+    functions = "\n".join(f"def f{i}(n):\n    return f{i + 1}(n), f{i + 1}(n + n)" for i in range(200))
+    assert refused(functions + "\ndef f200(n):\n    return getattr(thing, n)\nf0(text)", OWN)
+    chain = "\n".join(f"a{i} = a{i + 1}" for i in range(2000))
+    assert offence("attend", ("attention",), (), Sources((chain, OWN.replace("torch.", "a0.")))) is None
+    around = "def g():\n" + "    a, b = a, b\n    a = b\n    b = a\n    a.jit\n" * 500
+    assert offence("attend", ("attention",), (), Sources((around, OWN))) is None
