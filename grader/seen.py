@@ -16,6 +16,8 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure
 
+__all__ = ["ContractError", "flag", "inputs", "numbers", "seen"]
+
 
 def inputs(case: Case) -> Mapping[str, Part]:
     """The inputs that can be changed in place, by name, as a candidate gets them."""

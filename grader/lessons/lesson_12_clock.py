@@ -9,8 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.model import Case, Part
-from grader.seen import numbers
-from grader.worker.probes import ContractError
+from grader.seen import ContractError, numbers
 
 RIGHT = "the median, in milliseconds"
 UNSEEN = "a number that no clock gave: none was read right before and right after each call"

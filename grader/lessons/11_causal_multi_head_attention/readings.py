@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.model import Case, Part
-from grader.seen import flag, numbers
-from grader.worker.probes import ContractError
+from grader.seen import ContractError, flag, numbers
 
 Parts = Mapping[str, Part]
 Array = np.ndarray

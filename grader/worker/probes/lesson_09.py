@@ -56,12 +56,12 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
         function(mine, original)
         still = T.grad_is_enabled()
     after, theirs = T.parameters(mine), T.parameters(original)
-    lent = [T.memory(value) for value in theirs.values()]
+    held, lent = ([T.memory(value) for value in owned.values()] for owned in (after, theirs))
     given = {name: array(numbers, float32).tobytes() for name, numbers in options["original"].items()}
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]
     return {name: after[name] for name in names if name in after} | {
         "the parameters are the same objects as before": all(after.get(name) is value for name, value in before.items()),
-        "memory is shared with the original": any(overlap(T.memory(value), one) for value in after.values() for one in lent),
+        "memory is shared with the original": any(overlap(one, other) for one in held for other in lent),
         "the original has changed": {name: T.numbers(value).tobytes() for name, value in theirs.items()} != given,
         "the parameters are trainable": all(T.get(value, "requires_grad") for value in after.values()),
         "torch records gradients after the call": still,
