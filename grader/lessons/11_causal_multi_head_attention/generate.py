@@ -110,13 +110,13 @@ class generate:
             drawing normalises them again.""",
         ),
         "CM47": mistake(
-            patch("temperature == 0", "False"),
+            patch("temperature == 0", "temperature < 0"),
             says="Temperature 0 divides by zero; it is to take the largest logit.",
             why="""As the temperature falls to 0 all weight goes to the largest logit. The limit has to be written as
             a case of its own: argmax.""",
         ),
         "CM48": mistake(
-            patch("temperature == 0", "True"),
+            patch("temperature == 0", "temperature >= 0"),
             says="The likeliest token is taken at every temperature; above 0 the tokens are drawn.",
             why="""Greedy text runs into loops, since the same context always continues in the same way.""",
         ),

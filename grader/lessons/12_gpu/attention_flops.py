@@ -5,11 +5,11 @@ from __future__ import annotations
 from grader.declare import exercise, mistake, patch
 from grader.model import Case
 
-VISIBLE = (  # pairs of query and key below the diagonal, the diagonal included
-    "t_k * (t_q + 1) / 2",
-    "t_q * (t_q + 1) / 2",
-    "sum(min(i + 1, t_k) for i in range(t_q))",
-    "sum(max(i + 1 + t_k - t_q, 0) for i in range(t_q))",
+TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagonal included, in the ways to count them
+    "(t_q + 1) / (2 * t_q)",
+    "(t_q + 1) / (2 * t_k)",
+    "sum(min(i + 1, t_k) for i in range(t_q)) / (t_q * t_k)",
+    "sum(max(i + 1 + t_k - t_q, 0) for i in range(t_q)) / (t_q * t_k)",
 )
 PROJECTED = ("(2 * t_q + 2 * t_k)", "4 * t_q", "3 * t_q")  # tokens, counted once for each of the projections
 
@@ -89,7 +89,7 @@ class attention_flops:
             keys.""",
         ),
         "GP18": mistake(
-            *(patch("// 2 if", f"* {visible} / (t_q * t_k) if") for visible in VISIBLE),
+            *(patch("// 2 if", f"* {share} if") for share in TRIANGLES),
             says="The triangle was counted with its diagonal; the convention is exactly half.",
             why="""T (T + 1) / 2 of T² scores are visible. For the lengths that matter the 1 vanishes, and papers
             count half (Dao 2023, FlashAttention-2, section 4.1).""",

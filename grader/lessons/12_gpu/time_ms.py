@@ -81,8 +81,8 @@ class time_ms:
             why="""`time.perf_counter()` counts seconds.""",
         ),
         "GP25": mistake(
-            patch("1000 *", "1000000.0 *"),
-            patch("1000 *", "1000000000.0 *"),
+            patch("1000 *", "1000000 *"),
+            patch("1000 *", "1000000000 *"),
             says="The result is in microseconds or nanoseconds; milliseconds are asked for.",
             why="""A second has 1000 milliseconds, and a millisecond 1,000,000 nanoseconds.""",
         ),
