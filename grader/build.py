@@ -60,7 +60,7 @@ def stale(name: str) -> list[str]:
 def _built_from(name: str) -> str:
     """A digest of what decides a solution notebook's outputs: source, specification, the lesson's figures."""
     package = Path(__file__).resolve().parent
-    modules = (f"lessons/{name}/*.py", f"lessons/lesson_{name[:2]}*.py", f"figures/lesson_{name[:2]}*.py")
+    modules = (f"lessons/{name}/*.py", f"figures/lesson_{name[:2]}*.py")
     files = [course.source_path(name), *(path for each in modules for path in sorted(package.glob(each)))]
     return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 

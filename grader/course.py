@@ -82,12 +82,9 @@ def root() -> Path:
 
 @cache
 def lessons() -> tuple[str, ...]:
-    """The names of the lessons that exist, in order. A lesson exists when its source and its module do."""
+    """The names of the lessons that exist, in order. A lesson exists when its source and its specification do."""
     package = Path(__file__).resolve().parent / "lessons"
-    return tuple(
-        name for name in CONTRACT
-        if source_path(name).is_file() and ((package / name).is_dir() or (package / f"lesson_{name[:2]}.py").is_file())
-    )  # fmt: skip
+    return tuple(name for name in CONTRACT if source_path(name).is_file() and (package / name).is_dir())
 
 
 def edition() -> str:
@@ -113,12 +110,7 @@ def lesson_of(exercise_name: str) -> str:
 def lesson(name: str) -> Lesson:
     """The specification of a lesson, imported on demand."""
     with ALONE:
-        return importlib.import_module(f"grader.lessons.{module_name(name)}").lesson
-
-
-def module_name(name: str) -> str:
-    """Of a lesson's specification, below grader.lessons: its folder, which has the lesson's name, or a file."""
-    return name if (Path(__file__).resolve().parent / "lessons" / name).is_dir() else f"lesson_{name[:2]}"
+        return importlib.import_module(f"grader.lessons.{name}").lesson
 
 
 def exercise(exercise_name: str) -> Exercise:
@@ -156,7 +148,7 @@ def mistake_text(id: str) -> MistakeText:
 
     if id in TEXTS:
         return TEXTS[id]
-    for name in sorted(lessons(), key=lambda name: f"grader.lessons.{module_name(name)}" not in sys.modules):
+    for name in sorted(lessons(), key=lambda name: f"grader.lessons.{name}" not in sys.modules):
         for text in lesson(name).texts:
             if text.id == id:
                 return text
