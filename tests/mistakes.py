@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from grader.model import Mistake
+from grader.course.spec import Mistake
 
 
 def built(build: Callable[..., Any], *ids: str) -> tuple[Mistake, ...]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader import course
-from grader.audit import Findings, audit, render
-from grader.model import Case, Exercise, Mistake
+from grader.authoring.audit import Findings, audit, render
+from grader.course import references, registry
+from grader.course.spec import Case, Exercise, Mistake
 from tests import small_lesson as small
 from tests.mistakes import built
 
@@ -25,9 +25,9 @@ def audited(monkeypatch, tmp_path):
 
     def of(exercise: Exercise = small.EXERCISE, source: str = small.SOURCE) -> Findings:
         small.install(monkeypatch, tmp_path, source)
-        monkeypatch.setattr(course, "reference", lambda name: reference)
-        monkeypatch.setattr(course, "exercise", lambda name: exercise)
-        monkeypatch.setattr(course, "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
+        monkeypatch.setattr(references, "reference", lambda name: reference)
+        monkeypatch.setattr(registry, "exercise", lambda name: exercise)
+        monkeypatch.setattr(registry, "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
         return audit([small.NAME])
 
     return of
@@ -109,14 +109,14 @@ def test_a_solution_that_stands_elsewhere_in_the_lesson_is_a_finding(audited):
 
 
 def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
-    from grader.stubs import encode, learner_notebook
+    from grader.course.stubs import encode, learner_notebook
 
     findings = audited(source=SOURCE)
     assert findings.kept
     notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
     next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
         "def double(x):\n", "    total = x + x\n", "    return total"]
-    course.notebook_path(small.NAME).write_text(encode(notebook))
+    registry.notebook_path(small.NAME).write_text(encode(notebook))
     assert not audit([small.NAME]).kept
 
 
@@ -127,7 +127,7 @@ def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", course.lessons())
+@pytest.mark.parametrize("name", registry.lessons())
 def test_every_lesson_of_the_course_keeps_the_rules(name):
     findings = audit([name])
     assert findings.slips == []

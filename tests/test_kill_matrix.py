@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from grader import course
-from grader.judge import judge
+from grader.course import references, registry
+from grader.judging.judge import judge
 from tests.live import Live
 
-EXERCISES = course.exercise_names()
-MISTAKES = [(name, mistake) for name in EXERCISES for mistake in course.exercise(name).mistakes]
-SEEDS = (course.SEED, 2026)
+EXERCISES = registry.exercise_names()
+MISTAKES = [(name, mistake) for name in EXERCISES for mistake in registry.exercise(name).mistakes]
+SEEDS = (registry.SEED, 2026)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_reference_passes(name, seed):
-    verdict = judge(course.exercise(name), Live(name, course.reference(name)), seed)
+    verdict = judge(registry.exercise(name), Live(name, references.reference(name)), seed)
     assert verdict.status == "passed", f"{verdict.headline} {verdict.experiment}"
     assert verdict.verified
 
@@ -24,11 +24,11 @@ def test_the_reference_passes(name, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name, mistake", MISTAKES, ids=[f"{name}-{mistake.id}" for name, mistake in MISTAKES])
 def test_a_mistake_is_rejected_and_named(name, mistake, seed):
-    verdict = judge(course.exercise(name), Live(name, course.wrong(name, mistake)), seed)
+    verdict = judge(registry.exercise(name), Live(name, references.wrong(name, mistake)), seed)
     assert not verdict.passed
     assert mistake.id in verdict.mistakes, f"{verdict.status}: {verdict.headline} -> {verdict.mistakes}"
 
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_every_check_catches_something(name):
-    assert len({mistake.id for mistake in course.exercise(name).mistakes}) >= 3
+    assert len({mistake.id for mistake in registry.exercise(name).mistakes}) >= 3

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from grader.model import Case
+from grader.course.spec import Case
 from grader.worker.observe import observe
 from grader.worker.probes import ContractError, Run, module
 from grader.worker.values import Tensor

@@ -8,9 +8,9 @@ from typing import Any
 
 import psutil
 
-from grader import grading
-from grader.model import Verdict
-from grader.sandbox import Sandbox
+from grader.grading import grade
+from grader.judging.verdict import Verdict
+from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
 from tests.conftest import children
 
@@ -24,7 +24,7 @@ def verdicts(monkeypatch, folder: Path, sandbox: Sandbox, text: str, before: str
     if before:
         content["cells"].insert(1, toy.code(before))
     path = toy.write(folder / "01_toy.ipynb", content)
-    found = grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts
+    found = grade.grade_submission(path, sandbox=sandbox).lessons[0].verdicts
     return {verdict.exercise: verdict for verdict in found}
 
 
@@ -45,7 +45,7 @@ def bystanders(sandbox: Sandbox) -> list[psutil.Process]:
 
 
 def _nothing() -> Any:
-    from grader.overlay import Plan
+    from grader.submission.plan import Plan
 
     return Plan(toy.NAME, ())
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from grader import course
-from grader.judge import judge
-from grader.overlay import Plan, RunCell
-from grader.sandbox import Sandbox
+from grader.course import references, registry
+from grader.judging.judge import judge
+from grader.sandbox.sandbox import Sandbox
+from grader.submission.plan import Plan, RunCell
 from tests.conftest import ROOT
 
 WORKER = ROOT / "grader" / "worker"
@@ -62,7 +62,7 @@ WRONG = {
 @cache
 def _exercise(name: str) -> Any:
     """The exercise with one case alone."""
-    whole, key = course.exercise(name), WRONG[name][0]
+    whole, key = registry.exercise(name), WRONG[name][0]
     return replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key == key], properties=(), requires=())
 
 
@@ -148,4 +148,4 @@ def test_what_is_broken_is_what_is_seen(sandbox):
     """Without a liar each is refused for what it breaks, and as it should be it passes."""
     for name, (_, text) in WRONG.items():
         assert _graded(sandbox, answers={name: text}) == {name: "failed"}
-        assert _graded(sandbox, answers={name: course.solution_text(name)}) == {name: "passed"}, name
+        assert _graded(sandbox, answers={name: references.solution_text(name)}) == {name: "passed"}, name
