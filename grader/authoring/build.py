@@ -1,6 +1,6 @@
 """From a lesson's source to its two notebooks: the learner's, with stubs, and the executed solution.
 
-    solutions/NN_lesson.py + grader/course/lessons/lesson_NN.py
+    solutions/NN_lesson.py + grader/course/lessons/NN_lesson/*.py
       → notebooks/NN_lesson.ipynb   stubs, no outputs
       → solutions/NN_lesson.ipynb   executed, with outputs
 
@@ -33,7 +33,7 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     slips = proofread(file, cells, lesson)
     names = tuple(exercise.name for exercise in lesson.exercises)
     if names != registry.CONTRACT[name]:
-        module = f"grader/course/lessons/lesson_{name[:2]}.py"
+        module = f"grader/course/lessons/{name}/__init__.py"
         slips.append(Slip(module, 0, f"exercises are {', '.join(names)}; the contract has "
                                      f"{', '.join(registry.CONTRACT[name])}, in this order."))
     if slips:

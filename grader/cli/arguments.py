@@ -94,5 +94,5 @@ def chosen(texts: Sequence[str]) -> tuple[str, ...]:
     missing = [name for name in planned if name not in registry.lessons()]
     raise InputError(
         f"lesson {missing[0]} is not written: it needs solutions/{missing[0]}.py and "
-        f"grader/course/lessons/lesson_{missing[0][:2]}.py."
+        f"grader/course/lessons/{missing[0]}/."
     )

@@ -27,7 +27,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 DISTRIBUTION = "attention-course"
 LEARNERS = "attention-course-notebooks"  # a name of its own: it must never count as the grader
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # the same release gives the same bytes
-_OF_LESSON = re.compile(r"(?:lessons|figures|worker/probes)/lesson_(\d\d)\w*\.py")
+_OF_LESSON = re.compile(r"(?:course/lessons/|(?:figures|worker/probes)/lesson_)(\d\d)\w*(?:/\w+)?\.py")
+_FOR_LEARNERS = {"__init__.py": "learners___init__.py", "notebook/record.py": "learners_record.py"}
 
 
 def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
@@ -43,8 +44,8 @@ def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
 def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of what notebooks import where nothing is judged: the figures, and a check() that says so."""
     package = _package(lessons)
-    for name in ("__init__", "record"):  # in place of what would need the references
-        package[f"{name}.py"] = package[f"release/files/learners_{name}.py"]
+    for path, stand_in in _FOR_LEARNERS.items():  # in place of what would need the references
+        package[path] = package[f"authoring/release/files/{stand_in}"]
     numbers = {name[:2] for name in lessons}
     start = [path for path in package if path.startswith(("figures/", "data/")) and _number(path) in (*numbers, "")]
     files = {f"grader/{path}": package[path] for path in _closure(["__init__.py", *start], package)}
