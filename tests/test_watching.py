@@ -22,7 +22,7 @@ from grader.course.spec import Case
 from grader.worker.observe import observe
 from grader.worker.probes import ContractError, Run, module
 from grader.worker.values import Tensor
-from grader.worker.watch import ATTENTION, UNWATCHED, follow_threads, watching
+from grader.worker.watch import ATTENTION, UNWATCHED, follow_threads, library_files, watching
 
 Q = torch.ones(1, 2, 3)
 FUSED = [F.scaled_dot_product_attention]  # taken from a list, no name of it is read
@@ -320,3 +320,10 @@ def test_a_parameter_that_no_longer_asks_for_its_gradient_is_named():
     run = Run((torch.ones(1, 3, requires_grad=True),), options={"init": (3, 3), "gradients": True, "state": {"bias": [0.0, 0, 0]}})
     with pytest.raises(ContractError, match="^gradient|bias does not require a gradient"):
         module(Frozen, run)
+
+
+def test_packages_that_an_environment_borrows_are_no_learner_s_code():
+    """As with `python -m venv --system-site-packages`: torch's own files then lie outside the environment."""
+    found = library_files(["/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages", "/home/ada/helpers", ""])
+    assert {"/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages"} <= set(found)
+    assert "/home/ada/helpers" not in found and "" not in found
