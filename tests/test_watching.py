@@ -294,7 +294,7 @@ class LateList(list):
         return super().__iter__()
 
 
-def seen_of(function):
+def shown_by(function):
     return observe(function, Case("toy", "a toy", (Tensor(np.ones((1, 2, 3), np.float32)),), options={"watch": ("attention",)}, names=("q",)))
 
 
@@ -303,7 +303,7 @@ def seen_of(function):
 ])  # fmt: skip
 def test_a_tensor_that_would_compute_when_it_is_read_is_read_without_asking_it(function):
     """What is read is what lies in memory, so that a late answer is the one that has not been computed."""
-    seen = seen_of(function)
+    seen = shown_by(function)
     assert seen.failure is None and seen.calls == ()
     part = seen.parts["result"]
     while part.kind == "sequence":
@@ -312,13 +312,13 @@ def test_a_tensor_that_would_compute_when_it_is_read_is_read_without_asking_it(f
 
 
 def test_a_list_that_computes_when_it_is_read_is_seen():
-    assert seen_of(lambda q: [1, (2.0, q)]).calls == ()
-    assert FUSED[0].__name__ in seen_of(lambda q: LateList([1.0])).calls
+    assert shown_by(lambda q: [1, (2.0, q)]).calls == ()
+    assert FUSED[0].__name__ in shown_by(lambda q: LateList([1.0])).calls
 
 
 def test_what_stands_in_the_place_of_torchs_own_methods_is_not_asked(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "numpy", Late.numpy, raising=False)
-    assert seen_of(lambda q: q).calls == ()
+    assert shown_by(lambda q: q).calls == ()
 
 
 def test_a_parameter_that_no_longer_asks_for_its_gradient_is_named():
