@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.cli.arguments import chosen, command, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
-from grader.course import registry
+from grader.course import references, registry
 from grader.util.errors import InputError
 
 
@@ -39,7 +39,7 @@ def _explain(options: argparse.Namespace) -> int:
         near = get_close_matches(options.id.upper(), ids, 1, 0.5)
         advice = f"did you mean {near[0]}?" if near else "a verdict shows the ids that it found."
         raise InputError(f"no mistake is called {options.id!r}; {advice}")
-    print(explanation(registry.mistake_text(id)))
+    print(explanation(references.explained(id)))
     return PASSED
 
 

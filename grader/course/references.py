@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
@@ -18,7 +19,8 @@ def explained(id: str) -> MistakeText:
     text = registry.mistake_text(id)
     if text.wrong:
         return text
-    for name in registry.lessons():
+    known = sorted(registry.lessons(), key=lambda name: f"grader.course.lessons.{name}" not in sys.modules)  # those at hand first
+    for name in known:
         for one in registry.lesson(name).exercises:
             for mistake in one.mistakes:
                 if mistake.id == text.id and isinstance(mistake.wrong, Patch):

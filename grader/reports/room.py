@@ -138,10 +138,10 @@ def likeliest(judged: Verdict) -> list[tuple[str, str]]:
 
 def told(met: Frequent) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
-    from grader.course import registry
+    from grader.course import references
 
     try:
-        return registry.mistake_text(met.id)
+        return references.explained(met.id)
     except KeyError:
         return MistakeText(met.id, met.sentence, "")
 
