@@ -63,7 +63,7 @@ WRONG = {
 def _exercise(name: str) -> Any:
     """The exercise with one case alone."""
     whole, key = course.exercise(name), WRONG[name][0]
-    return replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key == key], properties=(), requires=())
+    return replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key == key], mistakes=(), properties=(), requires=())
 
 
 def _names() -> Iterator[tuple[str, str]]:
