@@ -305,7 +305,7 @@ def _regions(text: str) -> Iterator[str]:
 def _unknown_texts(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         for exercise in course.lesson(name).exercises:
-            for id in sorted({mistake.id for mistake in exercise.mistakes}):
+            for id in sorted({id for mistake in exercise.mistakes for id in mistake.id.split("+")}):
                 try:
                     course.mistake_text(id)
                 except KeyError:

@@ -57,14 +57,14 @@ class Diagnosis:
             return found or (self._mistakes(rest) if len(rest) < len(got) else [])
 
     def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        everywhere = [i for i in got]
+        everywhere = sorted(got, key=lambda i: not self._fails(i, got[i]))  # failing ones first: most mistakes end there
         found = self._singles(got, everywhere)
         if found or self.exercise.kind == "answer":
             return found
         found = self._pairs(got, everywhere)
         if found:
             return found
-        ordinary = [i for i in got if self.cases[i].stage == "values" and self.cases[i].raises is None]
+        ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return self._singles(got, ordinary)
 
     def _singles(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
@@ -72,7 +72,7 @@ class Diagnosis:
         return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, got, at)))
 
     def _pairs(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
-        failing = [i for i in at if differs(self.exercise, self.cases[i], self.expected[i], got[i])]
+        failing = [i for i in at if self._fails(i, got[i])]
         if not failing:
             return []
         found: dict[tuple[str, ...], None] = {}
@@ -89,33 +89,51 @@ class Diagnosis:
         return list(found)
 
     def _candidates(self, got: Mapping[int, Observation], failing: Iterable[int]) -> list[Key]:
-        """Pairs that may be behind it, the likeliest first: those of which one member alone shows a failing case as the learner does.
+        """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
 
         failing: the cases by which members are chosen.
         """
-        patches = [n for n, mistake in enumerate(self.exercise.mistakes) if isinstance(mistake.wrong, Patch)]
+        patches = [n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id]
         members = [n for n in patches if all(self._may_take_part((n,), i, got[i]) for i in failing)]
-        shows = {n: {i for i in failing if self._same(i, self._observation((n,), i), got[i])} for n in members}
+        shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, got[i])} for n in members}
         changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
         pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
-        return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
+        return sorted(pairs, key=lambda pair: (-len(shows[pair[0]] | shows[pair[1]]), max(pair)))
+
+    def _shown(self, key: Key, i: int, got: Observation) -> set[str]:
+        """What is wrong in what was observed and comes from a mistake alone just so: names of parts, or '' for a failure."""
+        alone = self._observation(key, i)
+        if alone.failure or got.failure:
+            return {""} if _same_failure(alone, got) else set()
+        return {
+            name for name, (right, mine, theirs) in self._parts(i, alone, got).items()
+            if self._same_part(i, mine, theirs, name) and not self._same_part(i, right, theirs, name)
+        }  # fmt: skip
 
     def _may_take_part(self, key: Key, i: int, got: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
         alone = self._observation(key, i)
+        if not self._is_wrong(key, i):
+            return True
         if alone.failure or got.failure:
-            return not alone.failure or _same_failure(alone, got)
-        for name, right in self.expected[i].parts.items():
-            if name not in got.parts or name not in alone.parts:
-                continue
-            if self._same_part(i, right, got.parts[name], name) and not self._same_part(i, right, alone.parts[name], name):
+            return bool(got.failure)  # in other words too: a second mistake may change the shapes that they tell
+        for name, (right, mine, theirs) in self._parts(i, alone, got).items():
+            if self._same_part(i, right, theirs, name) and not self._same_part(i, right, mine, name):
                 return False
-            shape = numbers(alone.parts[name]).shape
-            if shape not in (numbers(right).shape, numbers(got.parts[name]).shape):
+            if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
                 return False
         return True
 
+    def _parts(self, i: int, alone: Observation, got: Observation) -> dict[str, tuple[Part, Part, Part]]:
+        """The parts that are there in the reference's, a mistake's and the learner's observation of a case, by name."""
+        three = [flatten(self.exercise, seen) for seen in (self.expected[i], alone, got)]
+        if any(isinstance(flat, Problem) for flat in three):  # not as many things as were asked for
+            three = [seen.parts for seen in (self.expected[i], alone, got)]
+        return {name: tuple(parts[name] for parts in three) for name in three[0] if all(name in parts for parts in three)}
+
     def _ids(self, key: Key) -> tuple[str, ...]:
+        if len(key) == 1:
+            return tuple(self.exercise.mistakes[key[0]].id.split("+"))
         return tuple(sorted((self.exercise.mistakes[number].id for number in key), key=self._order.index))
 
     def _combine(self, key: Key) -> bool:
@@ -156,9 +174,12 @@ class Diagnosis:
             self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
         return self._seen[key, i]
 
+    def _fails(self, i: int, got: Observation) -> bool:
+        return differs(self.exercise, self.cases[i], self.expected[i], got)
+
     def _is_wrong(self, key: Key, i: int) -> bool:
         if (key, i) not in self._wrong:
-            self._wrong[key, i] = differs(self.exercise, self.cases[i], self.expected[i], self._observation(key, i))
+            self._wrong[key, i] = self._fails(i, self._observation(key, i))
         return self._wrong[key, i]
 
     def _same(self, i: int, mistake: Observation, got: Observation) -> bool:

@@ -92,7 +92,10 @@ class MistakeText:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake that learners make. wrong: a `Patch` of the reference, or the object that stands where the reference stands."""
+    """A mistake that learners make. wrong: a `Patch` of the reference, or the object that stands where the reference stands.
+
+    id: 'SM4', or 'SM4+SM5' for two at once whose patches would change the same words and so do not combine by themselves.
+    """
 
     id: str
     wrong: Any

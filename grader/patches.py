@@ -107,7 +107,7 @@ def hunk_lines(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> tuple[str
             shifted = tuple(Edit(of, c.start - first, c.end - first, c.new) for c in group)
             right.append(text[first:last])
             wrong.append(applied(shifted, {of: text[first:last]})[of])
-    return _dedented(right), _dedented(wrong)
+    return _dedented(right), _dedented(wrong) or "# nothing stands here"
 
 
 def _by_lines(changes: list[Edit], text: str) -> list[list[Edit]]:
@@ -122,7 +122,7 @@ def _by_lines(changes: list[Edit], text: str) -> list[list[Edit]]:
 
 
 def _dedented(blocks: list[str]) -> str:
-    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    lines = [line for block in blocks for line in block.splitlines() if line.strip() not in ("", "pass")]
     indent = min((len(line) - len(line.lstrip()) for line in lines), default=0)
     return "\n".join(line[indent:] for line in lines)
 

@@ -93,7 +93,8 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     # region solution
     top = x.max(axis=axis, keepdims=True)  # then no exponent is above 0, and nothing overflows
     grown = np.exp(x - top)
-    return grown / grown.sum(axis=axis, keepdims=True)
+    total = grown.sum(axis=axis, keepdims=True)
+    return grown / total
     # endregion
 
 # %% role="check" exercise="softmax"
@@ -147,8 +148,10 @@ def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) 
     if temperature <= 0:
         raise ValueError(f"the temperature must be positive; got {temperature}")
     scaled = x / temperature
-    grown = np.exp(scaled - scaled.max(axis=axis, keepdims=True))
-    return grown / grown.sum(axis=axis, keepdims=True)
+    top = scaled.max(axis=axis, keepdims=True)
+    grown = np.exp(scaled - top)
+    total = grown.sum(axis=axis, keepdims=True)
+    return grown / total
     # endregion
 
 # %% role="check" exercise="softmax_with_temperature"
@@ -202,8 +205,11 @@ def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     x: any shape. Returns: the same shape, finite where x is.
     """
     # region solution
-    shifted = x - x.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))  # the sum is at least 1
+    top = x.max(axis=axis, keepdims=True)
+    shifted = x - top
+    total = np.exp(shifted).sum(axis=axis, keepdims=True)  # at least 1, so that its logarithm is safe
+    logs = shifted - np.log(total)
+    return logs
     # endregion
 
 # %% role="check" exercise="log_softmax"

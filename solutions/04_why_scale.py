@@ -86,7 +86,8 @@ def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float
     # region solution
     q = rng.standard_normal((n_samples, d_k))
     k = rng.standard_normal((n_samples, d_k))
-    return float((q * k).sum(axis=-1).std())
+    dots = (q * k).sum(axis=-1)
+    return float(dots.std())
     # endregion
 
 # %% role="check" exercise="dot_product_std"
@@ -134,7 +135,8 @@ def row_entropy(weights: np.ndarray) -> np.ndarray:
     """
     # region solution
     logs = np.log(np.where(weights > 0, weights, 1))  # ln 1 = 0 where a weight of 0 adds nothing
-    return -(weights * logs).sum(axis=-1)
+    entropy = -(weights * logs).sum(axis=-1)
+    return entropy
     # endregion
 
 # %% role="check" exercise="row_entropy"
@@ -194,7 +196,8 @@ def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     p = e / e.sum(axis=-1, keepdims=True)
     jacobian = p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :])
-    return np.sqrt((jacobian**2).sum(axis=(-1, -2)))
+    squares = (jacobian**2).sum(axis=(-1, -2))
+    return np.sqrt(squares)
     # endregion
 
 # %% role="check" exercise="softmax_gradient_norm"

@@ -231,7 +231,8 @@ def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     # region solution
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     weights = torch.softmax(scores, dim=-1)  # subtracts each row's maximum itself
-    return weights @ v, weights
+    output = weights @ v
+    return output, weights
     # endregion
 
 # %% role="check" exercise="attention_torch"
@@ -347,7 +348,8 @@ class SelfAttention(nn.Module):
         q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         weights = torch.softmax(scores, dim=-1)
-        return weights @ v, weights
+        output = weights @ v
+        return output, weights
         # endregion
 
 # %% role="check" exercise="SelfAttention"

@@ -97,10 +97,12 @@ def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) 
     # region solution
     if d_model % 2:
         raise ValueError(f"sine and cosine come in pairs, so d_model must be even; got {d_model}")
+    positions = torch.arange(n_positions)
     two_i = torch.arange(0, d_model, 2, dtype=torch.float64)  # float64: angles reach thousands of radians
-    positions = torch.arange(n_positions, dtype=torch.float64)
-    angles = positions[:, None] * base ** (-two_i / d_model)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
+    frequencies = base ** (-two_i / d_model)
+    angles = positions[:, None] * frequencies
+    sine, cosine = angles.sin(), angles.cos()
+    return torch.stack((sine, cosine), dim=-1).flatten(-2).float()
     # endregion
 
 # %% role="check" exercise="sinusoidal_positions"
@@ -179,11 +181,14 @@ def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) 
     d = x.shape[-1]
     if d % 2:
         raise ValueError(f"numbers are rotated in pairs, so d must be even; got {d}")
-    frequencies = base ** (-torch.arange(0, d, 2, dtype=torch.float64, device=x.device) / d)
+    two_i = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)
+    frequencies = base ** (-two_i / d)
     angles = positions[:, None] * frequencies  # (T, d/2), the same for every leading dimension
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
-    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+    new_a = a * cos - b * sin
+    new_b = a * sin + b * cos
+    return torch.stack((new_a, new_b), dim=-1).flatten(-2)
     # endregion
 
 # %% role="check" exercise="apply_rope"
@@ -269,7 +274,8 @@ def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
     positions = torch.arange(t)
     distance = (positions[:, None] - positions).abs()
-    return -slopes[:, None, None] * distance
+    bias = -slopes[:, None, None] * distance
+    return bias
     # endregion
 
 # %% role="check" exercise="alibi_bias"

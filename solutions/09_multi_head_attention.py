@@ -217,13 +217,15 @@ class MultiHeadAttention(nn.Module):
         Returns: output (B, T_q, d_model) and weights (B, num_heads, T_q, T_k).
         """
         # region solution
-        projected = self.w_q(query), self.w_k(key), self.w_v(value)
-        q, k, v = (split_heads(x, self.num_heads) for x in projected)
+        q = split_heads(self.w_q(query), self.num_heads)
+        k = split_heads(self.w_k(key), self.num_heads)
+        v = split_heads(self.w_v(value), self.num_heads)
         scores = q @ k.mT / math.sqrt(q.shape[-1])  # one head's width, not d_model
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
         weights = torch.softmax(scores, dim=-1)
-        return self.w_o(merge_heads(weights @ v)), weights
+        output = self.w_o(merge_heads(weights @ v))
+        return output, weights
         # endregion
 
 # %% role="check" exercise="MultiHeadAttention"
@@ -271,14 +273,13 @@ if passed(MultiHeadAttention):
 def copy_torch_weights(mine: nn.Module, torch_mha: nn.MultiheadAttention) -> None:
     """Write the weights of torch's module into ours, in place, so that both give the same output."""
     # region solution
-    layers = (mine.w_q, mine.w_k, mine.w_v)
+    layers = (mine.w_q, mine.w_k, mine.w_v, mine.w_o)
+    weights = (*torch_mha.in_proj_weight.chunk(3), torch_mha.out_proj.weight)
+    biases = (*torch_mha.in_proj_bias.chunk(3), torch_mha.out_proj.bias)
     with torch.no_grad():
-        weights, biases = torch_mha.in_proj_weight.chunk(3), torch_mha.in_proj_bias.chunk(3)
         for layer, weight, bias in zip(layers, weights, biases):
             layer.weight.copy_(weight)
             layer.bias.copy_(bias)
-        mine.w_o.weight.copy_(torch_mha.out_proj.weight)
-        mine.w_o.bias.copy_(torch_mha.out_proj.bias)
     # endregion
 
 # %% role="check" exercise="copy_torch_weights"

@@ -123,7 +123,8 @@ def additive_attention(
     # region solution
     asked = (query @ w_query)[:, None]  # (B, 1, d_a): the same question to every key
     energy = torch.tanh(asked + keys @ w_key)
-    weights = torch.softmax(energy @ v, dim=-1)
+    scores = energy @ v
+    weights = torch.softmax(scores, dim=-1)
     context = (weights[:, None] @ keys)[:, 0]
     return context, weights
     # endregion
@@ -251,7 +252,8 @@ def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Ten
     """
     # region solution
     asked = query @ w  # (B, d_h): the query in the language of the keys
-    weights = torch.softmax((keys @ asked[:, :, None])[..., 0], dim=-1)
+    scores = (keys @ asked[:, :, None])[..., 0]
+    weights = torch.softmax(scores, dim=-1)
     context = (weights[:, None] @ keys)[:, 0]
     return context, weights
     # endregion

@@ -121,7 +121,7 @@ def python(program: str, **environment: str) -> str:
 
 def test_importing_check_loads_neither_torch_nor_a_lesson():
     loaded = python("import sys; from grader import check; print(*sorted(sys.modules))").split()
-    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "grader.lessons.lesson_05"):
+    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "grader.lessons.05_numpy_to_pytorch"):
         assert name not in loaded
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from grader import course
+from grader import course, index
 from grader.lessons.switch import mistakes
 from grader.model import Case, Exercise, Lesson, MistakeText
 
@@ -109,7 +109,8 @@ def write(path: Path, content: dict[str, Any] | str | bytes) -> Path:
 
 
 def install(monkeypatch) -> None:
-    """Makes the toy the whole course for the time of one test."""
+    """Makes the toy the whole course for the time of one test. The real course's index is not its own to write."""
+    monkeypatch.setattr(index, "path", lambda: Path("no index"))
     monkeypatch.setattr(course, "CONTRACT", {NAME: EXERCISES, "02_second": ("nobody",)})
     monkeypatch.setattr(course, "lessons", lambda: (NAME, "02_second"))
     monkeypatch.setattr(course, "pristine", lambda name: pristine() if name == NAME else notebook([], name))

@@ -5,20 +5,14 @@ from grader.model import MistakeText
 TEXTS = (
     MistakeText("MA1", "The triangle is the wrong one: each query sees its future and not its past.",
         "Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle: "
-        "`tril`. With `triu` the first token sees everything and the last only itself.",
-        "torch.ones(t, t, dtype=torch.bool).triu()", "torch.ones(t, t, dtype=torch.bool).tril()"),
+        "`tril`. With `triu` the first token sees everything and the last only itself."),
     MistakeText("MA2", "The mask holds numbers; a boolean one was asked for, True where attention is allowed.",
         "Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another "
-        "convention. A boolean mask says only what it means and works with `masked_fill` and `where`.",
-        "torch.tril(torch.ones(t, t))", "torch.tril(torch.ones(t, t, dtype=torch.bool))"),
+        "convention. A boolean mask says only what it means and works with `masked_fill` and `where`."),
     MistakeText("MA8", "The mask is not used: every query sees every key.",
         "Without it a padded or future key receives weight like any other. During training a causal model then reads the answer "
-        "from the next position, its loss falls wonderfully, and it can generate nothing.",
-        "weights = torch.softmax(scores, dim=-1)",
-        "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)"),
+        "from the next position, its loss falls wonderfully, and it can generate nothing."),
     MistakeText("MA18", "Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
         "A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a hidden score "
-        "104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row that sees no key.",
-        "weights = torch.softmax(scores, dim=-1) * mask\nweights = weights / weights.sum(dim=-1, keepdim=True)",
-        "low = torch.finfo(scores.dtype).min\nweights = torch.softmax(scores.masked_fill(~mask, low), dim=-1).masked_fill(~mask, 0)"),
+        "104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row that sees no key."),
 )  # fmt: skip
