@@ -16,6 +16,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two cores run two test processes
 
 ROOT = Path(__file__).resolve().parent.parent
+WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
 
 @pytest.fixture(autouse=True)

@@ -18,10 +18,11 @@ from grader.reads import Here
 from grader.sandbox import Sandbox
 from grader.submission import read_submission
 from tests import small_class, toy_course as toy
+from tests.conftest import WHOLE_GRID
 
 UTF16 = json.dumps(toy.solved()).encode("utf-16")
 RULES = {name: (("attention", "softmax"), ("einsum_products",)) for name in toy.EXERCISES}
-DEPTHS = (13, 95, 5_000)
+DEPTHS = (13, 95, 5_000) if WHOLE_GRID else (95, 5_000)
 # Each statement and expression that holds others: what stands before and after what it holds.
 BLOCKS = {
     "if": ("if a:", ""), "else": ("if a: pass\nelse:", ""), "elif": ("if a: pass\nelif b:", ""), "for": ("for a in b:", ""), "while": ("while a:", ""),
@@ -65,7 +66,7 @@ def filled(text: str) -> str:
 
 
 BOMBS = {
-    **{f"{name}, {depth} deep": nested(block, depth) for name, block in BLOCKS.items() for depth in DEPTHS[:2]},
+    **{f"{name}, {depth} deep": nested(block, depth) for name, block in BLOCKS.items() for depth in (13, 95)},
     **{f"{name}, {depth} deep": around(pair, depth) for name, pair in AROUND.items() for depth in DEPTHS},
     "a long line": "x = " + " + ".join(["a"] * 40_000),
     "many attributes": "x = a" + ".b" * 60_000,
@@ -101,7 +102,7 @@ BOMBS = {
 }  # fmt: skip
 
 
-MUCH = ("finally, 95 deep", "class, 95 deep", "type, 95 deep", "lambda, 95 deep", "sum, 95 deep", "called attribute, 95 deep", "many statements in a line")
+MUCH = ("finally, 95 deep", "class, 95 deep", "type, 95 deep", "lambda, 95 deep", "sum, 95 deep", "called attribute, 95 deep")
 
 
 @pytest.fixture(scope="module")
