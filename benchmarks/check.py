@@ -24,11 +24,11 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from grader import course
-from grader.files import write_whole
-from grader.judge import judge
-from grader.live import Live
+from grader.course import references, registry
+from grader.judging.judge import judge
+from grader.notebook.live import Live
 from grader.reports import html, text
+from grader.util.files import write_whole
 
 CHECK_MEDIAN_MS, CHECK_WORST_MS, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.3, 1.0
 
@@ -47,10 +47,10 @@ def median_ms(work: Callable[[], object], runs: int) -> float:
 def checks(runs: int) -> list[tuple[str, str, float]]:
     """(exercise, what was checked, median milliseconds), judged and rendered as check() does."""
     found = []
-    for name in course.exercise_names():
-        exercise = course.exercise(name)
-        objects = {"passing": course.reference(name)}
-        objects |= {f"failing, {mistake.id}": course.wrong(name, mistake) for mistake in exercise.mistakes}
+    for name in registry.exercise_names():
+        exercise = registry.exercise(name)
+        objects = {"passing": references.reference(name)}
+        objects |= {f"failing, {mistake.id}": references.wrong(name, mistake) for mistake in exercise.mistakes}
         for what, obj in objects.items():
             def once(obj=obj, exercise=exercise, name=name) -> None:
                 verdict = judge(exercise, Live(name, obj))
@@ -73,11 +73,11 @@ def process_s(*command: str, runs: int) -> float:
 
 def solved(lesson: str, place: Path) -> Path:
     """The learner's notebook of a lesson with the course's own solutions in it."""
-    notebook = copy.deepcopy(course.pristine(lesson))
+    notebook = copy.deepcopy(registry.pristine(lesson))
     for cell in notebook["cells"]:
         about = cell["metadata"]["grader"]
         if about["role"] == "exercise":
-            cell["source"] = course.solution_text(about["exercise"])
+            cell["source"] = references.solution_text(about["exercise"])
     path = place / f"{lesson}.ipynb"
     write_whole(path, json.dumps(notebook))
     return path
@@ -109,7 +109,7 @@ def measure_import(runs: int) -> list[bool]:
 def measure_grade(runs: int) -> list[bool]:
     reached = []
     with tempfile.TemporaryDirectory() as place:
-        for lesson in course.lessons():
+        for lesson in registry.lessons():
             notebook = str(solved(lesson, Path(place)))
             pairs = [(process_s("-m", "grader", "grade", notebook, runs=1), process_s("-c", "import torch", runs=1))
                      for _ in range(runs)]

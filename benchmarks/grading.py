@@ -36,7 +36,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import psutil
 
-from grader import batch, course, roster
+from grader.course import references, registry
+from grader.grading import batch, roster
 from grader.reports import folder
 
 LESSONS = ("01_three_tokens", "05_numpy_to_pytorch")
@@ -51,12 +52,12 @@ TROUBLE = (
 
 def notebook(lesson: str, **codes: str) -> str:
     """The learner's notebook, solved but for these exercises."""
-    made = copy.deepcopy(course.pristine(lesson))
+    made = copy.deepcopy(registry.pristine(lesson))
     for cell in made["cells"]:
         about = cell["metadata"]["grader"]
         if about["role"] == "exercise":
             name = about["exercise"]
-            cell["source"] = codes.get(name) or course.solution_text(name)
+            cell["source"] = codes.get(name) or references.solution_text(name)
     return json.dumps(made)
 
 
@@ -229,7 +230,7 @@ def measure_batch(options: argparse.Namespace) -> list[bool]:
 
 def nbgrader_course(top: Path, count: int) -> None:
     """Lesson 01 as an nbgrader assignment: its exercises as graded cells, with the cases as assertions."""
-    names = course.CONTRACT[LESSONS[0]]
+    names = registry.CONTRACT[LESSONS[0]]
     solved, cells = json.loads(notebook(LESSONS[0])), []
     for cell in solved["cells"]:
         about = cell["metadata"]["grader"]
@@ -238,7 +239,7 @@ def nbgrader_course(top: Path, count: int) -> None:
             kept = [row for row in text.splitlines() if not row.startswith(("from grader", "import grader"))]
             cells.append(_nb_cell("\n".join(kept), f"given-{len(cells)}"))
     for name in names:
-        cells.append(_nb_cell(_assertions(name), f"test-{name}", course.exercise(name).points))
+        cells.append(_nb_cell(_assertions(name), f"test-{name}", registry.exercise(name).points))
     made = {"cells": cells, "nbformat": 4, "nbformat_minor": 5,
             "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}}  # fmt: skip
     for place in [top / "source", *(top / "submitted" / f"learner{number}" for number in range(count))]:
@@ -257,11 +258,11 @@ def _assertions(name: str) -> str:
     """What an instructor would write: each case's call compared with the expected array."""
     import numpy as np
 
-    exercise, rows = course.exercise(name), ["import numpy as np"]
-    reference = course.reference(name)
+    exercise, rows = registry.exercise(name), ["import numpy as np"]
+    reference = references.reference(name)
     if exercise.kind == "answer":
         return f"assert np.allclose({name}, {np.asarray(reference).tolist()!r})"
-    for case in exercise.cases(np.random.default_rng(course.SEED)):
+    for case in exercise.cases(np.random.default_rng(registry.SEED)):
         if case.probe != "call" or case.raises or case.stage != "values":
             continue
         named = [("", value) for value in case.args] + [(f"{key}=", value) for key, value in case.kwargs.items()]
@@ -303,14 +304,14 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
             "01",
         ]
         started = time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=course.root())
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=registry.root())
         whole_s = (time.monotonic() - started) / count
         # after warm-up: what each further submission takes, as a long batch shows it
         many = 20 * count  # so that the start-up's own unsteadiness weighs little
         for number in range(count, many):
             shutil.copytree(top / "class" / "learner0", top / "class" / f"learner{number}")
         started = time.monotonic()
-        subprocess.run([*command[:-4], "--out", str(top / "more"), "--lessons", "01"], check=True, cwd=course.root(),
+        subprocess.run([*command[:-4], "--out", str(top / "more"), "--lessons", "01"], check=True, cwd=registry.root(),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
         more_s = (time.monotonic() - started - whole_s * count) / (many - count)
     print(f"nbgrader {asked.stdout.strip()}: {theirs_s:.2f} s a submission; grader class: {whole_s:.2f} s with start-up, "

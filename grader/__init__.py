@@ -15,7 +15,7 @@ def __getattr__(name: str) -> Any:
     if name == "figures":
         return importlib.import_module("grader.figures")
     if name in __all__:
-        return getattr(importlib.import_module("grader.notebook"), name)
+        return getattr(importlib.import_module("grader.notebook.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

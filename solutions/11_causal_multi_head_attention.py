@@ -114,7 +114,8 @@ class CausalMultiHeadAttention(nn.Module):
         scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)  # no row is empty: a token sees itself
         weights = torch.softmax(scores, dim=-1)
         heads = self.dropout(weights) @ v
-        return self.proj(heads.transpose(1, 2).reshape(b, t, d_model))
+        merged = heads.transpose(1, 2).reshape(b, t, d_model)
+        return self.proj(merged)
         # endregion
 
 # %% role="check" exercise="CausalMultiHeadAttention"

@@ -265,7 +265,8 @@ class FastCausalMultiHeadAttention(nn.Module):
         qkv = self.qkv(x).view(b, t, 3, self.num_heads, d_model // self.num_heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # views: the operator reads strided memory itself
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.proj(attended.transpose(1, 2).reshape(b, t, d_model))
+        merged = attended.transpose(1, 2).reshape(b, t, d_model)
+        return self.proj(merged)
         # endregion
 
 # %% role="check" exercise="FastCausalMultiHeadAttention"

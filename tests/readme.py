@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from grader import course
-from grader.files import write_whole
-from grader.judge import judge
+from grader.course import registry
+from grader.judging.judge import judge
 from grader.reports import text
+from grader.util.files import write_whole
 from tests import road
 from tests.live import from_cells
 
@@ -24,7 +24,7 @@ WRONG = '''def softmax_rows(scores):
 
 def blocks() -> dict[str, str]:
     """The text between README's markers `<!-- name -->` and `<!-- end -->`, by name."""
-    verdict = judge(course.exercise(EXERCISE), from_cells(EXERCISE, WRONG))
+    verdict = judge(registry.exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
     said = "\n".join(line.rstrip() for line in text.verdict(verdict).strip().splitlines())
     return {
@@ -38,14 +38,14 @@ def lessons() -> str:
     """A table of the lessons that exist: what each lets one do, exercises, minutes and points."""
     rows = ["| lesson | after it we can | exercises | minutes | points |", "|---|---|---|---|---|"]
     counts = [0, 0, 0]
-    for name in course.lessons():
-        lesson = course.lesson(name)
+    for name in registry.lessons():
+        lesson = registry.lesson(name)
         own = [len(lesson.exercises), *(sum(getattr(each, what) for each in lesson.exercises) for what in ("minutes", "points"))]
         counts = [total + new for total, new in zip(counts, own, strict=True)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.outcome} | {own[0]} | {own[1]} | {own[2]} |")
     rows.append(f"| all | | {counts[0]} | {counts[1]} | {counts[2]} |")
-    missing = [name.replace("_", " ") for name in course.CONTRACT if name not in course.lessons()]
+    missing = [name.replace("_", " ") for name in registry.CONTRACT if name not in registry.lessons()]
     to_come = f" To come: {', '.join(missing)}." if missing else ""
     return "\n".join([*rows, "", f"Minutes are for the exercises; reading comes on top.{to_come}"])
 

@@ -6,8 +6,8 @@ import html
 import textwrap
 from pathlib import Path
 
-from grader import course
-from grader.model import Lesson
+from grader.course import registry
+from grader.course.spec import Lesson
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "road.svg"
 WIDTH, STEP, TOP, BETWEEN, IN_ROW = 980, 136, 58, 150, 7  # pixels; BETWEEN two rows
@@ -16,7 +16,7 @@ INK, GREY, NUMPY, TORCH = "#1B1B1B", "#5A5A5A", "#0072B2", "#B34E00"
 
 def picture() -> str:
     """An SVG: a station for each lesson along a road that turns round, with title and minutes; readable on any background."""
-    lessons = [course.lesson(name) for name in course.lessons()]
+    lessons = [registry.lesson(name) for name in registry.lessons()]
     rows = -(-len(lessons) // IN_ROW)
     height = TOP + (rows - 1) * BETWEEN + 150
     parts = [
@@ -57,7 +57,7 @@ def _road(count: int) -> str:
 
 def _station(number: int, lesson: Lesson) -> str:
     x, y = _place(number)
-    numpy = not course.needs_torch(lesson.name)
+    numpy = not registry.needs_torch(lesson.name)
     shape = (
         f'<circle cx="{x}" cy="{y}" r="21" fill="{NUMPY}"/>'
         if numpy

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from grader import course
+from grader.course import registry
 from tests.conftest import ROOT
 
 LESSON = "00_start_here"
@@ -23,7 +23,7 @@ ENDLESS = "def hard_lookup(query, keys, values):\n    while True: pass"
 
 def notebook(code: str) -> str:
     """The learner's notebook of lesson 00 with this in its exercise cell."""
-    made = copy.deepcopy(course.pristine(LESSON))
+    made = copy.deepcopy(registry.pristine(LESSON))
     for cell in made["cells"]:
         if cell["metadata"].get("grader", {}).get("role") == "exercise":
             cell["source"] = code

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import jupytext
 
-from grader import course
-from grader.course import Cell
-from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson
+from grader.course import references, registry
+from grader.course.percent import Cell
+from grader.course.spec import Case, Exercise, Lesson
+from tests.mistakes import built
 
 NAME = "01_small"
 FILE = f"solutions/{NAME}.py"
@@ -54,7 +54,7 @@ def cases(rng):
 
 
 EXERCISE = Exercise(
-    "double", "Double each number.", 1, 3, cases, mistakes(build_double, "TY1", "TY2", "TY3"),
+    "double", "Double each number.", 1, 3, cases, built(build_double, "TY1", "TY2", "TY3"),
     ("What is twice 1?", "Look at +.", "return ____ * x"),
 )  # fmt: skip
 LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an array")
@@ -78,12 +78,12 @@ def install(monkeypatch, folder, text: str = SOURCE) -> None:
     for part in ("solutions", "notebooks"):
         (folder / part).mkdir(exist_ok=True)
     (folder / FILE).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(course, "CONTRACT", {NAME: ("double",)})
-    monkeypatch.setattr(course, "lessons", lambda: (NAME,))
-    monkeypatch.setattr(course, "root", lambda: folder)
-    monkeypatch.setattr(course, "cells", lambda name: cells((folder / FILE).read_text(encoding="utf-8")))
-    monkeypatch.setattr(course, "lesson", lambda name: LESSON)
-    monkeypatch.setattr(course, "lesson_of", lambda name: NAME)
-    monkeypatch.setattr(course, "reference", lambda name: build_double())
-    monkeypatch.setattr(course, "next_exercise", lambda name: None)
-    monkeypatch.setattr(course, "mistake_text", lambda id: __import__("grader.model").model.MistakeText(id, id, id))
+    monkeypatch.setattr(registry, "CONTRACT", {NAME: ("double",)})
+    monkeypatch.setattr(registry, "lessons", lambda: (NAME,))
+    monkeypatch.setattr(registry, "root", lambda: folder)
+    monkeypatch.setattr(registry, "cells", lambda name: cells((folder / FILE).read_text(encoding="utf-8")))
+    monkeypatch.setattr(registry, "lesson", lambda name: LESSON)
+    monkeypatch.setattr(registry, "lesson_of", lambda name: NAME)
+    monkeypatch.setattr(references, "reference", lambda name: build_double())
+    monkeypatch.setattr(registry, "next_exercise", lambda name: None)
+    monkeypatch.setattr(registry, "mistake_text", lambda id: __import__("grader.model").model.MistakeText(id, id, id))

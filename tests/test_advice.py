@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from grader import advice, course
-from grader.judge import judge
+from grader.course import registry
+from grader.judging import exceptions
+from grader.judging.judge import judge
 from tests.live import from_cells
 
 A, B, WHOLE = np.ones((2, 3)), np.ones((4, 3)), np.ones((2, 3), dtype=int)
@@ -45,13 +46,13 @@ def raised(code: str) -> Exception:
 ])  # fmt: skip
 def test_an_exception_leads_on(code, says):
     error = raised(code)
-    assert says in advice.on(type(error).__name__, str(error)), f"{type(error).__name__}: {error}"
+    assert says in exceptions.on(type(error).__name__, str(error)), f"{type(error).__name__}: {error}"
 
 
 def test_what_is_not_known_gets_no_sentence():
-    assert advice.on("ValueError", "the temperature must be positive") == advice.on("KeyError", "'q'") == ""
+    assert exceptions.on("ValueError", "the temperature must be positive") == exceptions.on("KeyError", "'q'") == ""
 
 
 def test_the_verdict_holds_it():
-    verdict = judge(course.exercise("attention_scores"), from_cells("attention_scores", "def attention_scores(Q, K):\n    return Q @ K"))
+    verdict = judge(registry.exercise("attention_scores"), from_cells("attention_scores", "def attention_scores(Q, K):\n    return Q @ K"))
     assert verdict.status == "error" and any("to be transposed" in detail for detail in verdict.details)

@@ -10,11 +10,11 @@ import json
 
 import pytest
 
-from grader import course
-from grader.definitions import defined_names
-from grader.grading import grade_submission
-from grader.judge import judge
-from grader.sandbox import Sandbox
+from grader.course import registry
+from grader.grading.grade import grade_submission
+from grader.judging.judge import judge
+from grader.sandbox.sandbox import Sandbox
+from grader.source.definitions import defined_names
 from tests.live import from_cells
 from tests.test_zoo import ANIMALS
 
@@ -29,7 +29,7 @@ def sandbox():
 
 def _notebook(path, lesson, answers, bare):
     """The learner's notebook of a lesson with these answers in place of the stubs; others stay unwritten."""
-    notebook = json.loads(json.dumps(course.pristine(lesson)))
+    notebook = json.loads(json.dumps(registry.pristine(lesson)))
     for cell in notebook["cells"]:
         about = cell["metadata"].get("grader", {})
         if about.get("role") == "exercise" and about.get("exercise") in answers:
@@ -46,8 +46,8 @@ def _notebook(path, lesson, answers, bare):
 def _answers(lesson, animals, number):
     """One answer of each exercise; not those whose cell defines another exercise, too: the last definition counts."""
     chosen = {}
-    for name in course.CONTRACT[lesson]:
-        others = set(course.CONTRACT[lesson]) - {name}
+    for name in registry.CONTRACT[lesson]:
+        others = set(registry.CONTRACT[lesson]) - {name}
         alone = [a for a in animals[name] if not others & defined_names(a if isinstance(a, str) else a[1])]
         chosen[name] = alone[number % len(alone)]
     return chosen
@@ -73,6 +73,6 @@ def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesso
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, texts, bare=number == 1)
     report = grade_submission(path, sandbox=sandbox).lessons[0]
     for verdict in report.verdicts:
-        live = judge(course.exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
+        live = judge(registry.exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
         assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), f"{verdict.headline} | {live.headline}"
         assert verdict.status not in ("passed", "could_not_grade", "missing", "not_started")

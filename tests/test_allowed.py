@@ -7,9 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from grader.allowed import Sources, offence
-from grader.model import Case, Observation
-from grader.ran import einsum_missing
+from grader.course.spec import Case
+from grader.judging.runtime_policy import einsum_missing
+from grader.source.policy import Sources, offence
+from grader.worker.values import Observation
 
 FORBIDDEN_ATTENTION = {
     "called": "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)",
@@ -91,7 +92,7 @@ def test_the_sentence_says_what_was_called_and_the_line_where():
 @pytest.mark.parametrize("text", [
     "from solutions import lesson\ndef attend(q):\n    return lesson(q)",
     "from grader.course import reference\ndef attend(q):\n    return reference('attend')(q)",
-    "def attend(q):\n    import grader.course\n    return grader.course.reference('attend')(q)",
+    "def attend(q):\n    import grader.course\n    return grader.course.references.reference('attend')(q)",
     "def attend(q):\n    return open('../solutions/01.py').read()",
 ])  # fmt: skip
 def test_fetching_the_answer_from_the_course_is_refused(text):

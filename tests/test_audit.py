@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader import course
-from grader.audit import Findings, audit, render
-from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Mistake
+from grader.authoring.audit import Findings, audit, render
+from grader.course import references, registry
+from grader.course.spec import Case, Exercise, Mistake
 from tests import small_lesson as small
+from tests.mistakes import built
 
 
 def reference(x):
@@ -25,9 +25,9 @@ def audited(monkeypatch, tmp_path):
 
     def of(exercise: Exercise = small.EXERCISE, source: str = small.SOURCE) -> Findings:
         small.install(monkeypatch, tmp_path, source)
-        monkeypatch.setattr(course, "reference", lambda name: reference)
-        monkeypatch.setattr(course, "exercise", lambda name: exercise)
-        monkeypatch.setattr(course, "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
+        monkeypatch.setattr(references, "reference", lambda name: reference)
+        monkeypatch.setattr(registry, "exercise", lambda name: exercise)
+        monkeypatch.setattr(registry, "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
         return audit([small.NAME])
 
     return of
@@ -65,7 +65,7 @@ def repeated(rng):
 @pytest.mark.parametrize("change, said", [
     ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: 2 * x))}, "mistake TY9 passes"),
     ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: x[:1]), Mistake("TY8", lambda x: None))}, None),
-    ({"mistakes": mistakes(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
+    ({"mistakes": built(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
     ({"hints": ("?", "", "____")}, "needs three hints"),
     ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
     ({"points": 0}, "0 points"),
@@ -109,14 +109,14 @@ def test_a_solution_that_stands_elsewhere_in_the_lesson_is_a_finding(audited):
 
 
 def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
-    from grader.stubs import encode, learner_notebook
+    from grader.course.stubs import encode, learner_notebook
 
     findings = audited(source=SOURCE)
     assert findings.kept
     notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
     next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
         "def double(x):\n", "    total = x + x\n", "    return total"]
-    course.notebook_path(small.NAME).write_text(encode(notebook))
+    registry.notebook_path(small.NAME).write_text(encode(notebook))
     assert not audit([small.NAME]).kept
 
 
@@ -127,10 +127,10 @@ def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", course.lessons())
+@pytest.mark.parametrize("name", registry.lessons())
 def test_every_lesson_of_the_course_keeps_the_rules(name):
     """What `grader audit` proves of the course: every mistake of every exercise is rejected and named, every solution passes."""
     findings = audit([name])
     assert findings.slips == []
     assert np.mean([row.mistakes for row in findings.rows]) >= 6
-    assert [(row.exercise, row.named) for row in findings.rows] == [(one.name, len({m.id for m in one.mistakes})) for one in course.lesson(name).exercises]
+    assert [(row.exercise, row.named) for row in findings.rows] == [(one.name, len({m.id for m in one.mistakes})) for one in registry.lesson(name).exercises]

@@ -13,11 +13,11 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from grader import batch, roster
 from grader.cli import main
-from grader.errors import InputError
-from grader.journal import load
-from grader.submission import read_submission
+from grader.grading import batch, roster
+from grader.grading.journal import load
+from grader.submission.submission import read_submission
+from grader.util.errors import InputError
 from tests import small_class
 from tests.conftest import heed_interrupts
 from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, hand_in, left_behind, notebook, run, scores, timeless
@@ -327,7 +327,7 @@ def test_a_lane_refuses_below_the_level_asked_for(monkeypatch):
 
 
 def test_a_full_disk_is_a_sentence_and_keeps_what_was_done(tmp_path, monkeypatch, capsys):
-    from grader.journal import Journal
+    from grader.grading.journal import Journal
 
     folder = hand_in(tmp_path / "class", ada=RIGHT, bob=RIGHT)
 

@@ -7,9 +7,10 @@ import json
 import nbformat
 import pytest
 
-from grader import build, course, execute, stubs
-from grader.errors import AuthorError
-from grader.proofread import proofread
+from grader.authoring import build, execute
+from grader.authoring.lint import proofread
+from grader.course import registry, stubs
+from grader.util.errors import AuthorError
 from tests import small_lesson as small
 
 
@@ -128,7 +129,7 @@ def test_a_right_source_has_no_slips():
 
 def test_a_specification_that_departs_from_the_contract_is_a_slip(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
-    monkeypatch.setattr(course, "CONTRACT", {small.NAME: ("double", "treble")})
+    monkeypatch.setattr(registry, "CONTRACT", {small.NAME: ("double", "treble")})
     with pytest.raises(AuthorError, match="the contract has double, treble"):
         build.checked_cells(small.NAME)
 
@@ -145,7 +146,7 @@ def executed(notebook: dict) -> dict:
 def files(monkeypatch, tmp_path) -> None:
     """A course of the small lesson whose two notebooks are fresh."""
     small.install(monkeypatch, tmp_path)
-    course.notebook_path(small.NAME).write_text(stubs.encode(learner()), encoding="utf-8")
+    registry.notebook_path(small.NAME).write_text(stubs.encode(learner()), encoding="utf-8")
     solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON))
     build.solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
 
@@ -163,14 +164,14 @@ def test_missing_notebooks_are_stale(monkeypatch, tmp_path):
 
 def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    path = course.source_path(small.NAME)
+    path = registry.source_path(small.NAME)
     path.write_text(path.read_text().replace("arange(3)", "arange(4)"))
     assert len(build.stale(small.NAME)) == 2
 
 
 def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    path = course.source_path(small.NAME)
+    path = registry.source_path(small.NAME)
     path.write_text(path.read_text().replace("total = x + x", "total = 2 * x"))
     assert [text.split(":")[0] for text in build.stale(small.NAME)] == ["solutions/01_small.ipynb"]
 
@@ -193,7 +194,7 @@ def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil
 def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
     build.solution_path(small.NAME).write_text("[]")
-    course.notebook_path(small.NAME).write_text("")
+    registry.notebook_path(small.NAME).write_text("")
     assert len(build.stale(small.NAME)) == 2
 
 

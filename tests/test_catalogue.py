@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.catalogue import GROUPS, TEXTS
+from grader.course.mistakes import GROUPS, TEXTS
 
 IDS = (
     [f"SM{i}" for i in range(1, 7)] + [f"SD{i}" for i in range(1, 9)] + [f"PJ{i}" for i in range(1, 4)]

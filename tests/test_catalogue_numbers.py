@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.catalogue import TEXTS
+from grader.course.mistakes import TEXTS
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader import course
 from grader.cli import lesson_name, main
-from grader.errors import InputError
+from grader.course import registry
+from grader.util.errors import InputError
 from tests import toy_course as toy
 from tests.conftest import ROOT
 
@@ -48,7 +48,7 @@ def test_json_on_standard_output_is_alone_there(half, capsys):
     seen = capsys.readouterr()
     report = json.loads(seen.out)
     assert report["format"] == 1
-    assert report["seed"] == course.SEED
+    assert report["seed"] == registry.SEED
     (one,) = report["submissions"]
     assert (one["score"], one["max_score"]) == (3, 6)
     rows = next(each for each in one["lessons"][0]["exercises"] if each["name"] == "row_sums")
@@ -114,12 +114,12 @@ def test_min_score_holds_for_every_submission(half, tmp_path):
 
 
 def test_what_cannot_be_graded_exits_3_and_leaves_no_number(solved, tmp_path, monkeypatch, capsys):
-    import grader.judge
+    import grader.judging.judge
 
     def broken(*_, **__):
         raise RuntimeError("ours")
 
-    monkeypatch.setattr(grader.judge, "judge", broken)
+    monkeypatch.setattr(grader.judging.judge, "judge", broken)
     results, other = tmp_path / "results.json", tmp_path / "report.json"
     results.write_text('{"score": 6}')  # of an earlier run
     assert main(["grade", str(solved), "--min-score", "0", "--gradescope", str(results), "--json", str(other)]) == 3
@@ -196,7 +196,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
     ([], "COMMAND"),
 ])  # fmt: skip
 def test_a_wrong_call_is_one_sentence_and_exit_code_2(solved, tmp_path, monkeypatch, capsys, arguments, said):
-    monkeypatch.setattr(course, "mistake_ids", lambda: ("TY1",))
+    monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
     (tmp_path / "empty").mkdir()
     filled = [text.format(solved=solved, empty=tmp_path / "empty") for text in arguments]
     assert main(filled) == 2
@@ -220,7 +220,7 @@ def test_an_unknown_lesson_without_a_near_one_lists_them(monkeypatch):
 
 def test_explain_takes_an_id_in_any_case(monkeypatch, capsys):
     toy.install(monkeypatch)
-    monkeypatch.setattr(course, "mistake_ids", lambda: ("TY1",))
+    monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
     assert main(["explain", "ty1"]) == 0
     assert "TY1" in capsys.readouterr().out
 
@@ -229,23 +229,23 @@ def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys)
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "mine/.01_toy.ipynb.x")
 
-    monkeypatch.setattr("grader.links.write", refuse)
+    monkeypatch.setattr("grader.util.links.write", refuse)
     assert main(["reset", "01", "--folder", str(tmp_path)]) == 2
     assert "Permission denied" in capsys.readouterr().err
     assert solved.exists()
 
 
 def test_a_full_disk_costs_one_report_and_not_the_others(half, tmp_path, monkeypatch, capsys):
-    import grader.files
+    import grader.util.files
 
-    real = grader.files.write_whole
+    real = grader.util.files.write_whole
 
     def full(path, content):
         if path.suffix == ".json":
             raise OSError(28, "No space left on device")
         real(path, content)
 
-    monkeypatch.setattr(grader.files, "write_whole", full)
+    monkeypatch.setattr(grader.util.files, "write_whole", full)
     files = ["--json", str(tmp_path / "a.json"), "--markdown", str(tmp_path / "a.md")]
     assert main(["grade", str(half), *files]) == 2
     seen = capsys.readouterr()
@@ -257,7 +257,7 @@ def test_a_full_disk_costs_one_report_and_not_the_others(half, tmp_path, monkeyp
 def test_a_mistake_of_the_grader_s_own_is_no_traceback(monkeypatch, capsys):
     toy.install(monkeypatch)
     monkeypatch.delenv("GRADER_DEBUG", raising=False)
-    monkeypatch.setattr("grader.workspace.reset", lambda *_: 1 / 0)
+    monkeypatch.setattr("grader.notebook.workspace.reset", lambda *_: 1 / 0)
     assert main(["reset", "01"]) == 3
     assert "ZeroDivisionError" in capsys.readouterr().err
 

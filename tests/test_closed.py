@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from grader.allowed import Sources, offence
-from grader.closed import FINDING, MODULES, NAMES, PARTS
+from grader.source.policy import Sources, offence
+from grader.source.tampering import FINDING, MODULES, NAMES, PARTS
 
 OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
 

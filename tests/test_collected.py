@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from grader.cli import main
-from grader.collected import packed, refusal
-from grader.roster import entries, pack, unpack
-from grader.submission import read_submission
+from grader.grading.roster import entries, pack, unpack
+from grader.submission.platforms import packed, refusal
+from grader.submission.submission import read_submission
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, notebook
 
 MOODLE = ["Ada Lovelace_4711_assignsubmission_file_", "Ada Lovelace_4711_assignsubmission_file", "Bob_1_assignsubmission_onlinetext_",

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader.compare import Problem, close, compare, flatten, largest_difference
-from grader.model import Case, Observation
-from grader.worker.values import describe
+from grader.course.spec import Case
+from grader.judging.compare import Problem, close, compare, flatten, largest_difference
+from grader.worker.values import Observation, describe
 from tests.toy import EXERCISE
 
 CASE = Case("c", "c")

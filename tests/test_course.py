@@ -7,58 +7,58 @@ import inspect
 import jupytext
 import pytest
 
-from grader import course
+from grader.course import references, registry
 
 
 def test_names_are_unique_in_the_whole_course():
-    names = [name for lesson in course.CONTRACT.values() for name in lesson]
+    names = [name for lesson in registry.CONTRACT.values() for name in lesson]
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", course.lessons())
+@pytest.mark.parametrize("name", registry.lessons())
 def test_a_lesson_and_its_specification_agree(name):
-    lesson = course.lesson(name)
+    lesson = registry.lesson(name)
     assert lesson.name == name
-    assert tuple(exercise.name for exercise in lesson.exercises) == course.CONTRACT[name]
+    assert tuple(exercise.name for exercise in lesson.exercises) == registry.CONTRACT[name]
 
 
-@pytest.mark.parametrize("name", course.exercise_names())
+@pytest.mark.parametrize("name", registry.exercise_names())
 def test_every_reference_is_there_and_documented(name):
-    reference = course.reference(name)
-    if course.exercise(name).kind != "answer":
+    reference = references.reference(name)
+    if registry.exercise(name).kind != "answer":
         assert inspect.getdoc(reference)
 
 
-@pytest.mark.parametrize("name", course.exercise_names())
+@pytest.mark.parametrize("name", registry.exercise_names())
 def test_every_mistake_has_a_text(name):
-    for id in {id for mistake in course.exercise(name).mistakes for id in mistake.id.split("+")}:
-        text = course.mistake_text(id)
+    for id in {id for mistake in registry.exercise(name).mistakes for id in mistake.id.split("+")}:
+        text = registry.mistake_text(id)
         assert text.id == id and text.sentence and text.why
 
 
 def test_unknown_names_raise_key_error():
-    for find in (course.lesson_of, course.exercise, course.mistake_text):
+    for find in (registry.lesson_of, registry.exercise, registry.mistake_text):
         with pytest.raises(KeyError):
             find("no_such_thing")
 
 
 def test_the_last_exercise_has_no_next_one():
-    names = course.exercise_names()
-    assert course.next_exercise(names[0]) == names[1]
-    assert course.next_exercise(names[-1]) is None
+    names = registry.exercise_names()
+    assert registry.next_exercise(names[0]) == names[1]
+    assert registry.next_exercise(names[-1]) is None
 
 
 def test_a_mistake_id_means_one_thing():
-    from grader.catalogue import TEXTS
+    from grader.course.mistakes import TEXTS
 
-    ids = list(TEXTS) + [text.id for name in course.lessons() for text in course.lesson(name).texts]
+    ids = list(TEXTS) + [text.id for name in registry.lessons() for text in registry.lesson(name).texts]
     assert len(ids) == len(set(ids)), sorted(id for id in ids if ids.count(id) > 1)
 
 
-@pytest.mark.parametrize("name", course.lessons())
+@pytest.mark.parametrize("name", registry.lessons())
 def test_sources_are_read_as_jupytext_reads_them(name):
-    theirs = jupytext.reads(course.source(name), fmt="py:percent").cells
-    ours = course.cells(name)
+    theirs = jupytext.reads(registry.source(name), fmt="py:percent").cells
+    ours = registry.cells(name)
     assert [cell.source for cell in theirs] == [cell.text for cell in ours]
     assert [cell.metadata.get("role", "prose") for cell in theirs] == [cell.role for cell in ours]
     assert [cell.metadata.get("exercise", "") for cell in theirs] == [cell.exercise for cell in ours]

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from grader.cli import main
-from grader.errors import InputError
-from grader.journal import load
+from grader.grading.journal import load
+from grader.util.errors import InputError
 from tests import small_class
 from tests.small_class import RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
@@ -86,7 +86,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(cluster, tmp_path):
 
 
 def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("grader.cluster.CONNECT_S", 1)
+    monkeypatch.setattr("grader.grading.dask_pool.CONNECT_S", 1)
     folder = hand_in(tmp_path / "class", ada=RIGHT)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -97,7 +97,7 @@ def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch, capsys):
 
 
 def test_workers_with_another_version_of_the_course_are_refused(cluster, monkeypatch):
-    from grader import cluster as module
+    from grader.grading import dask_pool as module
 
     real = module.course_digest
     monkeypatch.setattr(module.batch, "close_lanes", lambda: None)

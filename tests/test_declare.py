@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from grader.declare import exercise, holds, mistake, patch
-from grader.model import Exercise
+from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.spec import Exercise
 
 
 @exercise(points=3, minutes=4, container="number")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.diagnose import Diagnosis
-from grader.model import Observation
-from grader.seen import inputs
+from grader.course.readings import inputs
+from grader.judging.diagnose import Diagnosis
 from grader.worker.observe import observe
-from grader.worker.values import Failure
+from grader.worker.values import Failure, Observation
 from tests.toy import EXERCISE, build, cases
 
 CASES = list(cases(np.random.default_rng(0)))

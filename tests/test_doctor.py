@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from grader import course, doctor
-from grader.cli import main
-from grader.doctor import Sign
-from grader.sandbox import SandboxError
+from grader.cli import doctor, main
+from grader.cli.doctor import Sign
+from grader.course import registry
+from grader.sandbox.sandbox import SandboxError
 
 
 def signs(folder) -> dict[str, Sign]:
@@ -35,7 +35,7 @@ def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
     """A learner with a hand-out has neither make nor a checkout."""
     assert "make lab" in doctor._reinstall()
-    monkeypatch.setattr(course, "root", lambda: tmp_path)
+    monkeypatch.setattr(registry, "root", lambda: tmp_path)
     assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 
@@ -99,11 +99,11 @@ def test_a_kernel_of_another_python_is_told(monkeypatch):
 
 
 def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
-    monkeypatch.setattr(course, "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
+    monkeypatch.setattr(registry, "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
     assert doctor._lessons().found.endswith(", lessons 00, 05 with 5 exercises")
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"grader {course.edition()}\n"
-    monkeypatch.setattr(course, "lessons", tuple)
+    assert capsys.readouterr().out == f"grader {registry.edition()}\n"
+    monkeypatch.setattr(registry, "lessons", tuple)
     assert not doctor._lessons().well
 
 

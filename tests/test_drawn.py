@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader import course
-from grader.judge import judge
+from grader.course import registry
+from grader.judging.judge import judge
 from tests.live import from_cells
 
 NAMED = {
@@ -19,16 +19,16 @@ NAMED = {
 
 @pytest.mark.parametrize(("text", "status"), NAMED.items())
 def test_the_names_of_parameters_are_part_of_the_contract(text, status):
-    verdict = judge(course.exercise("softmax_jacobian"), from_cells("softmax_jacobian", text.format(body="return np.diag(p) - np.outer(p, p)")))
+    verdict = judge(registry.exercise("softmax_jacobian"), from_cells("softmax_jacobian", text.format(body="return np.diag(p) - np.outer(p, p)")))
     assert verdict.status == status, verdict.headline
     assert status == "passed" or any("the parameters are to be called p, in this order." in detail for detail in verdict.details)
 
 
 def test_a_mistake_is_named_beside_parameters_that_are_called_otherwise():
-    verdict = judge(course.exercise("softmax_rows"), from_cells("softmax_rows", "def softmax_rows(x):\n    return x / x.sum(axis=1, keepdims=True)"))
+    verdict = judge(registry.exercise("softmax_rows"), from_cells("softmax_rows", "def softmax_rows(x):\n    return x / x.sum(axis=1, keepdims=True)"))
     assert (verdict.status, verdict.tables) == ("error", ()), "no number has a part in it"
     assert any("the parameters are to be called scores" in detail for detail in verdict.details)
     assert verdict.mistakes == ("TT13",)
-    right = judge(course.exercise("softmax_rows"), from_cells(
+    right = judge(registry.exercise("softmax_rows"), from_cells(
         "softmax_rows", "def softmax_rows(x):\n    e = np.exp(x - x.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)"))
     assert (right.status, right.mistakes) == ("error", ())

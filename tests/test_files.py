@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from grader import batch, workspace
 from grader.cli import main
-from grader.files import write_whole
-from grader.record import Record
+from grader.grading import batch
+from grader.notebook import workspace
+from grader.notebook.record import Record
+from grader.util.files import write_whole
 from tests import toy_course as toy
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="a umask is Unix's")

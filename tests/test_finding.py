@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader import course, finding
-from grader.finding import find, in_place_of_notebooks
+from grader.course import registry
+from grader.submission import discover
+from grader.submission.discover import find, in_place_of_notebooks
 
 
 def lay(top: Path, *places: str) -> Path:
@@ -42,7 +43,7 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
     lay(tmp_path, "clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/05-2026-11-22-101500.ipynb")
     lay(tmp_path, "clone/notebooks/backups/05-2026-11-22-101500-2.ipynb", "clone/notebooks/backups/07.ipynb")
     for name in ("00_start_here", "05_numpy_to_pytorch"):
-        shutil.copy(course.root() / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
+        shutil.copy(registry.root() / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
     found = find(tmp_path)
     places = [path.relative_to(tmp_path).as_posix() for path in found.files]
     assert places == ["clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/07.ipynb"]
@@ -54,7 +55,7 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
 
 def test_whatever_is_passed_over_is_told_with_its_path(tmp_path, monkeypatch):
     lay(tmp_path, "a/b/c/d/e/01.ipynb", "a/work.zip", "01.ipynb", "02.ipynb")
-    monkeypatch.setattr(finding, "MAX_FILES", 1)
+    monkeypatch.setattr(discover, "MAX_FILES", 1)
     assert find(tmp_path).notes == [
         "a/work.zip is an archive; it was not opened. Unpack work.zip first.",
         "a/b/c/d/e was not looked into: 4 folders deep is what is searched.",
@@ -75,10 +76,10 @@ def test_links_are_named_with_their_targets_and_left(tmp_path):
 
 
 def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(finding, "MAX_FOLDERS", 20)
+    monkeypatch.setattr(discover, "MAX_FOLDERS", 20)
     lay(tmp_path, *(f"{i:03}/{j}/{k}/x.txt" for i in range(9) for j in range(3) for k in range(3)))
     assert find(tmp_path).folders < 60
-    monkeypatch.setattr(finding, "MAX_FILES", 3)
+    monkeypatch.setattr(discover, "MAX_FILES", 3)
     assert len(find(lay(tmp_path, *(f"{i}.ipynb" for i in range(9)))).files) == 3
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.fingerprint import fingerprint, globals_named
+from grader.notebook.fingerprint import fingerprint, globals_named
 
 
 def run(source: str, **names: Any) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grader import course, grading
-from grader.model import Verdict
-from grader.sandbox import Sandbox
+from grader.course import references, registry
+from grader.grading import grade as grading
+from grader.judging.verdict import Verdict
+from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
 
 
@@ -124,10 +125,10 @@ def test_what_the_grader_cannot_do_is_not_the_learner_s_zero(graded, monkeypatch
             raise RuntimeError("no reference")
         return toy.REFERENCES[name]
 
-    from grader import judge
+    from grader.judging import judge
 
     judge.drawn.cache_clear()
-    monkeypatch.setattr(course, "reference", broken)
+    monkeypatch.setattr(references, "reference", broken)
     report = graded(toy.solved())
     judge.drawn.cache_clear()
     assert statuses(report) == {"double": "could_not_grade", "row_sums": "passed", "the_answer": "passed"}
@@ -135,7 +136,7 @@ def test_what_the_grader_cannot_do_is_not_the_learner_s_zero(graded, monkeypatch
 
 
 def test_a_lesson_that_cannot_be_loaded_could_not_be_graded(graded, monkeypatch):
-    monkeypatch.setattr(course, "lesson", lambda name: 1 / 0)
+    monkeypatch.setattr(registry, "lesson", lambda name: 1 / 0)
     report = graded(toy.solved())
     assert set(statuses(report).values()) == {"could_not_grade"}
 

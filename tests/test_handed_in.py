@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from grader import batch, course
 from grader.cli import classroom, main
-from grader.errors import InputError
-from grader.grading import ours
-from grader.handed_in import choice
-from grader.journal import Result, begun_with, to_line
-from grader.model import LessonReport, SubmissionReport, Verdict
-from grader.roster import entries, pack
-from grader.submission import read_submission
+from grader.course import registry
+from grader.grading import batch
+from grader.grading.grade import ours
+from grader.grading.handed_in import choice
+from grader.grading.journal import Result, begun_with, to_line
+from grader.grading.roster import entries, pack
+from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.submission.submission import read_submission
+from grader.util.errors import InputError
 
-FIRST, SECOND, THIRD = (name for name in course.lessons() if name[:2] in ("01", "05", "06"))
+FIRST, SECOND, THIRD = (name for name in registry.lessons() if name[:2] in ("01", "05", "06"))
 
 
 def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
@@ -28,7 +29,7 @@ def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
     for name, lessons in learners.items():
         (folder / name).mkdir(parents=True)
         for lesson in lessons:
-            (folder / name / f"{lesson}.ipynb").write_text(json.dumps(course.pristine(lesson)))
+            (folder / name / f"{lesson}.ipynb").write_text(json.dumps(registry.pristine(lesson)))
     return folder
 
 
@@ -39,10 +40,10 @@ def chosen(folder: Path, kept=None):
 # --- which lessons ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("lesson", registry.lessons())
 @pytest.mark.parametrize("how", ["metadata", "name", "cells", "empty", "another's metadata"])
 def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesson, how):
-    notebook = course.pristine(lesson)
+    notebook = registry.pristine(lesson)
     names = {"name": f"hw {lesson} (2).ipynb", "empty": f"{lesson[:2]}.ipynb", "another's metadata": f"{FIRST}.ipynb"}
     if how in ("name", "cells", "empty"):
         notebook["metadata"].pop("grader")
@@ -114,7 +115,7 @@ def graded(monkeypatch):
         lessons = []
         for lesson in settings.lessons:
             status = "passed" if lesson in have else "missing"
-            verdicts = [Verdict(name, status, f"{name} {status}.") for name in course.CONTRACT[lesson]]
+            verdicts = [Verdict(name, status, f"{name} {status}.") for name in registry.CONTRACT[lesson]]
             if entry.key in failing:
                 verdicts[0] = ours(verdicts[0].exercise, "out of memory")
             lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
@@ -149,7 +150,7 @@ def test_the_lessons_taken_are_told_first_and_everywhere(graded, tmp_path, capsy
     assert notes[0].startswith(first) and notes[1] == others
     for file in ("report.html", "summary.md"):
         assert first in (out / file).read_text() and "lesson 06, which 1 of 4 handed in" in (out / file).read_text()
-    most = 2 * (len(course.CONTRACT[FIRST]) + len(course.CONTRACT[SECOND]))
+    most = 2 * (len(registry.CONTRACT[FIRST]) + len(registry.CONTRACT[SECOND]))
     assert [row[-1] for row in rows(out / "canvas.csv")[1:]] == [str(most), str(most), "12", str(most), "0"]
     assert {row[rows(out / "grades.csv")[0].index("max")] for row in rows(out / "grades.csv")[1:]} == {str(most)}
 
@@ -203,7 +204,7 @@ def test_the_exit_code_says_whether_the_class_was_graded(graded, tmp_path, optio
 def test_whom_the_grader_failed_is_named_and_graded_again(graded, tmp_path, capsys):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,)), tmp_path / "out"
     assert graded(folder, out, fails=("bob",)) == 3
-    name = course.CONTRACT[FIRST][0]
+    name = registry.CONTRACT[FIRST][0]
     seen = capsys.readouterr()
     assert f"no learner's: bob ({name})." in seen.out and "--resume grades again" in seen.err
     assert [row[0] for row in rows(out / "canvas.csv")[2:]] == [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada"]

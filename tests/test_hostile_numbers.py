@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from grader import course, telling
-from grader.drawn import drawn
-from grader.judge import judge
-from grader.model import Case, LessonReport, Report, SubmissionReport, Verdict
+from grader.course import registry
+from grader.course.spec import Case
+from grader.judging import wording
+from grader.judging.baseline import drawn
+from grader.judging.judge import judge
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
 from grader.reports.folder import files
 from grader.worker.values import Observation, Part
@@ -78,13 +80,13 @@ CHANGES = [
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("name", course.exercise_names())
+@pytest.mark.parametrize("name", registry.exercise_names())
 def test_no_numbers_warn_while_they_are_judged_and_shown(name, capfd):
-    exercise = course.exercise(name)
+    exercise = registry.exercise(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        seen = drawn(exercise, course.SEED)
-    verdicts = [judge(exercise, Shows(name, seen.expected, change), course.SEED) for change in CHANGES]
+        seen = drawn(exercise, registry.SEED)
+    verdicts = [judge(exercise, Shows(name, seen.expected, change), registry.SEED) for change in CHANGES]
     assert {judged.status for judged in verdicts} <= {"passed", "failed", "forbidden"}  # einsum has to have run
     shown = {judged.stage: judged for judged in verdicts}.values()
     show(*shown)
@@ -113,7 +115,7 @@ def test_no_numbers_warn_in_a_table(shape, dtype, capfd):
             got = recast(dtype, fill)(Part("ndarray", want, "float64")).array
         have = {"result": Part("ndarray", got, dtype)}
         with np.errstate(all="ignore"):  # as judge() has it
-            tables = telling.tables(Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have)
+            tables = wording.tables(Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have)
         show(Verdict("softmax", "failed", "It differs.", "values", tables=tables))
     assert capfd.readouterr().err == ""
 
@@ -124,7 +126,7 @@ def test_no_warning_reaches_the_terminal(tmp_path):
         ("02_softmax", "log_softmax", "def log_softmax(x, axis=-1):\n    return np.full(np.shape(x), 1.7e308)"),
         ("07_positions", "sinusoidal_positions", "def sinusoidal_positions(n, d):\n    return np.full((n, d), 1.7e308)"),
     ):
-        notebook = course.pristine(lesson)
+        notebook = registry.pristine(lesson)
         cell = next(cell for cell in notebook["cells"] if cell["metadata"]["grader"].get("stub") and cell["metadata"]["grader"]["exercise"] == name)
         cell["source"] = code
         (tmp_path / f"{lesson}.ipynb").write_text(jsonlib.dumps(notebook))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 
-from grader import course, index
+from grader.authoring import index
+from grader.course import registry
 
 
 def test_the_index_is_what_the_specifications_say():
     assert not index.stale()
     said = json.loads(index.built())
-    assert said["lessons"].keys() == course.CONTRACT.keys()
+    assert said["lessons"].keys() == registry.CONTRACT.keys()
     assert said["given"]["np"] == "numpy" and said["given"]["F"] == "torch.nn.functional"
 
 
 def test_lessons_whose_cells_import_torch_need_it():
-    assert not course.needs_torch("01_three_tokens") and not course.needs_torch("08_attention_backward")
-    assert course.needs_torch("05_numpy_to_pytorch") and course.needs_torch("12_gpu")
+    assert not registry.needs_torch("01_three_tokens") and not registry.needs_torch("08_attention_backward")
+    assert registry.needs_torch("05_numpy_to_pytorch") and registry.needs_torch("12_gpu")
 
 
 def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
@@ -27,10 +28,10 @@ def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
     place.write_text(json.dumps(said), encoding="utf-8")
     monkeypatch.setattr(index, "path", lambda: place)
     try:
-        course.know(json.dumps(said))
-        assert "12_gpu" not in course.CONTRACT
-        course.CONTRACT["12_gpu"] = ()  # as its folder would make it known
+        registry.know(json.dumps(said))
+        assert "12_gpu" not in registry.CONTRACT
+        registry.CONTRACT["12_gpu"] = ()  # as its folder would make it known
         index.refresh()
-        assert place.read_text(encoding="utf-8") == before and len(course.CONTRACT["12_gpu"]) == 4
+        assert place.read_text(encoding="utf-8") == before and len(registry.CONTRACT["12_gpu"]) == 4
     finally:
-        course.know(before)
+        registry.know(before)

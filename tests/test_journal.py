@@ -8,12 +8,12 @@ import json
 import numpy as np
 import pytest
 
-from grader import journal
-from grader.errors import InputError
-from grader.journal import Journal, Result, from_line, load, to_line
-from grader.model import LessonReport, SubmissionReport, Table, Verdict
+from grader.grading import journal
+from grader.grading.journal import Journal, Result, from_line, load, to_line
+from grader.judging.crop import cut
+from grader.judging.verdict import LessonReport, SubmissionReport, Table, Verdict
 from grader.reports import json as json_report
-from grader.window import cut
+from grader.util.errors import InputError
 
 SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_three_tokens"]}
 ARRAYS = [

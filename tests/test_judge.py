@@ -8,14 +8,14 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from grader import telling
-from grader.allowed import Sources
-from grader.drawn import drawn
-from grader.judge import _Judging, judge
-from grader.model import Case, Observation
+from grader.course.spec import Case
+from grader.judging import wording
+from grader.judging.baseline import drawn
+from grader.judging.judge import _Judging, judge
 from grader.reports import html, text
+from grader.source.policy import Sources
 from grader.worker.observe import observe
-from grader.worker.values import Failure, describe
+from grader.worker.values import Failure, Observation, describe
 from tests import toy
 from tests.live import Live
 
@@ -195,7 +195,7 @@ def test_what_was_shown_before_is_judged_once(monkeypatch):
 
 
 def test_only_so_many_verdicts_are_kept(monkeypatch):
-    monkeypatch.setattr("grader.judge.MOST_KEPT", 3)
+    monkeypatch.setattr("grader.judging.judge.MOST_KEPT", 3)
     for factor in range(2, 8):
         judge(toy.EXERCISE, Came("softmax_rows", lambda scores, factor=factor: scores * factor), 1)
     assert len(drawn(toy.EXERCISE, 1).verdicts) == 3
@@ -233,6 +233,6 @@ def test_global_random_state_is_left_as_found():
 def test_right_numbers_in_a_flat_list_leave_the_tables_out():
     want = {"result": describe(np.array([1.0, 2.0, 3.0]))}
     case = Case("vector", "a vector", (np.arange(3.0),), names=("x",))
-    assert [table.role for table in telling.tables(case, want, {"result": describe([1.0, 2.0, 3.0])})] == ["input"]
+    assert [table.role for table in wording.tables(case, want, {"result": describe([1.0, 2.0, 3.0])})] == ["input"]
     roles = ["input", "expected", "got", "difference"]
-    assert [table.role for table in telling.tables(case, want, {"result": describe([1.0, 2.0, 4.0])})] == roles
+    assert [table.role for table in wording.tables(case, want, {"result": describe([1.0, 2.0, 4.0])})] == roles

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from grader.execute import _steady, run
-from grader.kernel import KernelError
-from grader.stubs import code_or_prose, notebook
+from grader.authoring.execute import _steady, run
+from grader.authoring.kernel import KernelError
+from grader.course.stubs import code_or_prose, notebook
 
 
 def cells(*texts: str) -> dict:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import pytest
 
-from grader import course
-from grader.judge import judge
-from grader.model import Mistake
+from grader.course import references, registry
+from grader.course.spec import Mistake
+from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
 from tests.live import Live
 
-EXERCISES = course.exercise_names()
+EXERCISES = registry.exercise_names()
 EVERY = 1 if WHOLE_GRID else 12  # one mistake in so many
-SEEDS = (course.SEED, 2026)
+SEEDS = (registry.SEED, 2026)
 
 
 def some(number: int, name: str) -> list[tuple[str, Mistake]]:
     """The mistakes of one exercise that are tried: at least one, from another place in the list for each exercise."""
-    mistakes = course.exercise(name).mistakes
+    mistakes = registry.exercise(name).mistakes
     return [(name, mistake) for mistake in mistakes[number % min(EVERY, len(mistakes)) :: EVERY]]
 
 
@@ -31,14 +31,14 @@ SOME = [one for number, name in enumerate(EXERCISES) for one in some(number, nam
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_reference_passes(name, seed):
-    verdict = judge(course.exercise(name), Live(name, course.reference(name)), seed)
+    verdict = judge(registry.exercise(name), Live(name, references.reference(name)), seed)
     assert verdict.status == "passed", f"{verdict.headline} {verdict.experiment}"
     assert verdict.verified
 
 
 @pytest.mark.parametrize("name, mistake", SOME, ids=[f"{name}-{mistake.id}" for name, mistake in SOME])
 def test_a_mistake_is_rejected_and_named_with_other_numbers(name, mistake):
-    verdict = judge(course.exercise(name), Live(name, course.wrong(name, mistake)), SEEDS[1])
+    verdict = judge(registry.exercise(name), Live(name, references.wrong(name, mistake)), SEEDS[1])
     assert not verdict.passed
     assert mistake.id in verdict.mistakes, f"{verdict.status}: {verdict.headline} -> {verdict.mistakes}"
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-from grader import course
-from grader.judge import judge
+from grader.course import references, registry
+from grader.judging.judge import judge
 from tests.conftest import ROOT
 from tests.find_chromium import ADVICE, find_chromium
 from tests.live import from_cells
@@ -41,7 +41,7 @@ def lab(tmp_path_factory) -> Iterator[str]:
     """The address of a JupyterLab whose folder holds the pristine lesson and whose settings are its own."""
     place = tmp_path_factory.mktemp("lab")
     (place / "work").mkdir()
-    shutil.copy(course.notebook_path(LESSON), place / "work")
+    shutil.copy(registry.notebook_path(LESSON), place / "work")
     _settings(place / "settings", "@jupyterlab/apputils-extension", "notification",
               {"fetchNews": "false", "checkForUpdates": False})
     _settings(place / "settings", "@jupyterlab/notebook-extension", "tracker", {"windowingMode": "none"})
@@ -188,7 +188,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     expect(check.locator(".jp-OutputArea-output")).to_contain_text("not started", ignore_case=True)
     _picture(page, check, artefacts / "1-untouched.png")
 
-    verdict = judge(course.exercise("softmax_rows"), from_cells("softmax_rows", WRONG))
+    verdict = judge(registry.exercise("softmax_rows"), from_cells("softmax_rows", WRONG))
     assert verdict.mistakes, "the wrong answer of this test is to be one whose mistake is proven"
     _rewrite(page, _cell(page, "def softmax_rows"), WRONG)
     _run(page, check)
@@ -201,7 +201,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     assert box and box["width"] > 40 and box["height"] > 20
     _picture(page, check, artefacts / "2-wrong.png")
 
-    _rewrite(page, _cell(page, "def softmax_rows"), course.solution_text("softmax_rows"))
+    _rewrite(page, _cell(page, "def softmax_rows"), references.solution_text("softmax_rows"))
     _run(page, check)
     expect(output).to_contain_text("passed", ignore_case=True)
     expect(output).not_to_contain_text(verdict.mistakes[0])

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from grader.magics import without_magics
+from grader.source.magics import without_magics
 
 CASES = {
     "x = 1": "x = 1",

@@ -10,10 +10,10 @@ import unicodedata
 
 import pytest
 
-from grader.model import Report, SubmissionReport, Verdict
-from grader.names import alike, folded, labels, of_learner, printable
+from grader.grading.roster import entries, same_names
+from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import canvas, markdown, moodle, page, text
-from grader.roster import entries, same_names
+from grader.util.names import alike, folded, labels, of_learner, printable
 from tests.reports.samples import lesson
 
 UNSEEN = [chr(at) for at in range(sys.maxunicode + 1) if unicodedata.category(chr(at)) in ("Cc", "Cf", "Zl", "Zp", "Cs")]

@@ -13,7 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from grader import check, explain, hint, notebook, passed, progress, solution
+from grader import check, explain, hint, passed, progress, solution
+from grader.notebook import api
 from tests.live import from_cells
 
 RIGHT = """
@@ -29,7 +30,7 @@ STUB = 'def softmax_rows(scores):\n    raise NotImplementedError("softmax_rows i
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(notebook, "_verdicts", {})
+    monkeypatch.setattr(api, "_verdicts", {})
 
 
 def made(source: str, name: str = "softmax_rows"):
@@ -188,8 +189,8 @@ def test_hostile_objects_do_not_break_anything():
 
 def test_the_same_code_is_judged_once(monkeypatch):
     calls = []
-    real = notebook._judge
-    monkeypatch.setattr(notebook, "_judge", lambda *args: calls.append(1) or real(*args))
+    real = api._judge
+    monkeypatch.setattr(api, "_judge", lambda *args: calls.append(1) or real(*args))
     assert check(made(RIGHT)) and check(made("# again\n" + RIGHT)) and passed(made(RIGHT))
     assert len(calls) == 1
     assert not check(made(WRONG_AXIS)) and check(made(RIGHT))
@@ -209,8 +210,8 @@ def test_a_repeated_check_returns_at_once():
 
 def test_code_with_a_state_is_judged_every_time(monkeypatch):
     calls = []
-    real = notebook._judge
-    monkeypatch.setattr(notebook, "_judge", lambda *args: calls.append(1) or real(*args))
+    real = api._judge
+    monkeypatch.setattr(api, "_judge", lambda *args: calls.append(1) or real(*args))
     source = "rng = np.random.default_rng(0)\n" + RIGHT.replace("    return", "    rng.random()\n    return")
     function = made(source)
     assert check(function) and check(function)
@@ -243,7 +244,7 @@ def test_a_fault_of_the_grader_is_never_the_learners(monkeypatch):
     def broken(*args):
         raise OSError("disk")
 
-    monkeypatch.setattr("grader.judge.judge", broken)
+    monkeypatch.setattr("grader.judging.judge.judge", broken)
     shown = check(made(RIGHT))
     assert shown.verdict.status == "could_not_grade"
     assert "The check itself failed, which says nothing about softmax_rows.\nOSError: disk" in str(shown)
@@ -335,7 +336,7 @@ def test_a_record_that_cannot_be_kept_is_said_once(tmp_path, monkeypatch):
 
 
 def test_import_is_light():
-    heavy = ("torch", "matplotlib", "jupytext", "IPython", "grader.judge", "grader.lessons")
+    heavy = ("torch", "matplotlib", "jupytext", "IPython", "grader.judging.judge", "grader.course.lessons")
     program = f"import sys; from grader import check; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

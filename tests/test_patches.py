@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grader import course
-from grader.model import Mistake
-from grader.patches import PatchError, applied, edits, hunk_lines, joined, normal, patch
+from grader.course import references
+from grader.course.patches import PatchError, applied, edits, hunk_lines, joined, normal, patch
+from grader.course.spec import Mistake
 
 SOURCE = '''
 def f(x, y):
@@ -77,7 +77,7 @@ def test_a_hunk_is_shown_in_its_lines():
 def test_a_patch_of_what_the_solution_calls_reaches_the_solution():
     """three_token_attention is patched by way of softmax_rows, and what lies between them is made anew."""
     one = patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0", of="softmax_rows")
-    wrong = course.wrong("three_token_attention", Mistake("SM1", one))
-    q = k = v = course.namespace("01_three_tokens")["np"].eye(2)
+    wrong = references.wrong("three_token_attention", Mistake("SM1", one))
+    q = k = v = references.namespace("01_three_tokens")["np"].eye(2)
     assert wrong(q, 2 * k, v)[1].sum(axis=0) == pytest.approx([1, 1])
-    assert course.reference("three_token_attention")(q, 2 * k, v)[1].sum(axis=1) == pytest.approx([1, 1])
+    assert references.reference("three_token_attention")(q, 2 * k, v)[1].sum(axis=1) == pytest.approx([1, 1])

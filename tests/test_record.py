@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import record as module
-from grader.record import Entry, Record, default_path
+from grader.notebook import record as module
+from grader.notebook.record import Entry, Record, default_path
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_full_disk_loses_nothing(path, monkeypatch):
 
 def test_kernels_that_write_at_once_lose_nothing(path):
     program = (
-        "import sys; from pathlib import Path; from grader.record import Record\n"
+        "import sys; from pathlib import Path; from grader.notebook.record import Record\n"
         "record = Record(Path(sys.argv[1]))\n"
         "for i in range(40): record.attempted('softmax', f'{sys.argv[2]}-{i}', 'failed')\n"
     )

@@ -16,16 +16,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grader import course, release as releasing
+from grader.authoring import release as releasing
+from grader.authoring.release import Release, gradescope, handout, release
+from grader.authoring.release.leaks import all_secrets, leaks, secrets_of
 from grader.cli import main
-from grader.errors import InputError
-from grader.grading import grade_submission
-from grader.release import Release, gradescope, handout, release
-from grader.release.leaks import all_secrets, leaks, secrets_of
-from grader.sandbox import Sandbox
+from grader.course import registry
+from grader.grading.grade import grade_submission
+from grader.sandbox.sandbox import Sandbox
+from grader.util.errors import InputError
 from tests.conftest import ROOT, WHOLE_GRID
 
-ALL = course.lessons()
+ALL = registry.lessons()
 CHOSEN = ("00_start_here", "01_three_tokens")
 RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
 NOT_ON_POSIX = pytest.mark.skipif(os.name == "nt", reason="the autograder's scripts are for bash")
@@ -88,7 +89,7 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
     assert [name for name in files if name.endswith(".ipynb")] == [f"notebooks/{name}.ipynb" for name in CHOSEN]
     assert {"README.md", "environment.yml", "requirements.txt", ".gitignore", ".github/workflows/grade.yml"} <= set(files)
     for name in CHOSEN:
-        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == course.pristine(name)
+        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == registry.pristine(name)
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
@@ -252,7 +253,7 @@ def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, 
 
 
 def test_a_stub_that_keeps_its_solution_is_found(monkeypatch):
-    monkeypatch.setattr("grader.stubs.stubbed", lambda text, name: text)
+    monkeypatch.setattr("grader.course.stubs.stubbed", lambda text, name: text)
     files = {name: data for name, data in handout(["01_three_tokens"]).items() if name.endswith(".ipynb")}
     assert {leak.lesson for leak in leaks(files)} >= {"01_three_tokens"}
 
@@ -269,7 +270,7 @@ def test_without_solutions_means_every_file_and_every_archive(bare):
 def test_every_exercise_has_a_secret():
     """A search that knew nothing of an exercise's solution would find nothing."""
     known = all_secrets()
-    for lesson in course.lessons():
+    for lesson in registry.lessons():
         assert any(secret.lesson == lesson for secret in known), lesson
 
 

@@ -17,13 +17,13 @@ import psutil
 import pytest
 import yaml
 
-from grader import course
-from grader.release import gradescope, handout, release
-from grader.release.wheels import grader_wheel, needs_torch, notebooks_wheel
+from grader.authoring.release import gradescope, handout, release
+from grader.authoring.release.wheels import grader_wheel, needs_torch, notebooks_wheel
+from grader.course import registry
 from tests.conftest import ROOT
 from tests.test_release import NOT_ON_POSIX, run, solved
 
-NUMPY = tuple(name for name in course.lessons() if name < "05")
+NUMPY = tuple(name for name in registry.lessons() if name < "05")
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
 LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
 
@@ -87,8 +87,8 @@ def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch)
     assert len({name.split("-")[1] for name in made}) == 3
     before = grader_wheel(NUMPY[:1])
     assert before == grader_wheel(NUMPY[:1])
-    source = course.source
-    monkeypatch.setattr(course, "source", lambda name: source(name) + "\n")
+    source = registry.source
+    monkeypatch.setattr(registry, "source", lambda name: source(name) + "\n")
     after = grader_wheel(NUMPY[:1])
     assert after[0] != before[0]
 
@@ -97,7 +97,7 @@ def test_every_version_reads_the_same_after_normalization():
     """pip would look for 0.1.0+7 where a file is called 0.1.0+007."""
     from packaging.version import Version
 
-    for lesson in course.lessons():
+    for lesson in registry.lessons():
         for make in (grader_wheel, notebooks_wheel):
             version = make([lesson])[0].split("-")[1]
             assert str(Version(version)) == version and re.fullmatch(r"0\.1\.0\+c[0-9a-f]{8}", version)
@@ -121,7 +121,7 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
 
 # --- torch -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("lesson", registry.lessons())
 def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
     wanted = lesson >= "05"
     assert needs_torch([lesson]) == wanted
@@ -140,7 +140,7 @@ def test_lessons_without_torch_do_not_import_it():
     """Notebook, figures and grading; what needs_torch reads in the source is true of what runs."""
     program = (
         "import sys; sys.modules['torch'] = None\n"
-        "import importlib; from grader import course; import grader.judge\n"
+        "import importlib; from grader import course; import grader.judging.judge\n"
         f"for name in {NUMPY!r}:\n"
         "    course.lesson(name); course.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
     )
@@ -149,10 +149,10 @@ def test_lessons_without_torch_do_not_import_it():
 
 
 def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
-    for lessons in (NUMPY, course.lessons()):
+    for lessons in (NUMPY, registry.lessons()):
         files = handout(lessons)
         texts = [data.decode() for name, data in files.items() if name.endswith((".md", ".yml", ".txt"))]
-        texts.append((ROOT / "grader/release/files/setup.sh").read_text())
+        texts.append((ROOT / "grader/authoring/release/files/setup.sh").read_text())
         for text in texts:
             for line in re.findall(r".*\bpip install\b.*", text):
                 constrained = "requirements.txt" in line or re.search(r"(?:-c|--constraint) ", line) or "--no-deps" in line
@@ -190,7 +190,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
         assert installed[name] == f"{name}-{pins[name]}.dist-info"
     lesson = autograder / "submission" / f"{NUMPY[0]}.ipynb"
     lesson.parent.mkdir()
-    lesson.write_text(json.dumps(course.pristine(NUMPY[0])), encoding="utf-8")
+    lesson.write_text(json.dumps(registry.pristine(NUMPY[0])), encoding="utf-8")
     solved(lesson)
     notebook = json.loads(lesson.read_text())
     notebook["cells"].append({"cell_type": "code", "id": "mine", "metadata": {}, "source": "import torch", "outputs": [],
@@ -228,7 +228,7 @@ def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_
 @pytest.mark.skipif(sys.platform != "linux", reason="Gradescope's containers run Linux")
 def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
     """By an upper bound: what each process has for itself, pages shared after a fork counted twice, and the libraries once."""
-    bundle = written(tmp_path, ("bundle.zip", gradescope(course.lessons())))
+    bundle = written(tmp_path, ("bundle.zip", gradescope(registry.lessons())))
     with zipfile.ZipFile(bundle) as archive:
         archive.extract("run_autograder", tmp_path)
     (tmp_path / "submission").mkdir()

@@ -12,15 +12,15 @@ import numpy as np
 import psutil
 import pytest
 
-from grader import usage
-from grader.definitions import defined_names
-from grader.model import Case
-from grader.overlay import Plan, RunCell
-from grader.processes import SandboxError
-from grader.sandbox import Sandbox
-from grader.session import MAX_RESTARTS
-from grader.warm_parent import StartedParent
-from grader.worker import wire
+from grader.course.spec import Case
+from grader.sandbox import usage
+from grader.sandbox.process import SandboxError
+from grader.sandbox.sandbox import Sandbox
+from grader.sandbox.session import MAX_RESTARTS
+from grader.sandbox.zygote import StartedParent
+from grader.source.definitions import defined_names
+from grader.submission.plan import Plan, RunCell
+from grader.worker import protocol
 from grader.worker.values import Observation, describe
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
@@ -164,7 +164,7 @@ def test_a_child_that_returns_from_the_function_answers_nothing(sandbox):
 
 
 def test_what_an_exercise_returns_is_limited_in_all(quick, monkeypatch):
-    monkeypatch.setattr("grader.session.MAX_SHOWN_BYTES", 1_000_000)
+    monkeypatch.setattr("grader.sandbox.session.MAX_SHOWN_BYTES", 1_000_000)
     candidates = quick.candidates(plan("import numpy as np\ndef f(x): return np.zeros(30_000)", DOUBLE.replace("f(", "g(")))
     seen = candidates["f"].observe_all([CASE] * 40)
     assert [one.failure for one in seen[:-1]] == [None] * 4 and seen[-1].failure.kind == "invalid"
@@ -358,7 +358,7 @@ def test_check_and_figures_are_harmless_in_a_worker(quick):
     assert seen(quick, "f", text).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["grader.course", "grader.lessons.library", "grader.model", "solutions", "grader.worker"])
+@pytest.mark.parametrize("module", ["grader.course", "grader.course.lessons.library", "grader.model", "solutions", "grader.worker"])
 def test_the_course_is_not_importable(sandbox, module):
     failure = seen(sandbox, "f", f"import {module}\ndef f(x): return x")
     assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
@@ -421,13 +421,13 @@ def test_a_thousand_harmless_cells(quick):
 
 
 def test_cells_together_have_a_limit(quick, monkeypatch):
-    monkeypatch.setattr("grader.session.CELLS_TIMES", 0.5)
+    monkeypatch.setattr("grader.sandbox.session.CELLS_TIMES", 0.5)
     candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 5, "def g(x): return x"))
     assert candidates["g"].problem.message == "Cell 6, which was to define g, was not run, because the cells before it took too long."
 
 
 def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch):
-    monkeypatch.setattr("grader.session.CELLS_TIMES", 0.5)
+    monkeypatch.setattr("grader.sandbox.session.CELLS_TIMES", 0.5)
     end = "import os; os._exit(0)"
     cells = [DOUBLE, *["import time; time.sleep(0.3)"] * 3, "def g(x): return h", end]
     candidates = quick.candidates(plan(*cells))
@@ -440,7 +440,7 @@ def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch)
 
 
 def test_cells_run_again_for_a_limited_time(quick, monkeypatch):
-    monkeypatch.setattr("grader.session.REPEATS_TIMES", 0.3)
+    monkeypatch.setattr("grader.sandbox.session.REPEATS_TIMES", 0.3)
     dies = "def f(x):\n    import os; os._exit(0)"
     cells = ["import time; time.sleep(0.5)", "import os; os._exit(0)", dies, "def g(x): return x"]
     candidates = quick.candidates(plan(*cells))
@@ -482,9 +482,9 @@ def test_garbage_on_every_descriptor_costs_only_its_own_cell(sandbox):
 
 
 def test_a_reply_before_the_question_is_no_answer(quick):
-    good = wire.observation_to_message(Observation({"result": describe(np.ones(3))}))
+    good = protocol.observation_to_message(Observation({"result": describe(np.ones(3))}))
     text = (
-        f"import os\nforged = {wire.frame(wire.body({'observation': good}))!r}\n"
+        f"import os\nforged = {protocol.frame(protocol.body({'observation': good}))!r}\n"
         "def g(x):\n"
         "    for n in range(3, 50):\n"
         "        try: os.write(n, forged)\n"
@@ -512,7 +512,7 @@ def test_only_before_its_first_answer_may_a_worker_ask_to_be_replaced(quick, mon
     candidates = quick.candidates(plan(DOUBLE, "def g(x):\n    return x"))
     assert candidates["f"].problem is None
     worker = candidates["f"].session._worker
-    monkeypatch.setattr(worker, "replies", lambda request, count, timeout_s: map(wire.body, replies))
+    monkeypatch.setattr(worker, "replies", lambda request, count, timeout_s: map(protocol.body, replies))
     found = candidates["f"].observe_all((CASE, CASE))
     assert [one.failure and one.failure.kind for one in found] == shown
     assert candidates["g"].observe(CASE).failure is None
@@ -611,7 +611,7 @@ def test_a_warm_parent_of_a_nursery_that_was_killed_is_replaced_and_leaves_nothi
 @pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
 def test_a_warm_parent_that_cannot_start_says_why(tmp_path, monkeypatch):
     (tmp_path / "start.py").write_text("raise ImportError('no NumPy here')")
-    monkeypatch.setattr("grader.processes.START", tmp_path / "start.py")
+    monkeypatch.setattr("grader.sandbox.process.START", tmp_path / "start.py")
     with Sandbox(timeout_s=1.0, fork=True) as made, pytest.raises(SandboxError, match="no NumPy here"):
         made.verify()
 
@@ -649,7 +649,7 @@ def test_a_flood_of_prints_is_no_timeout(quick):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_threads_that_go_on_use_up_the_processor_time(quick, monkeypatch):
-    monkeypatch.setattr("grader.sandbox.CPU_TIMES", 0.6)
+    monkeypatch.setattr("grader.sandbox.sandbox.CPU_TIMES", 0.6)
     spin = "def spin():\n    while True: pass\nimport threading\nthreading.Thread(target=spin, daemon=True).start()\n"
     candidates = quick.candidates(plan(spin + DOUBLE, "def g(x): return x"))
     assert candidates["f"].problem is None

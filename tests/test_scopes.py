@@ -13,8 +13,8 @@ from types import CodeType
 import pytest
 
 import grader
-from grader.fingerprint import globals_named
-from grader.scopes import names_of
+from grader.notebook.fingerprint import globals_named
+from grader.source.scopes import names_of
 
 SOURCES = [path for path in sorted(Path(grader.__file__).parent.rglob("*.py")) if "_course" not in path.parts]
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.scratch import new_folder, remove_folder
+from grader.sandbox.scratch import new_folder, remove_folder
 
 
 @pytest.fixture

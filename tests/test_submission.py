@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader import reading
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback, junit, page
-from grader.submission import SubmissionError, read_submission
+from grader.submission import ipynb
+from grader.submission.submission import SubmissionError, read_submission
 from tests import toy_course as toy
 
 
@@ -282,14 +282,14 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
     submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", data))
     plan = submission.plan(toy.NAME)
     assert submission.lessons == (toy.NAME,) and plan.own_texts == ()
-    with pytest.raises(reading.Unreadable, match=sentence) as raised:
-        reading.read_notebook(tmp_path / "01_toy.ipynb")
+    with pytest.raises(ipynb.Unreadable, match=sentence) as raised:
+        ipynb.read_notebook(tmp_path / "01_toy.ipynb")
     assert submission.message == str(raised.value)
     assert plan.missing("double") == f"double is missing. {raised.value.what}"
 
 
 def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MAX_BYTES", 1000)
+    monkeypatch.setattr(ipynb, "MAX_BYTES", 1000)
     submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()))
     assert "clear its outputs" in submission.message.lower()
 
@@ -340,7 +340,7 @@ def test_ten_thousand_cells_are_planned(tmp_path):
 
 
 def test_of_more_code_than_is_read_the_longest_cells_are_left_aside(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MAX_CODE", 1000)
+    monkeypatch.setattr(ipynb, "MAX_CODE", 1000)
     content = toy.solved()
     content["cells"].insert(0, toy.code("DATA = '" + "0" * 900 + "'"))
     content["cells"] += [toy.code("more = '" + "0" * 900 + "'")] * 30

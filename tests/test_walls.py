@@ -12,22 +12,22 @@ import venv
 import numpy as np
 import pytest
 
-from grader import course
 from grader.cli import main
-from grader.grading import grade
-from grader.model import Case
-from grader.sandbox import Sandbox
-from grader.worker import walls
+from grader.course import registry
+from grader.course.spec import Case
+from grader.grading.grade import grade
+from grader.sandbox.sandbox import Sandbox
+from grader.worker import kernel_walls
 from tests import toy_course as toy
 from tests.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))
 ATTEMPTS = {
-    "read a solution": f"open({str(course.source_path('01_three_tokens'))!r}).read()",
-    "read the specification": f"open({str(course.root() / 'grader' / 'judge.py')!r}).read()",
+    "read a solution": f"open({str(registry.source_path('01_three_tokens'))!r}).read()",
+    "read the specification": f"open({str(registry.root() / 'grader' / 'judge.py')!r}).read()",
     "read the tests": f"open({__file__!r}).read()",
-    "list the solutions": f"os.listdir({str(course.root() / 'solutions')!r})",
+    "list the solutions": f"os.listdir({str(registry.root() / 'solutions')!r})",
     "list what the system has": "os.listdir('/usr')",
     "read what is no library": "open('/usr/bin/env', 'rb').read()",
     "read the accounts": "open('/etc/passwd').read()",
@@ -132,7 +132,7 @@ def test_an_installed_package_is_hidden_among_its_neighbours(tmp_path):
         (tmp_path / "lib" / name).mkdir(parents=True)
     (tmp_path / "lib64").symlink_to("lib")
     hidden = {str(tmp_path / "lib" / "grader")}
-    assert sorted(walls._without(str(tmp_path), hidden)) == [str(tmp_path / "lib" / name) for name in ("numpy", "torch")]
+    assert sorted(kernel_walls._without(str(tmp_path), hidden)) == [str(tmp_path / "lib" / name) for name in ("numpy", "torch")]
 
 
 def test_a_package_that_is_linked_from_a_store_can_be_read_and_a_linked_course_cannot(tmp_path, monkeypatch):
@@ -142,24 +142,24 @@ def test_a_package_that_is_linked_from_a_store_can_be_read_and_a_linked_course_c
         (tmp_path / "store" / name).mkdir(parents=True)
         (packages / name).symlink_to(tmp_path / "store" / name)
     monkeypatch.syspath_prepend(packages)
-    found = walls.readable.__wrapped__()
+    found = kernel_walls.readable.__wrapped__()
     assert str(tmp_path / "store" / "numpy") in found
-    assert not [path for path in found if walls._inside(str(tmp_path / "store" / "grader"), path)]
+    assert not [path for path in found if kernel_walls._inside(str(tmp_path / "store" / "grader"), path)]
 
 
 def test_an_environment_inside_a_checkout_is_open_and_the_checkout_is_not(tmp_path):
     libraries = tmp_path / "course" / ".venv" / "lib"
     libraries.mkdir(parents=True)
     hidden = {str(tmp_path / "course"), str(tmp_path / "course" / "grader")}
-    assert walls._without(str(libraries), hidden) == [str(libraries)]
-    assert walls._without(str(tmp_path), hidden) == []
+    assert kernel_walls._without(str(libraries), hidden) == [str(libraries)]
+    assert kernel_walls._without(str(tmp_path), hidden) == []
 
 
 def test_the_system_s_folders_are_open_for_libraries_alone():
     """A class or a checkout may lie anywhere below /usr."""
     for folder in ("", "/local", "/local/src", "/share", "/local/share", "/src", "/home", "/libexec"):
         place = f"/usr{folder}/class/ada"
-        assert not [path for path in walls.readable() if walls._inside(place, path)]
+        assert not [path for path in kernel_walls.readable() if kernel_walls._inside(place, path)]
 
 
 ENVIRONMENTS = {  # the environment's folder in the checkout; whether the package is installed in it
@@ -197,10 +197,10 @@ def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path,
     venv.create(environment, symlinks=True)
     libraries = next(environment.glob("lib/python3*/site-packages"))
     added = [*site.getsitepackages(), *sys.path] + ([] if installed else [str(checkout)])
-    ours = str(course.root())
+    ours = str(registry.root())
     (libraries / "more.pth").write_text("\n".join(entry for entry in added if entry not in ("", ours)))
     package = (libraries if installed else checkout) / "grader"
-    shutil.copytree(course.root() / "grader", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(registry.root() / "grader", package, ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "pyproject.toml").touch()
     secrets = [checkout / name / "01.py" for name in ("solutions", "notebooks", "tests", "hand-ins/ada", "share")]
     secrets += [libraries / "grader" / "_course" / "solutions" / "01.py"]
@@ -234,24 +234,24 @@ def test_the_level_is_what_was_tried_and_held(tmp_path, attempt):
         f"import os, threading, time\nfrom grader.worker import calls, limits, walls\nfolder = {str(tmp_path)!r}\n"
         f"limits.apply(1 << 30, 10)\nos.write(1, str({attempt}).encode())\nos._exit(0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=course.root(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=registry.root(), capture_output=True, text=True, timeout=60)
     assert done.stdout == HALVES[attempt], done.stderr
 
 
 def test_each_version_of_landlock_is_asked_for_what_it_knows():
     for version, (rights, size) in {1: (13, 8), 2: (14, 8), 3: (15, 8), 4: (15, 16), 5: (16, 16), 6: (16, 24), 9: (16, 24)}.items():
-        handled, attribute = walls.rules(version)
+        handled, attribute = kernel_walls.rules(version)
         assert (handled, len(attribute)) == ((1 << rights) - 1, size)
-    syscall = walls.c_library().syscall
+    syscall = kernel_walls.c_library().syscall
     for version in range(1, syscall(444, None, 0, 1) + 1):  # what an older kernel knew, this one takes
-        attribute = walls.rules(version)[1]
+        attribute = kernel_walls.rules(version)[1]
         ruleset = syscall(444, attribute, len(attribute), 0)
         assert ruleset >= 0
         os.close(ruleset)
 
 
 def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("grader.sandbox.Sandbox.start", _without_walls(Sandbox.start))
+    monkeypatch.setattr("grader.sandbox.sandbox.Sandbox.start", _without_walls(Sandbox.start))
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     toy.install(monkeypatch)
     assert main(["grade", str(path), "--require-isolation", "full"]) == 3

@@ -17,12 +17,12 @@ import psutil
 import pytest
 from rich.console import Console
 
-from grader import course
 from grader.cli import main
-from grader.model import LessonReport, Verdict
-from grader.watch import Room, Seat, Watcher, next_step, wrongs
-from grader.watch.files import learners, notebooks
-from grader.watch.screen import draw, lines
+from grader.course import registry
+from grader.grading.watch import Room, Seat, Watcher, next_step, wrongs
+from grader.grading.watch.files import learners, notebooks
+from grader.grading.watch.screen import draw, lines
+from grader.judging.verdict import LessonReport, Verdict
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
 
@@ -114,7 +114,7 @@ def test_a_half_written_save_keeps_the_last_result_and_is_read_again(watching, t
 
 
 def test_a_file_that_stays_torn_is_told_beside_the_last_result(watching, tmp_path, monkeypatch):
-    monkeypatch.setattr("grader.watch.watcher.TORN_S", 0.5)
+    monkeypatch.setattr("grader.grading.watch.watcher.TORN_S", 0.5)
     path = save(tmp_path, toy.solved())
     watcher = watching()
     until(watcher, idle)
@@ -207,7 +207,7 @@ def test_a_folder_that_is_away_for_a_moment_costs_nothing(watching, tmp_path, mo
     def away(folder):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("grader.watch.watcher.learners", away)
+    monkeypatch.setattr("grader.grading.watch.watcher.learners", away)
     room = until(watcher, lambda room: room.note)
     assert "Input/output error" in room.note and statuses(room) == ["passed"] * 3
 
@@ -268,7 +268,7 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
     place, scratch = tmp_path / "ada", tmp_path / "tmp"
     place.mkdir()
     scratch.mkdir()
-    shutil.copy(course.notebook_path(name), place)
+    shutil.copy(registry.notebook_path(name), place)
     command = [sys.executable, "-m", "grader", "watch", str(place)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
                           env={**os.environ, "TMPDIR": str(scratch)}) as process:  # fmt: skip
@@ -277,7 +277,7 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
             first = [next(process.stdout) for _ in range(4)]
             assert "0/10 points" in first[0] and "Next: attention_scores" in first[1]
             saved = time.monotonic()
-            shutil.copy(course.root() / "solutions" / f"{name}.ipynb", place)
+            shutil.copy(registry.root() / "solutions" / f"{name}.ipynb", place)
             assert "10/10 points" in next(process.stdout)
             assert time.monotonic() - saved < 60.0  # about half a second on an idle machine; a busy one takes its time
             tree = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
@@ -293,12 +293,12 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
 def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
     for learner, lesson in (("ada", "01_three_tokens"), ("bob", "06_masks"), ("cyd", "02_softmax")):
         (tmp_path / learner).mkdir()
-        shutil.copy(course.notebook_path(lesson), tmp_path / learner)
+        shutil.copy(registry.notebook_path(lesson), tmp_path / learner)
     # In a process of its own: what is at stake is the import of torch while another thread grades.
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from grader.watch.lanes import Lanes, Task\n"
+        "from grader.grading.watch.lanes import Lanes, Task\n"
         "lanes, files = Lanes((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
         "for number, file in enumerate(files): lanes.add(Task((False, 0, number), file.parent, file), 3)\n"
         "for file in files: print(*{v.status for v in lanes.results.get(timeout=100).lesson.verdicts})\n"

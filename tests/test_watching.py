@@ -18,11 +18,11 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from grader.model import Case
+from grader.course.spec import Case
 from grader.worker.observe import observe
 from grader.worker.probes import ContractError, Run, module
 from grader.worker.values import Tensor
-from grader.worker.watch import ATTENTION, UNWATCHED, follow_threads, watching
+from grader.worker.watch import ATTENTION, UNWATCHED, follow_threads, library_files, watching
 
 Q = torch.ones(1, 2, 3)
 FUSED = [F.scaled_dot_product_attention]  # taken from a list, no name of it is read
@@ -294,21 +294,31 @@ class LateList(list):
         return super().__iter__()
 
 
-def observed(function) -> tuple[str, ...]:
-    return observe(function, Case("toy", "a toy", (Tensor(np.ones((1, 2, 3), np.float32)),), options={"watch": ("attention",)}, names=("q",))).calls
+def shown_by(function):
+    return observe(function, Case("toy", "a toy", (Tensor(np.ones((1, 2, 3), np.float32)),), options={"watch": ("attention",)}, names=("q",)))
 
 
 @pytest.mark.parametrize("function", [
-    lambda q: q.as_subclass(Late), lambda q: [q.as_subclass(Late)], lambda q: (1, [q.as_subclass(Late)]), lambda q: LateList([1.0]),
+    lambda q: q.as_subclass(Late), lambda q: [q.as_subclass(Late)], lambda q: (1, [q.as_subclass(Late)]),
 ])  # fmt: skip
-def test_what_computes_only_when_it_is_read_is_seen(function):
-    assert observed(lambda q: q) == observed(lambda q: [1, (2.0, q)]) == ()
-    assert FUSED[0].__name__ in observed(function)
+def test_a_tensor_that_would_compute_when_it_is_read_is_read_without_asking_it(function):
+    """What is read is what lies in memory, so that a late answer is the one that has not been computed."""
+    seen = shown_by(function)
+    assert seen.failure is None and seen.calls == ()
+    part = seen.parts["result"]
+    while part.kind == "sequence":
+        part = part.items[-1]
+    assert (part.array == 1).all()
 
 
-def test_so_is_what_stands_in_the_place_of_torchs_own_methods(monkeypatch):
+def test_a_list_that_computes_when_it_is_read_is_seen():
+    assert shown_by(lambda q: [1, (2.0, q)]).calls == ()
+    assert FUSED[0].__name__ in shown_by(lambda q: LateList([1.0])).calls
+
+
+def test_what_stands_in_the_place_of_torchs_own_methods_is_not_asked(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "numpy", Late.numpy, raising=False)
-    assert FUSED[0].__name__ in observed(lambda q: q)
+    assert shown_by(lambda q: q).calls == ()
 
 
 def test_a_parameter_that_no_longer_asks_for_its_gradient_is_named():
@@ -320,3 +330,10 @@ def test_a_parameter_that_no_longer_asks_for_its_gradient_is_named():
     run = Run((torch.ones(1, 3, requires_grad=True),), options={"init": (3, 3), "gradients": True, "state": {"bias": [0.0, 0, 0]}})
     with pytest.raises(ContractError, match="^gradient|bias does not require a gradient"):
         module(Frozen, run)
+
+
+def test_packages_that_an_environment_borrows_are_no_learner_s_code():
+    """As with `python -m venv --system-site-packages`: torch's own files then lie outside the environment."""
+    found = library_files(["/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages", "/home/ada/helpers", ""])
+    assert {"/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages"} <= set(found)
+    assert "/home/ada/helpers" not in found and "" not in found

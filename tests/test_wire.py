@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from grader.worker import wire
+from grader.worker import protocol
 from grader.worker.values import Failure, Observation, Part, Tensor, describe
 
 
@@ -20,11 +20,11 @@ def through(value):
     """A value after its journey over the wire."""
     data = packed({"value": value})
     stream = [data[:7], data[7:]]
-    return wire.receive(lambda count: _take(stream, count))[0]["value"]
+    return protocol.receive(lambda count: _take(stream, count))[0]["value"]
 
 
 def packed(message) -> bytes:
-    return wire.frame(wire.body(message))
+    return protocol.frame(protocol.body(message))
 
 
 def _take(stream: list[bytes], count: int) -> bytes:
@@ -85,7 +85,7 @@ def test_tensors_and_generators():
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, {"$a": 2}, {3}, b"x", 1j, np.array(["a"]), np.array([None]), np.array([1j]), np.longdouble(1), print])
 def test_other_types_do_not_travel(value):
-    with pytest.raises(wire.WireError):
+    with pytest.raises(protocol.WireError):
         packed({"value": value})
 
 
@@ -93,7 +93,7 @@ def test_nesting_has_a_limit():
     value: list = []
     for _ in range(100):
         value = [value]
-    with pytest.raises(wire.WireError, match="nested"):
+    with pytest.raises(protocol.WireError, match="nested"):
         packed({"value": value})
 
 
@@ -104,7 +104,7 @@ def test_observations_come_back():
     torch_like = Part("tensor", np.float32([[1, 2]]), "bfloat16")
     parts = {"output": describe(np.arange(6.0).reshape(2, 3)), "many": describe((1, [2.5, None, "x", True], {})), "t": torch_like}
     seen = Observation(parts, None, {"x": describe(np.arange(3.0))}, ("softmax", "einsum 12 24"))
-    back = wire.observation_from_message(through(seen))
+    back = protocol.observation_from_message(through(seen))
     assert (list(back.after), back.calls, list(back.parts)) == (["x"], ("softmax", "einsum 12 24"), ["output", "many", "t"])
     assert np.array_equal(back.parts["output"].array, seen.parts["output"].array)
     assert [item.kind for item in back.parts["many"].items] == ["number", "sequence", "other"]
@@ -114,13 +114,13 @@ def test_observations_come_back():
 
 def test_failures_come_back_and_long_texts_are_cut():
     failure = Failure("exception", "E" * 5000, "message \ud800", "line", 3, (("x", "(2,)"),))
-    back = wire.failure_from_message(through(wire.failure_to_message(failure)))
+    back = protocol.failure_from_message(through(protocol.failure_to_message(failure)))
     assert (back.kind, len(back.type), back.line_number, back.shapes) == ("exception", 2000, 3, (("x", "(2,)"),))
     assert back.message == "message ?"
 
 
 def good() -> dict:
-    return wire.observation_to_message(Observation({"result": describe(np.zeros((2, 3)))}))
+    return protocol.observation_to_message(Observation({"result": describe(np.zeros((2, 3)))}))
 
 
 def forged(**changes) -> dict:
@@ -144,8 +144,8 @@ FORGED = {
     "a long text": forged(text="x" * 100_000),
     "a number for a text": forged(dtype=3),
     "a status for a failure": {**good(), "failure": "passed"},
-    "a failure of unknown kind": {**good(), "failure": wire.failure_to_message(Failure("passed"))},
-    "a failure with a float for a line": {**good(), "failure": {**wire.failure_to_message(Failure("died")), "line_number": 1.5}},
+    "a failure of unknown kind": {**good(), "failure": protocol.failure_to_message(Failure("passed"))},
+    "a failure with a float for a line": {**good(), "failure": {**protocol.failure_to_message(Failure("died")), "line_number": 1.5}},
     "calls that are none": {**good(), "calls": ["einsum <b>"]},
     "inputs that are none": {**good(), "after": "x"},
     "too many inputs": {**good(), "after": good()["parts"] * 100},
@@ -155,8 +155,8 @@ FORGED = {
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_malformed_observation_is_refused(kind):
-    with pytest.raises(wire.WireError):
-        wire.observation_from_message(FORGED[kind])
+    with pytest.raises(protocol.WireError):
+        protocol.observation_from_message(FORGED[kind])
 
 
 def test_a_deeply_nested_observation_is_refused():
@@ -165,8 +165,8 @@ def test_a_deeply_nested_observation_is_refused():
     for _ in range(8):
         part = {"kind": "sequence", "array": None, "dtype": "", "items": [part], "text": ""}
     message["parts"] = [["result", part]]
-    with pytest.raises(wire.WireError):
-        wire.observation_from_message(message)
+    with pytest.raises(protocol.WireError):
+        protocol.observation_from_message(message)
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_a_deeply_nested_observation_is_refused():
 
 def read_all(data: bytes):
     stream = [data] if data else []
-    return wire.receive(lambda count: _take(stream, count))[0]
+    return protocol.receive(lambda count: _take(stream, count))[0]
 
 
 def test_a_stream_that_ends_early():
@@ -185,36 +185,36 @@ def test_a_stream_that_ends_early():
 
 
 def test_a_frame_carries_its_nonce():
-    data = [wire.frame(wire.body({"a": 1}), b"0123456789abcdef")]
-    assert wire.receive(lambda count: _take(data, count)) == ({"a": 1}, b"0123456789abcdef")
+    data = [protocol.frame(protocol.body({"a": 1}), b"0123456789abcdef")]
+    assert protocol.receive(lambda count: _take(data, count)) == ({"a": 1}, b"0123456789abcdef")
 
 
 def test_a_length_beyond_the_limit_is_refused_before_anything_is_read():
-    with pytest.raises(wire.WireError):
-        read_all(wire.PREFIX.pack(wire.MAGIC, wire.NO_NONCE, 10, 2**60))
-    with pytest.raises(wire.WireError):
-        read_all(wire.PREFIX.pack(wire.MAGIC, wire.NO_NONCE, 2**32 - 1, 0))
-    with pytest.raises(wire.WireError):
+    with pytest.raises(protocol.WireError):
+        read_all(protocol.PREFIX.pack(protocol.MAGIC, protocol.NO_NONCE, 10, 2**60))
+    with pytest.raises(protocol.WireError):
+        read_all(protocol.PREFIX.pack(protocol.MAGIC, protocol.NO_NONCE, 2**32 - 1, 0))
+    with pytest.raises(protocol.WireError):
         read_all(b"HTTP/1.1 200 OK\r\nX-Score: passed with all points\r\n\r\n")
 
 
 def test_a_header_beyond_the_limit_is_refused_before_it_is_read(monkeypatch):
-    monkeypatch.setattr(wire, "load", lambda blob: pytest.fail("read"))
+    monkeypatch.setattr(protocol, "load", lambda blob: pytest.fail("read"))
     entries = ",".join(f'"{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(20_000)).encode()
-    with pytest.raises(wire.WireError, match="too many"):
-        wire.unpack(wire.Body(b"{}", (len(entries) + 2).to_bytes(8, "little") + b"{" + entries + b"}"))
-    with pytest.raises(wire.WireError):
-        wire.unpack(wire.Body(b"{}", b"short"))
+    with pytest.raises(protocol.WireError, match="too many"):
+        protocol.unpack(protocol.Body(b"{}", (len(entries) + 2).to_bytes(8, "little") + b"{" + entries + b"}"))
+    with pytest.raises(protocol.WireError):
+        protocol.unpack(protocol.Body(b"{}", b"short"))
 
 
 def test_too_many_arrays_are_not_sent():
-    with pytest.raises(wire.WireError, match="10001 arrays and numbers are too many"):
-        wire.body({"value": [np.zeros(0)] * 10_001})
+    with pytest.raises(protocol.WireError, match="10001 arrays and numbers are too many"):
+        protocol.body({"value": [np.zeros(0)] * 10_001})
 
 
 def test_an_array_that_is_too_large_is_refused():
     data = packed({"value": np.zeros(200_001)})
-    with pytest.raises(wire.WireError, match="too many"):
+    with pytest.raises(protocol.WireError, match="too many"):
         read_all(data)
 
 
@@ -223,8 +223,8 @@ def test_an_array_that_is_too_large_is_refused():
                                   b'{"a": {"$tensor": [1]}}', b'{"a": {"$generator": {"bit_generator": "os"}}}',
                                   b'{"a": ' + b"1" * 5000 + b"}"])  # fmt: skip
 def test_json_that_is_no_message_is_refused(text):
-    with pytest.raises(wire.WireError):
-        wire.unpack(wire.Body(text, b""))
+    with pytest.raises(protocol.WireError):
+        protocol.unpack(protocol.Body(text, b""))
 
 
 PLACES = {
@@ -251,15 +251,15 @@ def test_an_array_that_lies_nowhere_is_refused(kind):
     blob = save({"float64": np.arange(4.0), "complex64": np.zeros(2, np.complex64)})
 
     def read(place):
-        return wire.unpack(wire.Body(json.dumps({"a": {"$array": place}}).encode(), blob))["a"]
+        return protocol.unpack(protocol.Body(json.dumps({"a": {"$array": place}}).encode(), blob))["a"]
 
     assert read(["float64", 0, [2, 2], [1, 0]]).tolist() == [[0, 2], [1, 3]]
-    with pytest.raises(wire.WireError):
+    with pytest.raises(protocol.WireError):
         read(PLACES[kind])
 
 
 # What a worker may send at most, in each way that could cost the reader far more than its bytes.
-FILL = wire.MAX_JSON_BYTES - 100
+FILL = protocol.MAX_JSON_BYTES - 100
 ONE = save({"float64": np.zeros(200_000)})
 BOMBS = {
     "a product of long numbers": (b'{"$array":["float64",0,[' + b",".join([b"9" * 18] * (FILL // 19)) + b"]]}", ONE),
@@ -280,8 +280,8 @@ def test_no_message_costs_its_reader_more_than_its_bytes_may(bomb):
     text, blob = BOMBS[bomb]
     started = time.thread_time()
     made = None
-    with contextlib.suppress(wire.WireError):
-        made = wire.unpack(wire.Body(b'{"a":' + text + b"}", blob))
+    with contextlib.suppress(protocol.WireError):
+        made = protocol.unpack(protocol.Body(b'{"a":' + text + b"}", blob))
     assert time.thread_time() - started < 8
     held = [part for part in (made or {}).get("a", ()) if isinstance(part, np.ndarray)]
     assert sum(array.nbytes for array in held) <= len(blob)
@@ -291,7 +291,7 @@ def test_many_arrays_travel_as_one_of_each_type():
     sent = [np.arange(3.0), np.float64(7), np.arange(4).reshape(2, 2).T, np.zeros((0, 2)), np.array([True]), np.float32([0.5])]
     came = through(sent)
     assert [(item.dtype, item.shape, item.tolist()) for item in came] == [(item.dtype, item.shape, item.tolist()) for item in sent]
-    assert sorted(load(wire.body({"value": sent}).blob)) == ["bool", "float32", "float64", "int64"]
+    assert sorted(load(protocol.body({"value": sent}).blob)) == ["bool", "float32", "float64", "int64"]
 
 
 def test_flipped_bytes_are_refused_or_read_as_plain_data():
@@ -303,6 +303,6 @@ def test_flipped_bytes_are_refused_or_read_as_plain_data():
             changed[chance.randrange(len(changed))] = chance.randrange(256)
         try:
             message = read_all(bytes(changed))
-            wire.observation_from_message(message.get("observation"))
-        except (wire.WireError, EOFError):
+            protocol.observation_from_message(message.get("observation"))
+        except (protocol.WireError, EOFError):
             pass

@@ -9,10 +9,11 @@ import os
 import nbformat
 import pytest
 
-from grader import course, workspace
-from grader.errors import WorkspaceError
-from grader.stubs import digest, encode, learner_notebook
-from grader.submission import read_submission
+from grader.course import registry
+from grader.course.stubs import digest, encode, learner_notebook
+from grader.notebook import workspace
+from grader.submission.submission import read_submission
+from grader.util.errors import WorkspaceError
 from tests import small_lesson as small
 
 WORK = "def double(x):\n    return 2 * x"
@@ -23,7 +24,7 @@ def place(monkeypatch, tmp_path):
     """A learner's folder, in a course of the small lesson that has two exercises' worth of room to change."""
     (tmp_path / "course").mkdir()
     small.install(monkeypatch, tmp_path / "course")
-    monkeypatch.setattr(course, "pristine", lambda name: pristine(small.SOURCE))
+    monkeypatch.setattr(registry, "pristine", lambda name: pristine(small.SOURCE))
     mine = tmp_path / "mine"
     mine.mkdir()
     return mine
@@ -39,7 +40,7 @@ def newer(monkeypatch, *changes: tuple[str, str]) -> None:
     for find, put in changes:
         assert find in text
         text = text.replace(find, put, 1)
-    monkeypatch.setattr(course, "pristine", lambda name: pristine(text))
+    monkeypatch.setattr(registry, "pristine", lambda name: pristine(text))
 
 
 def added(text: str, id: str = "1234") -> dict:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import course
-from grader.judge import judge
+from grader.course import registry
+from grader.judging.judge import judge
 from tests.live import from_cells
 
 ZOO = Path(__file__).parent / "zoo"
@@ -22,30 +22,30 @@ def _load(name: str):
     return module
 
 
-ANIMALS = {name: _load(name) for name in course.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()}
+ANIMALS = {name: _load(name) for name in registry.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()}
 RIGHT = [(e, i, t) for zoo in ANIMALS.values() for e, texts in zoo.RIGHT.items() for i, t in enumerate(texts)]
 WRONG = [(e, i, w) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for i, w in enumerate(wrongs)]
 
 
 @pytest.mark.parametrize("exercise, number, text", RIGHT, ids=[f"{e}-{i}" for e, i, _ in RIGHT])
 def test_a_right_answer_passes_in_whatever_style(exercise, number, text):
-    verdict = judge(course.exercise(exercise), from_cells(exercise, text))
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
     assert verdict.status == "passed", f"{verdict.headline}\n{verdict.experiment}\n{verdict.details}"
 
 
 @pytest.mark.parametrize("exercise, number, wrong", WRONG, ids=[f"{e}-{i}-{w[0]}" for e, i, w in WRONG])
 def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
     id, text = wrong
-    verdict = judge(course.exercise(exercise), from_cells(exercise, text))
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
     assert verdict.status not in ("passed", "could_not_grade", "not_started", "missing"), verdict.headline
     if id is not None:
         assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"
 
 
-@pytest.mark.parametrize("name", course.lessons())
+@pytest.mark.parametrize("name", registry.lessons())
 def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
     zoo = ANIMALS[name]
-    for exercise in course.CONTRACT[name]:
+    for exercise in registry.CONTRACT[name]:
         assert len(zoo.RIGHT.get(exercise, ())) >= 3, exercise
         assert len(zoo.WRONG.get(exercise, ())) >= 3, exercise
 
@@ -53,5 +53,5 @@ def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
 @pytest.mark.parametrize("returned", ["(output, output)", "output.tolist()", "None", "'output'"])
 def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(returned):
     text = f"def attention_einsum(q, k, v):\n    output = np.einsum('bqd,bkd->bq', q, k)\n    return {returned}\n"
-    verdict = judge(course.exercise("attention_einsum"), from_cells("attention_einsum", text))
+    verdict = judge(registry.exercise("attention_einsum"), from_cells("attention_einsum", text))
     assert verdict.headline.endswith("a NumPy array was asked for."), verdict.headline

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader import course
-from grader.declare import exercise, holds, patch
-from grader.model import Case, MistakeText
+from grader.course import references, registry
+from grader.course.declare import exercise, holds, patch
+from grader.course.spec import Case, MistakeText
 
 
 def build(*bugs: str):
@@ -53,6 +53,6 @@ EXERCISE = softmax_rows
 
 def install(monkeypatch) -> None:
     """Makes the toy known to the course for the time of one test."""
-    monkeypatch.setattr(course, "reference", lambda name: build())
-    monkeypatch.setattr(course, "next_exercise", lambda name: "weighted_sum")
-    monkeypatch.setattr(course, "mistake_text", lambda id: MistakeText(id, f"This is {id}.", "why"))
+    monkeypatch.setattr(references, "reference", lambda name: build())
+    monkeypatch.setattr(registry, "next_exercise", lambda name: "weighted_sum")
+    monkeypatch.setattr(registry, "mistake_text", lambda id: MistakeText(id, f"This is {id}.", "why"))

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from grader import course, index
-from grader.lessons.switch import mistakes
-from grader.model import Case, Exercise, Lesson, MistakeText
+from grader.authoring import index
+from grader.course import references, registry
+from grader.course.spec import Case, Exercise, Lesson, MistakeText
+from tests.mistakes import built
 
 NAME = "01_toy"
 EXERCISES = ("double", "row_sums", "the_answer")
@@ -51,8 +52,8 @@ REFERENCES = {"double": build_double(), "row_sums": build_row_sums(), "the_answe
 LESSON = Lesson(
     NAME, "A toy", "?",
     (
-        Exercise("double", "Double x.", 2, 1, arrays, mistakes(build_double, "TY2", "TY3", "TY4"), HINTS),
-        Exercise("row_sums", "Sum rows.", 3, 1, arrays, mistakes(build_row_sums, "TY1"), HINTS),
+        Exercise("double", "Double x.", 2, 1, arrays, built(build_double, "TY2", "TY3", "TY4"), HINTS),
+        Exercise("row_sums", "Sum rows.", 3, 1, arrays, built(build_row_sums, "TY1"), HINTS),
         Exercise("the_answer", "Answer.", 1, 1, nothing, (), HINTS, kind="answer", container="answer"),
     ),
     (MistakeText("TY1", "The columns were summed.", "why"),),
@@ -111,10 +112,10 @@ def write(path: Path, content: dict[str, Any] | str | bytes) -> Path:
 def install(monkeypatch) -> None:
     """Makes the toy the whole course for the time of one test. The real course's index is not its own to write."""
     monkeypatch.setattr(index, "path", lambda: Path("no index"))
-    monkeypatch.setattr(course, "CONTRACT", {NAME: EXERCISES, "02_second": ("nobody",)})
-    monkeypatch.setattr(course, "lessons", lambda: (NAME, "02_second"))
-    monkeypatch.setattr(course, "pristine", lambda name: pristine() if name == NAME else notebook([], name))
-    monkeypatch.setattr(course, "lesson", lambda name: LESSON if name == NAME else SECOND)
-    monkeypatch.setattr(course, "reference", lambda name: REFERENCES[name])
-    monkeypatch.setattr(course, "next_exercise", lambda name: None)
-    monkeypatch.setattr(course, "mistake_text", lambda id: MistakeText(id, f"This is {id}.", "why"))
+    monkeypatch.setattr(registry, "CONTRACT", {NAME: EXERCISES, "02_second": ("nobody",)})
+    monkeypatch.setattr(registry, "lessons", lambda: (NAME, "02_second"))
+    monkeypatch.setattr(registry, "pristine", lambda name: pristine() if name == NAME else notebook([], name))
+    monkeypatch.setattr(registry, "lesson", lambda name: LESSON if name == NAME else SECOND)
+    monkeypatch.setattr(references, "reference", lambda name: REFERENCES[name])
+    monkeypatch.setattr(registry, "next_exercise", lambda name: None)
+    monkeypatch.setattr(registry, "mistake_text", lambda id: MistakeText(id, f"This is {id}.", "why"))

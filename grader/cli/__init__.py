@@ -1,4 +1,4 @@
-"""The command `grader`: finds the part that does the work, sets the exit code.
+"""The commands: their arguments, what they print, their exit codes; `grader doctor`.
 
 Exit codes: 0 everything asked for passed (of a class: was graded), 1 it did not, 2 the call or the input was wrong,
 3 something could not be graded. Heavy imports wait until a command needs them.
@@ -20,7 +20,7 @@ from grader.cli.grade import add as add_grade
 from grader.cli.learner import add as add_learner
 from grader.cli.release import add as add_release
 from grader.cli.watch import add as add_watch
-from grader.errors import AuthorError, InputError
+from grader.util.errors import AuthorError, InputError
 
 GROUPS = (add_grade, add_class, add_watch, add_release, add_author, add_learner)  # as `grader --help` lists their commands
 
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from grader.course import edition
+        from grader.course.registry import edition
 
         print(f"grader {edition()}")
         parser.exit()

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from grader import course
-from grader.errors import InputError
+from grader.course import registry
+from grader.util.errors import InputError
 
 
 def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
@@ -25,7 +25,7 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
 
     Raises: InputError, naming the nearest lesson, where there is none.
     """
-    names = tuple(course.lessons() if among is None else among)
+    names = tuple(registry.lessons() if among is None else among)
     bare = Path(text).stem if text.endswith((".py", ".ipynb")) else text
     for name in names:
         if bare == name or (bare.isdigit() and bare.zfill(2) == name[:2]):
@@ -86,13 +86,13 @@ def _float(text: str) -> float:
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:
     if not texts:
-        return course.lessons()
+        return registry.lessons()
     try:
         return tuple(dict.fromkeys(lesson_name(text) for text in texts))
     except InputError:
-        planned = [lesson_name(text, course.CONTRACT) for text in texts]
-    missing = [name for name in planned if name not in course.lessons()]
+        planned = [lesson_name(text, registry.CONTRACT) for text in texts]
+    missing = [name for name in planned if name not in registry.lessons()]
     raise InputError(
         f"lesson {missing[0]} is not written: it needs solutions/{missing[0]}.py and "
-        f"grader/lessons/lesson_{missing[0][:2]}.py."
+        f"grader/course/lessons/{missing[0]}/."
     )

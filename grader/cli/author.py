@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.cli.arguments import chosen, command
 from grader.cli.exits import NOT_PASSED, PASSED, complain
-from grader.errors import AuthorError
+from grader.util.errors import AuthorError
 
 BUILDS_AT_ONCE = 2
 
@@ -26,22 +26,22 @@ def add(commands: Any) -> None:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from grader import index
+    from grader.authoring import index
 
     if options.check:
         return _check_builds(chosen(options.lessons))
     index.refresh()  # first: it may be a new lesson that is to be built
     names = chosen(options.lessons)
-    from grader.execute import build
+    from grader.authoring.execute import build
 
     return _each(names, build, "built")
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    from grader import index
-    from grader.build import stale
+    from grader.authoring import index
+    from grader.authoring.build import stale
 
-    problems = ["grader/lessons/index.json is older than the specifications."] if index.stale() else []
+    problems = ["grader/course/lessons/index.json is older than the specifications."] if index.stale() else []
     for name in names:
         try:
             problems += stale(name)
@@ -73,7 +73,7 @@ def _each(names: Sequence[str], work: Callable[[str], None], done: str) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from grader.audit import audit, render
+    from grader.authoring.audit import audit, render
 
     findings = audit(chosen(options.lessons))
     print(render(findings))

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from grader import course
 from grader.cli.arguments import command, lesson_list, natural, positive, seconds, threshold, whole
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
-from grader.errors import InputError
+from grader.course import registry
+from grader.util.errors import InputError
 
 HALF = "half of the learners"  # who chose the lessons, in the journal's head
 
@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
     made.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://10.0.0.1:8786, instead of --jobs")
     made.add_argument("--timeout", type=seconds, default=None, metavar="S",
                       help="wall-clock seconds for one exercise, and for one cell")  # fmt: skip
-    made.add_argument("--seed", type=natural, default=course.SEED, help="of everybody's inputs (default: %(default)s)")
+    made.add_argument("--seed", type=natural, default=registry.SEED, help="of everybody's inputs (default: %(default)s)")
     made.add_argument(
         "--lessons", type=lesson_list, metavar="A,B",
         help="grade these; what is absent counts as missing (default: those that at least half of the learners handed in)",
@@ -42,10 +42,10 @@ def add(commands: Any) -> None:
 
 
 def _class(options: argparse.Namespace) -> int:
-    from grader import batch
     from grader.cli.out import prepared
-    from grader.roster import entries, same_names, shown
-    from grader.sandbox import SandboxError
+    from grader.grading import batch
+    from grader.grading.roster import entries, same_names, shown
+    from grader.sandbox.sandbox import SandboxError
 
     found, passed_over = entries(options.folder)
     if passed_over:
@@ -77,8 +77,8 @@ def _class(options: argparse.Namespace) -> int:
 def _chosen(options: argparse.Namespace, found: list) -> Any:
     """The lessons that at least half of the learners handed in; those of the run that goes on where one does."""
     from grader.cli.out import JOURNAL
-    from grader.handed_in import choice
-    from grader.journal import begun_with
+    from grader.grading.handed_in import choice
+    from grader.grading.journal import begun_with
 
     journal = options.out / JOURNAL
     begun = begun_with(journal) if options.resume and journal.is_file() else {}
@@ -86,7 +86,7 @@ def _chosen(options: argparse.Namespace, found: list) -> Any:
 
 
 def _settings(options: argparse.Namespace, chosen: Any) -> Any:
-    from grader.batch import Settings
+    from grader.grading.batch import Settings
 
     limits = {} if options.timeout is None else {"timeout_s": options.timeout}
     lessons = chosen.lessons if chosen else options.lessons
@@ -95,10 +95,10 @@ def _settings(options: argparse.Namespace, chosen: Any) -> Any:
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
     if options.scheduler:
-        from grader.cluster import Cluster
+        from grader.grading.dask_pool import Cluster
 
         return Cluster(options.scheduler)
-    from grader.batch import Local
+    from grader.grading.batch import Local
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return Local(options.jobs or cores, settings.torch)
@@ -106,13 +106,13 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
 
 def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
-    from grader import batch
     from grader.cli.out import JOURNAL, copied
     from grader.cli.progress import Progress
-    from grader.cluster import course_digest
-    from grader.journal import Journal
+    from grader.grading import batch
+    from grader.grading.dask_pool import course_digest
+    from grader.grading.journal import Journal
+    from grader.grading.roster import pack
     from grader.reports import folder
-    from grader.roster import pack
 
     held = batch.isolation_of(pool, settings)
     about = {

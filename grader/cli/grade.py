@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader import collected, course
 from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
-from grader.errors import InputError
+from grader.course import registry
+from grader.submission import platforms
+from grader.util.errors import InputError
 
 RENDERERS = {  # an option of `grader grade` -> the module of grader/reports that renders it
     "json": "json", "junit": "junit", "markdown": "markdown", "html": "page", "csv": "csv", "gradescope": "gradescope",
@@ -35,7 +36,7 @@ def add(commands: Any) -> None:
         help="succeed where every submission has at least N points, or N%% of them",
     )
     grade.add_argument("--lessons", type=lesson_list, metavar="A,B", help="grade these lessons only, such as 01,05")
-    grade.add_argument("--seed", type=natural, default=course.SEED, help="of the inputs (default: %(default)s)")
+    grade.add_argument("--seed", type=natural, default=registry.SEED, help="of the inputs (default: %(default)s)")
     grade.add_argument(
         "--timeout",
         type=seconds,
@@ -53,12 +54,12 @@ def add(commands: Any) -> None:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    from grader.grading import grade
-    from grader.sandbox import TooOpen
-    from grader.submission import SubmissionError
+    from grader.grading.grade import grade
+    from grader.sandbox.sandbox import TooOpen
+    from grader.submission.submission import SubmissionError
 
     for path in filter(os.path.isdir, options.paths):
-        refused = collected.refusal(os.listdir(path), least=2)
+        refused = platforms.refusal(os.listdir(path), least=2)
         if refused:
             raise InputError(f"{path} {refused}")
     files = {form: getattr(options, form) for form in RENDERERS if getattr(options, form)}
@@ -137,7 +138,7 @@ def write_report(form: str, file: str, report: Any) -> bool:
     """
     from importlib import import_module
 
-    from grader.files import write_whole
+    from grader.util.files import write_whole
 
     text = import_module(f"grader.reports.{RENDERERS[form]}").render(report).rstrip("\n")
     if file == "-":

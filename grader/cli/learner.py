@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from grader import course
 from grader.cli.arguments import chosen, command, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
-from grader.errors import InputError
+from grader.course import registry
+from grader.util.errors import InputError
 
 
 def add(commands: Any) -> None:
@@ -33,13 +33,13 @@ def add(commands: Any) -> None:
 def _explain(options: argparse.Namespace) -> int:
     from grader.reports.text import explanation
 
-    ids = course.mistake_ids()
+    ids = registry.mistake_ids()
     id = next((known for known in ids if known.lower() == options.id.lower()), None)
     if id is None:
         near = get_close_matches(options.id.upper(), ids, 1, 0.5)
         advice = f"did you mean {near[0]}?" if near else "a verdict shows the ids that it found."
         raise InputError(f"no mistake is called {options.id!r}; {advice}")
-    print(explanation(course.mistake_text(id)))
+    print(explanation(registry.mistake_text(id)))
     return PASSED
 
 
@@ -48,7 +48,7 @@ def _reset(options: argparse.Namespace) -> int:
 
 
 def _update(options: argparse.Namespace) -> int:
-    from grader.workspace import folder
+    from grader.notebook.workspace import folder
 
     names = chosen(options.lessons)
     if not options.lessons:
@@ -60,7 +60,7 @@ def _update(options: argparse.Namespace) -> int:
 
 
 def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
-    from grader import workspace
+    from grader.notebook import workspace
 
     failed = False
     for name in names:  # one notebook that can't be read keeps none of the others back
@@ -72,9 +72,9 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from grader.doctor import examine, isolation, render
-    from grader.sandbox import SandboxError
-    from grader.workspace import folder
+    from grader.cli.doctor import examine, isolation, render
+    from grader.notebook.workspace import folder
+    from grader.sandbox.sandbox import SandboxError
 
     if options.isolation:
         try:

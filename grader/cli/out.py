@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from grader.errors import InputError
-from grader.journal import load
+from grader.grading.journal import load
+from grader.util.errors import InputError
 
 JOURNAL = "journal.jsonl"
 

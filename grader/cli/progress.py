@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from grader.model import SubmissionReport
+from grader.judging.verdict import SubmissionReport
 from grader.reports import text
 
 

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from grader import course
 from grader.cli.arguments import command, lesson_list
 from grader.cli.exits import harmless
+from grader.course import registry
 
 
 def add(commands: Any) -> None:
@@ -39,12 +39,12 @@ def requirement(text: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the hand-out and tells what was written."""
-    from grader.release import release
+    from grader.authoring.release import release
 
-    lessons = options.lessons or course.lessons()
+    lessons = options.lessons or registry.lessons()
     made = release(
         options.place,
-        tuple(name for name in course.lessons() if name in lessons),
+        tuple(name for name in registry.lessons() if name in lessons),
         without_solutions=options.without_solutions,
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader import course
 from grader.cli.arguments import command, lesson_list, natural, seconds
+from grader.course import registry
 
 
 def add(commands: Any) -> None:
@@ -23,14 +23,14 @@ def add(commands: Any) -> None:
         help="one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
     )
     watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
-    watch.add_argument("--seed", type=natural, default=course.SEED, help="of the inputs (default: %(default)s)")
+    watch.add_argument("--seed", type=natural, default=registry.SEED, help="of the inputs (default: %(default)s)")
     watch.add_argument("--timeout", type=seconds, metavar="S", help="wall-clock seconds for one exercise, and one cell")
 
 
 def run(options: argparse.Namespace) -> int:
     """Watches until it is stopped. Returns 0: being stopped is how a watch ends."""
-    from grader.watch import Watcher
-    from grader.workspace import folder
+    from grader.grading.watch import Watcher
+    from grader.notebook.workspace import folder
 
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _in_place(watcher: Any) -> None:
-    from grader.watch.screen import Screen
+    from grader.grading.watch.screen import Screen
 
     with Screen() as screen:
         while True:
@@ -55,7 +55,7 @@ def _in_place(watcher: Any) -> None:
 
 
 def _line_by_line(watcher: Any) -> None:
-    from grader.watch.screen import lines
+    from grader.grading.watch.screen import lines
 
     last = None
     while True:

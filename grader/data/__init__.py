@@ -1,4 +1,4 @@
-"""Texts that ship with the course, each with the notice of its owner."""
+"""Texts that models are trained on, with their owners' notices."""
 
 from __future__ import annotations
 

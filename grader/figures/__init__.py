@@ -1,4 +1,4 @@
-"""One quiet look for every figure of the course, and the few shapes that lessons share.
+"""What the lessons draw.
 
 A lesson's own figures live in `grader/figures/lesson_NN.py` and are reached as
 `figures.lesson_01.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.figures.meter import Meter
-from grader.record import default_path
+from grader.notebook.record import default_path
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader.model import Report, SubmissionReport
+from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, text
 from grader.reports.room import Room
 

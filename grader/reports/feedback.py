@@ -5,7 +5,7 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 
 from __future__ import annotations
 
-from grader.model import LessonReport, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.figures import Pictures
 from grader.reports.html import LOOKS, escape, feedback, prose

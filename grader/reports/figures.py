@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.model import Table
+from grader.judging.verdict import Table
 from grader.reports import html
 from grader.reports.heatmap import Scale, svg
 from grader.reports.tables import View, content

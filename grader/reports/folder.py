@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from grader.errors import InputError
-from grader.files import write_whole
-from grader.model import Report
+from grader.judging.verdict import Report
 from grader.reports import canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
 from grader.reports.figures import Pictures
 from grader.reports.room import Room
+from grader.util.errors import InputError
+from grader.util.files import write_whole
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.room import plain
 

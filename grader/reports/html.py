@@ -11,7 +11,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.model import MistakeText, Table, Verdict
+from grader.course.spec import MistakeText
+from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
 from grader.reports.tables import View, views

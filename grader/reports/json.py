@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 
 FORMAT = 1

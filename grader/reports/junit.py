@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.room import Room
 

@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.room import Room, remarks, told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import groupby
 
-from grader.model import SubmissionReport, Verdict
+from grader.judging.verdict import SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import escape
 from grader.reports.room import Room

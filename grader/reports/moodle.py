@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader.model import Report
+from grader.judging.verdict import Report
 from grader.reports import sheet
 from grader.reports.room import Room, scaled
 

@@ -5,7 +5,7 @@ From what concerns the room to what concerns one learner: figures, scores, mista
 
 from __future__ import annotations
 
-from grader.model import Report
+from grader.judging.verdict import Report
 from grader.reports import feedback, frequent, matrix, scores
 from grader.reports.figures import Pictures
 from grader.reports.html import escape

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean, median
 
-from grader.model import MistakeText, Report, SubmissionReport, Verdict
-from grader.names import alike, labels, of_learner
+from grader.course.spec import MistakeText
+from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
+from grader.util.names import alike, labels, of_learner
 
 ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
 
@@ -137,10 +138,10 @@ def likeliest(judged: Verdict) -> list[tuple[str, str]]:
 
 def told(met: Frequent) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
-    from grader import course
+    from grader.course import registry
 
     try:
-        return course.mistake_text(met.id)
+        return registry.mistake_text(met.id)
     except KeyError:
         return MistakeText(met.id, met.sentence, "")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.model import Table
-from grader.window import largest, matrix_shape, part, place, window
+from grader.judging.crop import largest, matrix_shape, part, place, window
+from grader.judging.verdict import Table
 
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 

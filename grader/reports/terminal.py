@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 
-from grader.model import LessonReport, Report, SubmissionReport
+from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import text
 from grader.reports.html import LOOKS
 

@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from grader.model import LessonReport, MistakeText, Report, SubmissionReport, Table, Verdict
-from grader.names import IGNORED
+from grader.course.spec import MistakeText
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
 from grader.reports.tables import View, content, views
+from grader.util.names import IGNORED
 
 WIDTH = 96
 LIMIT = 20_000  # characters that one exercise may add to a report

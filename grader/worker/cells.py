@@ -11,7 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from .observe import failure_from
-from .standin import Anything
+from .stub_grader import Anything
 from .values import Failure
 
 _ABSENT = object()

@@ -9,7 +9,7 @@ import signal
 import struct
 import sys
 
-from . import walls
+from . import kernel_walls
 
 try:
     import resource
@@ -63,7 +63,7 @@ def drop_capabilities() -> None:
         if number != CAP_DAC_READ_SEARCH:
             _prctl(PR_CAPBSET_DROP, number)
     _prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    libc = walls.c_library()
+    libc = kernel_walls.c_library()
     this_process = struct.pack("=Ii", 0x20080522, 0)  # version 3: two words of each set
     sets = ctypes.create_string_buffer(24)
     if libc.capget(this_process, sets) == 0:
@@ -78,7 +78,7 @@ def isolate(folder: str) -> str:
     folder: the only place where the worker may write. Called last, after every import: what stands
     then holds for all that the worker starts. Where the kernel has no such walls, or does not enforce them, it is 'process'.
     """
-    return "full" if walls.raise_all(folder) else "process"
+    return "full" if kernel_walls.raise_all(folder) else "process"
 
 
 def die_with_parent(parent: int) -> None:
@@ -139,7 +139,7 @@ def _parent_of(pid: str) -> int:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        walls.c_library().prctl(option, value, 0, 0, 0)
+        kernel_walls.c_library().prctl(option, value, 0, 0, 0)
 
 
 def _limit(name: str, value: int, grace: int = 0) -> None:

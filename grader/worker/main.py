@@ -15,10 +15,10 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from . import limits, output, probes, standin, watch, wire
+from . import limits, output, probes, protocol, stub_grader, watch
 from .cells import Notebook
+from .contamination import Start
 from .observe import failure_from, observe, seed
-from .surroundings import Start
 from .values import Failure, Observation
 
 
@@ -40,7 +40,7 @@ def serve(channel: socket.socket) -> None:
     watch.follow_threads()
     while True:
         try:
-            request, nonce = wire.receive(channel.recv)
+            request, nonce = protocol.receive(channel.recv)
         except (EOFError, ConnectionError):
             return
         if request["do"] == "begin":
@@ -78,7 +78,7 @@ def _reply(channel: socket.socket, me: int, reply: dict[str, Any], nonce: bytes)
         os._exit(0)
     if output.written_bytes > output.MUCH_BYTES:
         reply["printed_much"] = True
-    channel.sendall(wire.frame(body_of(reply), nonce))
+    channel.sendall(protocol.frame(body_of(reply), nonce))
 
 
 def _settle(folder: str) -> None:
@@ -98,7 +98,7 @@ def fresh_notebook() -> Notebook:
 
 def run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
     failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
-    return {"failure": None if failure is None else wire.failure_to_message(failure), "bound": list(bound)}
+    return {"failure": None if failure is None else protocol.failure_to_message(failure), "bound": list(bound)}
 
 
 def answer_of(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, Any]:
@@ -110,13 +110,13 @@ def answer_of(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, 
     return {"observation": seen}
 
 
-def body_of(reply: dict[str, Any]) -> wire.Body:
+def body_of(reply: dict[str, Any]) -> protocol.Body:
     """A reply, ready to be framed; one that is larger than a message may be says so in its place."""
     try:
-        return wire.body(reply)
-    except wire.WireError as error:
+        return protocol.body(reply)
+    except protocol.WireError as error:
         seen = Observation(failure=Failure("invalid", message=str(error)))
-        return wire.body({"observation": seen})
+        return protocol.body({"observation": seen})
 
 
 def silence() -> None:
@@ -155,7 +155,7 @@ def main(arguments: list[str]) -> None:
         channel = socket.socket(fileno=int(descriptor))
     silence()
     limits.die_with_parent(int(parent))
-    standin.install()
+    stub_grader.install()
     load_libraries(libraries)
     hide()
     serve(channel)

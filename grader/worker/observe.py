@@ -18,9 +18,9 @@ import numpy as np
 from numpy import array, errstate, ndarray
 from numpy.random import Generator
 
+from .originals import BUILTINS, of_torch
 from .output import nowhere
 from .probes import BASIC, ContractError, Run, find
-from .taken import BUILTINS, of_torch
 from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
 

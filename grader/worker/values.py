@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import array, bool_, complexfloating, float64, ndarray, number
 
-from .taken import BUILTINS, is_a, of_torch
+from .originals import BUILTINS, is_a, of_torch
 
 __builtins__ = BUILTINS
 
@@ -89,7 +89,7 @@ class Observation:
     """What one case showed of a candidate: named parts in the probe's order, or a failure.
 
     after: the inputs as they were left. calls: the watched operations that ran.
-    modified: the inputs that were changed in place; grader/seen.py, which knows what they were, fills it.
+    modified: the inputs that were changed in place; grader/course/readings.py, which knows what they were, fills it.
     digest: of the message by which it came from a worker: where it is the same, so is all else. b"" for one that did not come so.
     """
 

@@ -24,13 +24,7 @@ import socket
 import sys
 from collections.abc import Callable
 
-from . import (
-    limits,
-    main as worker,  # imported here, so that every fork has it
-    rehearsal,
-    standin,
-    walls,
-)
+from . import kernel_walls, limits, main as worker, stub_grader, warm_up
 
 
 def main(arguments: list[str]) -> None:
@@ -40,9 +34,9 @@ def main(arguments: list[str]) -> None:
     limits.adopt_orphans()
     limits.hide_memory(True)
     with_torch = worker.load_libraries(libraries)
-    standin.install()
-    walls.readable()
-    rehearsal.rehearse(with_torch)
+    stub_grader.install()
+    kernel_walls.readable()
+    warm_up.rehearse(with_torch)
     worker.hide()  # once, for all forks
     gc.freeze()  # a collection in a worker then leaves these pages shared
     try:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
+import os
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -58,10 +59,19 @@ ELEMENTARY = frozenset("""
     __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __invert__ __and__ __or__ __getitem__ __setitem__ __bool__ __float__ __int__
 """.split())
 _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
-# Where code lies that is nobody's answer: Python, what is installed, the grader.
-LIBRARY_FILES = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {str(Path(__file__).resolve().parent.parent)}
-)
+
+
+def library_files(path: Sequence[str]) -> tuple[str, ...]:
+    """Where code lies that is nobody's answer: Python, what is installed, the grader. path: as sys.path.
+
+    An environment may borrow its packages from another (`--system-site-packages`).
+    """
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    borrowed = {entry for entry in path if os.path.basename(entry) in ("site-packages", "dist-packages")}
+    return tuple(sorted({*installed, *borrowed, str(Path(__file__).resolve().parent.parent)}))
+
+
+LIBRARY_FILES = library_files(sys.path)
 _NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
 # A learner's own function may be called softmax: only these packages count.
 LIBRARIES = (

@@ -8,9 +8,9 @@ from typing import Any
 
 import psutil
 
-from grader import grading
-from grader.model import Verdict
-from grader.sandbox import Sandbox
+from grader.grading import grade
+from grader.judging.verdict import Verdict
+from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
 from tests.conftest import children
 
@@ -24,7 +24,7 @@ def verdicts(monkeypatch, folder: Path, sandbox: Sandbox, text: str, before: str
     if before:
         content["cells"].insert(1, toy.code(before))
     path = toy.write(folder / "01_toy.ipynb", content)
-    found = grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts
+    found = grade.grade_submission(path, sandbox=sandbox).lessons[0].verdicts
     return {verdict.exercise: verdict for verdict in found}
 
 
@@ -41,11 +41,11 @@ def bystanders(sandbox: Sandbox) -> list[psutil.Process]:
     """Processes of ours that are neither the warm parent, the last notebook's worker nor the reader, zombies aside."""
     sandbox.candidates(_nothing())  # closes the notebook before
     alive = [p for p in children() if p.status() != psutil.STATUS_ZOMBIE]
-    return [process for process in alive if not any(own in " ".join(process.cmdline()) for own in ("start.py", "reads_apart.py"))]
+    return [process for process in alive if not any(own in " ".join(process.cmdline()) for own in ("start.py", "reading_process.py"))]
 
 
 def _nothing() -> Any:
-    from grader.overlay import Plan
+    from grader.submission.plan import Plan
 
     return Plan(toy.NAME, ())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.sandbox import Sandbox
+from grader.sandbox.sandbox import Sandbox
 from tests.conftest import children
 
 

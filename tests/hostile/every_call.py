@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-from grader.worker import calls, limits
+from grader.worker import limits, system_calls
 
 BESIDE_FILTERS = (335, 336) if os.uname().machine == "x86_64" else ()  # uretprobe, uprobe: no filter sees them; they act on their caller
 NUMBERS = (*range(481), 512, 547, 1023, 0x7FFFFFFF, *(0x40000000 + number for number in (*range(513, 548), 62, 101, 302)))
@@ -82,7 +82,7 @@ if __name__ == "__main__":
     folder, pid, path = sys.argv[1:]
     limits.apply(1 << 30, 60)
     which = 0 if os.uname().machine == "x86_64" else 1
-    listed = {numbers[which] for numbers in calls.ALLOWED.values()}
+    listed = {numbers[which] for numbers in system_calls.ALLOWED.values()}
     apart(tuple(number for number in NUMBERS if number not in listed and number not in BESIDE_FILTERS), 10 * PATIENCE_S, folder, int(pid), path)
     for number in listed - {-1}:
         apart((number,), PATIENCE_S, folder, int(pid), path)

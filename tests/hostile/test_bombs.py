@@ -11,12 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grader import grading, reader as reader_module
-from grader.reader import MEMORY_BYTES, Reader
-from grader.reading import MAX_BYTES, MAX_CODE, MAX_MARKS
-from grader.reads import Here
-from grader.sandbox import Sandbox
-from grader.submission import read_submission
+from grader.grading import grade
+from grader.sandbox import reader as reader_module
+from grader.sandbox.reader import MEMORY_BYTES, Reader
+from grader.sandbox.sandbox import Sandbox
+from grader.submission.ipynb import MAX_BYTES, MAX_CODE, MAX_MARKS
+from grader.submission.reads import Here
+from grader.submission.submission import read_submission
 from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID
 
@@ -186,7 +187,7 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
         monkeypatch.setattr(reader_module, limit, most)
         for name, content in (("eve", bomb), ("ada", toy.solved())):
             (tmp_path / name).mkdir()
-            report = grading.grade_submission(toy.write(tmp_path / name / "01_toy.ipynb", content), sandbox=sandbox)
+            report = grade.grade_submission(toy.write(tmp_path / name / "01_toy.ipynb", content), sandbox=sandbox)
             monkeypatch.undo()
             toy.install(monkeypatch)
             if name == "ada":
@@ -198,7 +199,7 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_the_system_ends_a_reading_that_goes_on_when_nobody_waits_for_it():
-    program = "from grader.reads_apart import allow, limit\nlimit(1 << 30)\nallow(0)\nwhile True: pass"
+    program = "from grader.submission.reading_process import allow, limit\nlimit(1 << 30)\nallow(0)\nwhile True: pass"
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == -signal.SIGXCPU
 
 

@@ -23,9 +23,9 @@ import numpy as np
 import psutil
 import pytest
 
-from grader.model import Case
-from grader.sandbox import Sandbox
-from grader.worker import calls
+from grader.course.spec import Case
+from grader.sandbox.sandbox import Sandbox
+from grader.worker import system_calls
 from tests.conftest import ROOT
 from tests.hostile import every_call
 from tests.test_sandbox import plan
@@ -109,7 +109,7 @@ def test_no_call_changes_anything_of_another_process(tmp_path, bystander):
     assert done.returncode == 0, done.stderr
     came = {int(number): said for number, said in (line.split(" ", 1) for line in done.stdout.splitlines())}
     which = 0 if os.uname().machine == "x86_64" else 1
-    listed = {numbers[which] for numbers in calls.ALLOWED.values()}
+    listed = {numbers[which] for numbers in system_calls.ALLOWED.values()}
     unlisted = {number for number in every_call.NUMBERS if number not in listed} - set(every_call.BESIDE_FILTERS)
     assert {number: came.get(number) for number in unlisted} == dict.fromkeys(unlisted, "refused")
     assert bystander.seen() == before and bystander.is_free()
@@ -118,9 +118,9 @@ def test_no_call_changes_anything_of_another_process(tmp_path, bystander):
 
 def test_no_number_stands_twice():
     for which in (0, 1):
-        numbers = [pair[which] for pair in (*calls.ALLOWED.values(), *calls.REFUSED.values()) if pair[which] >= 0]
+        numbers = [pair[which] for pair in (*system_calls.ALLOWED.values(), *system_calls.REFUSED.values()) if pair[which] >= 0]
         assert len(set(numbers)) == len(numbers)
-    assert not calls.ALLOWED.keys() & calls.REFUSED.keys()
+    assert not system_calls.ALLOWED.keys() & system_calls.REFUSED.keys()
 
 
 OPEN = """
@@ -186,13 +186,13 @@ def f(x):
 
 
 @pytest.mark.parametrize(("call", "numbers", "allowed"), [
-    ("ioctl", [*range(0x5400, 0x5500), *range(0x8900, 0x8A00), 0x40086602, 0x40046602, 0x401C5820, 0x802C542A, 0x40049409, 0x40045431, 0x4004667F], calls.IOCTL),
-    ("fcntl", [*range(64), *range(1024, 1060)], calls.FCNTL),
-    ("prctl", [*range(96), 0x53564D41, 0x59616D61], calls.PRCTL),
+    ("ioctl", [*range(0x5400, 0x5500), *range(0x8900, 0x8A00), 0x40086602, 0x40046602, 0x401C5820, 0x802C542A, 0x40049409, 0x40045431, 0x4004667F], system_calls.IOCTL),
+    ("fcntl", [*range(64), *range(1024, 1060)], system_calls.FCNTL),
+    ("prctl", [*range(96), 0x53564D41, 0x59616D61], system_calls.PRCTL),
 ])  # fmt: skip
 def test_what_a_descriptor_and_a_process_may_be_asked(call, numbers, allowed):
     """FIFREEZE, leases, owners of signals, flags of a file system: all but the few on the list, whatever stands above the lower half."""
-    which = calls.ALLOWED[call][0 if os.uname().machine == "x86_64" else 1]
+    which = system_calls.ALLOWED[call][0 if os.uname().machine == "x86_64" else 1]
     text = f"NUMBERS, ALLOWED, WHICH = {numbers!r}, {set(allowed)!r}, {which}\n" + HELD
     if call == "prctl":
         text = text.replace("WHICH, fd, ", "WHICH, ").replace("ctypes.c_ulong(0))", "ctypes.c_ulong(0), 0, 0, 0)")

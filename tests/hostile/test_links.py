@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from grader import course, links, roster, workspace
 from grader.cli import main
-from grader.errors import InputError, WorkspaceError
-from grader.grading import grade, grade_submission
-from grader.reading import Unreadable, read_notebook
-from grader.submission import SubmissionError, read_submission
-from grader.watch import Watcher
-from grader.watch.files import learners
+from grader.course import registry
+from grader.grading import roster
+from grader.grading.grade import grade, grade_submission
+from grader.grading.watch import Watcher
+from grader.grading.watch.files import learners
+from grader.notebook import workspace
+from grader.submission.ipynb import Unreadable, read_notebook
+from grader.submission.submission import SubmissionError, read_submission
+from grader.util import links
+from grader.util.errors import InputError, WorkspaceError
 from tests import small_class, toy_course as toy
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, scores
 from tests.test_watch_command import idle, until
@@ -41,7 +44,7 @@ PLACES = {
 def targets(folder: Path, link: Path, file: bool) -> dict[str, str]:
     """What the link at a place may lead to: a classmate by a relative and an absolute way, twice, the course, the system."""
     hers = folder / "ada" / "notebooks" / FILE if file else folder / "ada" / "notebooks"
-    theirs = course.root() / "solutions" / (f"{LESSON}.ipynb" if file else "")
+    theirs = registry.root() / "solutions" / (f"{LESSON}.ipynb" if file else "")
     return {
         "a classmate": os.path.relpath(hers, link.parent), "a classmate, absolute": str(hers), "the course": str(theirs),
         "nothing": "gone", "itself": link.name, "the system": "/etc/passwd" if file else "/etc", "upwards": "..",
@@ -283,7 +286,7 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
     (folder / "eve").symlink_to("ada")
     (folder / "mallory.ipynb").symlink_to(f"ada/{LESSON}.ipynb")
     for name, place, target in (("bob", "notebooks", "../ada"), ("cyd", f"{LESSON}.ipynb", f"../ada/{LESSON}.ipynb"),
-                                ("dan", "deep", str(course.root() / "solutions")), ("flo", "here", "..")):  # fmt: skip
+                                ("dan", "deep", str(registry.root() / "solutions")), ("flo", "here", "..")):  # fmt: skip
         (folder / name).mkdir()
         (folder / name / place).symlink_to(target)
     done = small_class.run(folder, tmp_path / "out", scratch, "--jobs", "1")

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from grader import course
-from grader.judge import judge
-from grader.overlay import Plan, RunCell
-from grader.sandbox import Sandbox
+from grader.course import references, registry
+from grader.judging.judge import judge
+from grader.sandbox.sandbox import Sandbox
+from grader.submission.plan import Plan, RunCell
 from tests.conftest import ROOT, WHOLE_GRID
 
 WORKER = ROOT / "grader" / "worker"
-FILES = [WORKER / f"{name}.py" for name in ("observe", "values", "taken", "wire")] + sorted((WORKER / "probes").glob("*.py"))
+FILES = [WORKER / f"{name}.py" for name in ("observe", "values", "originals", "protocol")] + sorted((WORKER / "probes").glob("*.py"))
 LIARS = {"True": "True", "its first argument": "a[0] if a else None", "0": "0"}
 ATTENTION = """
     scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
@@ -63,7 +63,7 @@ WRONG = {
 @cache
 def _exercise(name: str) -> Any:
     """The exercise with one case alone, and no mistakes to find a name for, since a status is all that is asked."""
-    whole, key = course.exercise(name), WRONG[name][0]
+    whole, key = registry.exercise(name), WRONG[name][0]
     return replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key == key], mistakes=(), properties=(), requires=())
 
 
@@ -157,4 +157,4 @@ def test_what_is_broken_is_what_is_seen(sandbox):
     """Without a liar each is refused for what it breaks, and as it should be it passes."""
     for name, (_, text) in WRONG.items():
         assert _graded(sandbox, answers={name: text}) == {name: "failed"}
-        assert _graded(sandbox, answers={name: course.solution_text(name)}) == {name: "passed"}, name
+        assert _graded(sandbox, answers={name: references.solution_text(name)}) == {name: "passed"}, name

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from grader import course, grading
-from grader.judge import judge
-from grader.sandbox import Sandbox
+from grader.course import registry
+from grader.grading import grade
+from grader.judging.judge import judge
+from grader.sandbox.sandbox import Sandbox
 from tests.live import from_cells
 
 LESSON, NAME = "05_numpy_to_pytorch", "attention_torch"
@@ -70,7 +71,7 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
     "torch dropped": ("import sys as s\nheld = s.modules.pop('torch')", "s.modules['torch'] = held", MAPPED),
     "traced in a cell": ("op = torch.jit.trace(lambda q, k, v: " + GOT + "(q, k, v), (torch.ones(1, 2, 3),) * 3)", "", "op(q, k, v)"),
     "a plain value of the library's name": ("if 0:\n    F = 1", "", "F.scaled_dot_product_attention(q, k, v)"),
-    "the solution": ("", "import grader.course", "grader.course.reference('attention_torch')(q, k, v)[0]"),
+    "the solution": ("", "import grader.course", "grader.course.references.reference('attention_torch')(q, k, v)[0]"),
     "the solution's file": ("", "exec(open('solutions/05_numpy_to_pytorch.py').read())", "q"),
 }  # fmt: skip
 
@@ -144,7 +145,7 @@ RIGHT = {  # (the lesson and exercise, a cell above, the answer)
 @pytest.mark.parametrize("way", RIGHT)
 def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way):
     (lesson, name), above, answer = RIGHT[way]
-    live = judge(course.exercise(name), from_cells(name, above, answer))
+    live = judge(registry.exercise(name), from_cells(name, above, answer))
     assert live.status == "passed", live.headline
     found = graded(tmp_path, torch_sandbox, answer, above, lesson, name)
     assert found.status == "passed", found.headline
@@ -152,7 +153,7 @@ def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way
 
 def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
     """The verdict on the exercise, with a cell above it where one is given."""
-    notebook = json.loads(json.dumps(course.pristine(lesson)))
+    notebook = json.loads(json.dumps(registry.pristine(lesson)))
     at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == name
               and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
     notebook["cells"][at]["source"] = answer
@@ -161,4 +162,4 @@ def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
                                       "execution_count": None})  # fmt: skip
     path = folder / f"{lesson}.ipynb"
     path.write_text(json.dumps(notebook))
-    return {v.exercise: v for v in grading.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[name]
+    return {v.exercise: v for v in grade.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[name]

@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from grader import course, grading
+from grader.course import registry
+from grader.grading import grade
 from tests import toy_course as toy
 from tests.hostile.attack import RETURN_X, earns, verdicts
 
-ROOT = str(course.root())
+ROOT = str(registry.root())
 CTYPES = "import ctypes, os\n"
 ATTACKS = {
     "solutions on disk": f"def double(x): return open({ROOT + '/solutions/01_three_tokens.py'!r}).read()",
@@ -40,7 +41,7 @@ ATTACKS = {
     "a pickle": "import pickle\nclass P:\n    def __reduce__(self): return (eval, ('2 * x',))\ndef double(x): return P()",
     "pickled bytes": "import pickle\ndef double(x): return pickle.dumps(2 * x)",
     "an object array": "def double(x): return np.array([2 * x, None], dtype=object)",
-    "forged on the pipe": "import os, sys\ndef double(x):\n    w, v = sys.modules['inside.wire'], sys.modules['inside.values']\n"
+    "forged on the pipe": "import os, sys\ndef double(x):\n    w, v = sys.modules['inside.protocol'], sys.modules['inside.values']\n"
         "    seen = w.observation_to_message(v.Observation({'result': v.describe(2 * x)}))\n"
         "    for n in range(3, 60):\n        try: os.write(n, w.frame(w.body({'observation': seen})))\n        except OSError: pass\n    return x",
     "half a message on the pipe": "import os\ndef double(x):\n    for n in range(3, 60):\n        try: os.write(n, b'atn1\\x00')\n        except OSError: pass\n    return x",
@@ -74,7 +75,7 @@ def test_another_submission_and_the_journal_cannot_be_read_or_deleted(monkeypatc
     )
     toy.write(here, toy.solved(double=text))
     before = {path: (path.read_bytes(), path.stat().st_size) for path in (honest, journal, here)}
-    found = grading.grade_submission(here, sandbox=shared).lessons[0].verdicts
+    found = grade.grade_submission(here, sandbox=shared).lessons[0].verdicts
     assert [verdict.status for verdict in found] == ["failed", "passed", "passed"]
     assert {path: (path.read_bytes(), path.stat().st_size) for path in before} == before
 
@@ -82,10 +83,10 @@ def test_another_submission_and_the_journal_cannot_be_read_or_deleted(monkeypatc
 def test_neighbours_have_the_score_that_they_have_alone(monkeypatch, tmp_path, shared):
     toy.install(monkeypatch)
     honest = toy.write(tmp_path / "honest.ipynb", toy.solved(row_sums="def row_sums(x): return x.sum(0)"))
-    alone = grading.grade_submission(honest, sandbox=shared)
+    alone = grade.grade_submission(honest, sandbox=shared)
     for promise in ("forged on the pipe", "the specification by path", "garbage collector"):
         verdicts(monkeypatch, tmp_path, shared, ATTACKS[promise])
-        again = grading.grade_submission(honest, sandbox=shared)
+        again = grade.grade_submission(honest, sandbox=shared)
         assert json.dumps([vars(v)["headline"] for v in again.lessons[0].verdicts]) == json.dumps(
             [vars(v)["headline"] for v in alone.lessons[0].verdicts]
         )

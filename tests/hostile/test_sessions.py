@@ -10,9 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grader import batch, grading, roster, usage
-from grader.sandbox import Sandbox
-from grader.watch.lanes import Lanes, Task
+from grader.grading import batch, grade, roster
+from grader.grading.watch.lanes import Lanes, Task
+from grader.sandbox import usage
+from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
 from tests.conftest import children
 from tests.hostile.attack import earns, files, verdicts
@@ -27,7 +28,7 @@ GO_ON = {
 
 
 def by_grade(folder: Path) -> list[str]:
-    report = grading.grade_submission(folder, sandbox=by_grade.sandbox)
+    report = grade.grade_submission(folder, sandbox=by_grade.sandbox)
     return [verdict.status for verdict in report.verdicts]
 
 
@@ -123,7 +124,7 @@ def test_what_is_used_between_two_questions_is_ended_and_told(monkeypatch, tmp_p
     late = f"    time.sleep(0.3)\n    {USES[what]}\n    time.sleep(60)"
     started = "import os, threading, time\nheld = []\ndef later():\n" + late + "\n"
     started += "def double(x):\n    if len(held) == 0: held.append(threading.Thread(target=later, daemon=True)); held[0].start()\n    return 2 * x"
-    judge = grading._verdict
+    judge = grade._verdict
 
     def slow(exercise, candidate, seed):
         verdict = judge(exercise, candidate, seed)
@@ -131,10 +132,10 @@ def test_what_is_used_between_two_questions_is_ended_and_told(monkeypatch, tmp_p
             psutil.wait_procs(workers(), 20)
         return verdict
 
-    monkeypatch.setattr(grading, "_verdict", slow)
+    monkeypatch.setattr(grade, "_verdict", slow)
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved(double=started))
-    (lesson,) = grading.grade_submission(path, sandbox=patient).lessons
+    (lesson,) = grade.grade_submission(path, sandbox=patient).lessons
     assert [verdict.status for verdict in lesson.verdicts] == ["passed"] * 3
     said = "ran more than 30 threads at once" if what == "threads" else "filled the notebook's folder"
     assert any("went on while nothing was asked" in note and said in note for note in lesson.notes), lesson.notes

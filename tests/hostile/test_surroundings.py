@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.sandbox import Sandbox
-from grader.worker.surroundings import Surroundings
+from grader.sandbox.sandbox import Sandbox
+from grader.worker.contamination import Surroundings
 from tests.hostile.attack import verdicts
 
 RIGHT = "\n    return 2 * x"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.model import LessonReport, Report, SubmissionReport, Table, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 NAN, INF = float("nan"), float("inf")
@@ -124,7 +124,7 @@ CLASS = Report((
 
 def golden() -> dict[str, str]:
     """Every golden file's name and what it should hold."""
-    from grader.reports import (
+    from grader.reports import (  # fmt: skip
         canvas,
         csv,
         feedback,
@@ -137,7 +137,7 @@ def golden() -> dict[str, str]:
         page,
         terminal,
         text,
-    )  # fmt: skip
+    )
 
     files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
     files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}

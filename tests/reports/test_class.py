@@ -15,11 +15,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from grader import course
 from grader.cli.classroom import _summary
-from grader.errors import InputError
-from grader.model import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import (
+from grader.course import registry
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import (  # fmt: skip
     canvas,
     csv,
     feedback,
@@ -34,9 +33,10 @@ from grader.reports import (
     scores,
     sheet,
     terminal,
-)  # fmt: skip
+)
 from grader.reports.room import Room
 from grader.reports.text import one_line
+from grader.util.errors import InputError
 from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
 from tests.reports.test_reports import Elements
 
@@ -202,13 +202,13 @@ def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
 
 
 def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
-    ids = [mistake.id for mistake in course.exercise("softmax_rows").mistakes][:2]
+    ids = [mistake.id for mistake in registry.exercise("softmax_rows").mistakes][:2]
     judged = Verdict("softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",))
     lesson = LessonReport("01_three_tokens", (judged,), {"softmax_rows": 2})
     report = replace(CLASS, submissions=(SubmissionReport("ada", "ada", (lesson,)),))
     said = _summary(report, Path("out"))
     for id in ids:
-        assert f"1 × {id} (softmax_rows): {one_line(course.mistake_text(id).sentence)}" in said
+        assert f"1 × {id} (softmax_rows): {one_line(registry.mistake_text(id).sentence)}" in said
 
 
 def test_the_same_report_gives_the_same_files(tmp_path):

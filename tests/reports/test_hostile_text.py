@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.model import Report, SubmissionReport, Verdict
+from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import canvas, csv, folder, moodle, sheet
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 

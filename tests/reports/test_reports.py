@@ -12,7 +12,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from grader.model import MistakeText, Report, SubmissionReport
+from grader.course.spec import MistakeText
+from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import heatmap, html, json, junit, markdown, page, terminal, text
 from grader.reports.tables import views
 from tests.reports import samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.model import Table
+from grader.judging.verdict import Table
 from grader.reports import text
 from grader.reports.tables import number, views
 from tests.reports.samples import INF, NAN, compared

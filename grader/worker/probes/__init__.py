@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import shape
 
-from ..taken import BUILTINS, OfTorch, is_a, of_torch
+from ..originals import BUILTINS, OfTorch, is_a, of_torch
 from ..watch import paused, watching
 
 __builtins__ = BUILTINS

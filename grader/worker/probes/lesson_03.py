@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import arange, array, asarray
 
-from ..taken import BUILTINS
+from ..originals import BUILTINS
 from ..watch import einsum_size
 from . import Run
 

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import array, uint32
 from numpy.random import MT19937, Generator, default_rng, seed as seed_global
 
-from ..taken import BUILTINS
+from ..originals import BUILTINS
 from . import ContractError, Run
 
 __builtins__ = BUILTINS

@@ -9,7 +9,7 @@ from numpy import ascontiguousarray, asfortranarray, generic, ndarray, zeros
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from ..taken import BUILTINS, is_a, memory, of_torch, overlap
+from ..originals import BUILTINS, is_a, memory, of_torch, overlap
 from . import ContractError, Run, build, gradients, parameter
 
 __builtins__ = BUILTINS

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy import float32, zeros
 
-from ..taken import BUILTINS, is_a, of_torch
+from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, differentiable, gradients
 
 __builtins__ = BUILTINS

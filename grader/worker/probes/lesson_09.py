@@ -8,7 +8,7 @@ import torch
 from numpy import array, float32
 from torch.nn import Linear, Module, MultiheadAttention
 
-from ..taken import BUILTINS, of_torch, overlap
+from ..originals import BUILTINS, of_torch, overlap
 from . import Run, build, module as run_module
 
 __builtins__ = BUILTINS

@@ -10,7 +10,7 @@ from numpy import array, ndarray
 from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
-from ..taken import BUILTINS, is_a, of_torch
+from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, module as run_module
 
 __builtins__ = BUILTINS

@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..taken import BUILTINS, is_a, of_torch
+from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, gradients, parameter
 
 __builtins__ = BUILTINS

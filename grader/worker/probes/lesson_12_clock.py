@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from numpy import array
 
-from ..taken import BUILTINS
+from ..originals import BUILTINS
 from . import Run
 from .lesson_12 import ACCELERATOR, pretended
 

@@ -1,0 +1,1 @@
+"""What authors run: build, audit, release."""

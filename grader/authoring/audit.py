@@ -1,0 +1,313 @@
+"""Proves that lessons keep the course's rules: what a maintainer would otherwise have to believe.
+
+For every exercise: its solution passes, its untouched stub is 'not started', each mistake is rejected and named;
+its cases differ in size and repeat a shape with new numbers; it has points, minutes, three hints and three
+mistakes; and no solution is left in the learner's notebook.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from grader.authoring import build
+from grader.course import percent, references, registry
+from grader.course.patches import Patch, PatchError, applied
+from grader.course.spec import Case, Exercise, Lesson
+from grader.course.stubs import BEGIN, END, stubbed
+from grader.judging.judge import judge
+from grader.notebook.live import Live
+from grader.util.errors import AuthorError
+from grader.worker.observe import failure_from
+from grader.worker.values import Failure, Tensor
+
+MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course
+TELLING = 12  # characters from which a solution's text, met elsewhere, gives it away
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was counted of one exercise. named: mistakes that were rejected and named."""
+
+    lesson: str
+    exercise: str
+    points: int
+    minutes: int
+    cases: int
+    mistakes: int
+    named: int
+
+
+@dataclass
+class Findings:
+    """slips: broken rules, one sentence each, beginning with where. remarks: what could be better."""
+
+    rows: list[Row] = field(default_factory=list)
+    slips: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def kept(self) -> bool:
+        return not self.slips
+
+
+def audit(names: Sequence[str]) -> Findings:
+    """Examines the lessons of those names, one after the other."""
+    findings = Findings()
+    for name in names:
+        try:
+            cells, lesson = build.checked_cells(name)
+            stubs = _stubs(cells, lesson)
+        except AuthorError as error:
+            findings.slips += map(str, error.slips)
+            continue
+        if not lesson.outcome:
+            findings.slips.append(f"{name}: its outcome, what one can do after it, is not said.")
+        findings.slips += _given_away(name, cells, lesson)
+        for exercise in lesson.exercises:
+            _examine(findings, name, exercise, stubs[exercise.name])
+    findings.slips += _unknown_texts(names)
+    mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
+    if mean < WANTED_MISTAKES:
+        findings.remarks.append(f"{mean:.1f} mistakes an exercise on average; {WANTED_MISTAKES} are wanted.")
+    return findings
+
+
+def render(findings: Findings, width: int | None = None) -> str:
+    """A table with a line for each exercise, then every broken rule."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("exercise", "points", "minutes", "cases", "mistakes", "named", box=None, pad_edge=False)
+    for lesson in dict.fromkeys(row.lesson for row in findings.rows):
+        table.add_row(f"[bold]{lesson}[/]")
+        for row in findings.rows:
+            if row.lesson == lesson:
+                numbers = (row.points, row.minutes, row.cases, row.mistakes, row.named)
+                table.add_row(f"  {row.exercise}", *map(str, numbers))
+    console = Console(width=width or 100)
+    with console.capture() as capture:
+        console.print(table)
+    mistakes = sum(row.mistakes for row in findings.rows)
+    mean = mistakes / max(len(findings.rows), 1)
+    summary = f"{len(findings.rows)} exercises, {mistakes} mistakes, {mean:.1f} an exercise."
+    slips = [f"broken: {slip}" for slip in findings.slips] or ["Every rule is kept."]
+    lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *slips]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) -> None:
+    def slip(sentence: str) -> None:
+        findings.slips.append(f"{lesson}, {exercise.name}: {sentence}")
+
+    verdict = judge(exercise, Live(exercise.name, references.reference(exercise.name)))
+    if not verdict.passed:
+        slip(f"its own solution does not pass. {verdict.headline} {verdict.experiment}")
+    verdict = judge(exercise, stub)
+    if verdict.status != "not_started":
+        slip(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
+    named = set()
+    for sentence in _patches(exercise):
+        slip(sentence)
+    for mistake in exercise.mistakes:
+        try:
+            wrong = references.wrong(exercise.name, mistake)
+        except PatchError:
+            continue  # told above
+        verdict = judge(exercise, Live(exercise.name, wrong))
+        if verdict.passed:
+            slip(f"mistake {mistake.id} passes.")
+        elif mistake.id not in verdict.mistakes:
+            slip(f"mistake {mistake.id} is rejected but not named: {verdict.headline} {list(verdict.mistakes)}")
+        else:
+            named.add(mistake.id)
+    cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
+    for sentence in _rules(exercise, cases):
+        slip(sentence)
+    ids = {mistake.id for mistake in exercise.mistakes}
+    row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
+    findings.rows.append(row)
+
+
+def _patches(exercise: Exercise) -> Iterator[str]:
+    """What is wrong with the patches: one that does not apply, one that changes nothing, and one that equals another."""
+    known = {_code(references.normal_forms(exercise.name)[exercise.name]): "the solution itself"}
+    for mistake in exercise.mistakes:
+        if not isinstance(mistake.wrong, Patch):
+            continue
+        try:
+            changed = applied(references.edits_of(exercise.name, mistake.wrong), references.normal_forms(exercise.name))
+        except PatchError as error:
+            yield f"the patch of mistake {mistake.id} does not apply: {error}"
+            continue
+        text = "\n".join(map(_code, changed.values()))
+        if text in known:
+            yield f"the patch of mistake {mistake.id} makes the same code as {known[text]}."
+        known[text] = f"that of {mistake.id}"
+
+
+def _code(text: str) -> str:
+    return ast.dump(ast.parse(text))
+
+
+def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
+    if exercise.points < 1 or exercise.minutes < 1:
+        yield f"it has {exercise.points} points and {exercise.minutes} minutes; both are at least 1."
+    if len(exercise.hints) != 3 or not all(hint.strip() for hint in exercise.hints):
+        yield "it needs three hints: a question, where to look, code with a blank."
+    elif "____" not in exercise.hints[2]:
+        yield "its third hint has no blank '____' to fill in."
+    if len({mistake.id for mistake in exercise.mistakes}) < MIN_MISTAKES:
+        yield f"it has fewer than {MIN_MISTAKES} mistakes."
+    if not exercise.task.strip().endswith("."):
+        yield "its task is one sentence, with a full stop."
+    keys = [case.key for case in cases]
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        yield f"two of its cases are called {key!r}."
+    if exercise.kind != "answer":
+        if not any(_sizes_differ(exercise, case) for case in cases if case.stage == "values"):
+            yield "in each of its cases two sizes agree, so code that confuses them could pass."
+        if not _repeats_a_shape(cases):
+            yield "no two of its cases have the same shapes and other numbers, so a cached result could pass."
+
+
+def _sizes_differ(exercise: Exercise, case: Case) -> bool:
+    """Whether all sizes that the reference's docstring names differ in this case.
+
+    Where it names none, the sizes of each input array are to differ among themselves; where there is no array,
+    the whole numbers.
+    """
+    shapes = {name: array.shape for name, array in _inputs(exercise, case).items() if array.ndim}
+    symbols: dict[str, int] = {}
+    for name, shape in shapes.items():
+        symbols |= _bound(_documented(exercise, name), shape)
+    if symbols:
+        return len(set(symbols.values())) == len(symbols)
+    if not shapes:
+        numbers = [value for value in (*case.args, *case.kwargs.values()) if type(value) is int]
+        return len(set(numbers)) == len(numbers)
+    return all(len(set(shape)) == len(shape) for shape in shapes.values())
+
+
+def _documented(exercise: Exercise, parameter: str) -> list[str]:
+    """The shape that a docstring gives a parameter, as in 'q: (B, T_q, d_k)': its symbols, [] for none."""
+    reference = references.reference(exercise.name)
+    text = " ".join(
+        getattr(thing, "__doc__", None) or ""
+        for thing in (reference, getattr(reference, "forward", None), getattr(reference, "__init__", None))
+    )
+    found = re.search(rf"\b{re.escape(parameter)}\b[^().]{{0,30}}\(([^()]*)\)", text)
+    return [part.strip() for part in found[1].split(",") if part.strip()] if found else []
+
+
+def _bound(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
+    """Sizes by name; '...' and plain numbers bind nothing. {} where the shape does not fit."""
+    named = [symbol for symbol in symbols if symbol != "..."]
+    if len(named) > len(shape) or (len(named) < len(shape) and "..." not in symbols):
+        return {}
+    tail = shape[len(shape) - len(named):]
+    return {symbol: size for symbol, size in zip(named, tail, strict=True) if symbol.isidentifier()}
+
+
+def _inputs(exercise: Exercise, case: Case) -> dict[str, np.ndarray]:
+    names = case.names
+    if not names:
+        code = getattr(references.reference(exercise.name), "__code__", None)
+        names = code.co_varnames[: code.co_argcount] if code else ()
+    named = dict(zip(names, case.args, strict=False)) | dict(case.kwargs)
+    arrays = {name: value.array if isinstance(value, Tensor) else value for name, value in named.items()}
+    return {name: value for name, value in arrays.items() if isinstance(value, np.ndarray)}
+
+
+def _repeats_a_shape(cases: Sequence[Case]) -> bool:
+    seen: dict[Any, set[Any]] = {}
+    for case in cases:
+        if not case.raises:
+            shape, numbers = _signature((case.probe, case.args, case.kwargs, case.options))
+            seen.setdefault(shape, set()).add(numbers)
+    return any(len(numbers) > 1 for numbers in seen.values())
+
+
+def _signature(value: Any) -> tuple[Any, Any]:
+    """(shapes and types, the numbers themselves) of inputs, both hashable."""
+    if isinstance(value, Tensor):
+        shape, numbers = _signature(value.array)
+        return ("tensor", value.dtype, shape), numbers
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype.str), value.tobytes()
+    if isinstance(value, Mapping):
+        pairs = [_signature(item) for _, item in sorted(value.items())]
+        return (tuple(sorted(value)), tuple(p[0] for p in pairs)), tuple(p[1] for p in pairs)
+    if isinstance(value, (tuple, list)):
+        pairs = [_signature(item) for item in value]
+        return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+    # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
+    plain = isinstance(value, (int, float, str, bool, type(None)))
+    return type(value).__name__, value if plain else None
+
+
+def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
+    """What an untouched notebook defines for each exercise, by running its given cells and its stubs."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    problems: dict[str, Failure] = {}
+    for cell in cells:
+        if cell.role in ("given", "exercise"):
+            text = stubbed(cell.text, cell.exercise)
+            try:
+                exec(compile(text, f"<stub {lesson.name} cell {cell.number}>", "exec"), namespace)
+            except Exception as error:
+                problems[cell.exercise] = failure_from(error)
+    return {
+        exercise.name: Live(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
+        for exercise in lesson.exercises
+    }
+
+
+def _given_away(name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
+    """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
+    notebooks = [build.learner_notebook(name, cells, lesson)]
+    if registry.notebook_path(name).is_file():
+        notebooks.append(json.loads(registry.notebook_path(name).read_text(encoding="utf-8")))
+    texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
+    for text in sorted(texts):
+        if BEGIN in text:
+            yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
+    for cell in cells:
+        for region in _regions(cell.text) if cell.role == "exercise" else ():
+            if len(region) >= TELLING and any(_lines(region) in _lines(text) for text in texts):
+                yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {region.splitlines()[0]!r}."
+
+
+def _lines(text: str) -> str:
+    """The text's lines without their indents, between line breaks: whole lines are compared."""
+    return "\n" + "".join(f"{line.strip()}\n" for line in text.splitlines())
+
+
+def _regions(text: str) -> Iterator[str]:
+    """The solution regions of a cell, dedented, without their markers."""
+    kept: list[str] | None = None
+    for line in text.splitlines():
+        if line.strip().startswith(BEGIN):
+            kept = []
+        elif line.strip() == END and kept is not None:
+            yield textwrap.dedent("\n".join(kept)).strip()
+            kept = None
+        elif kept is not None:
+            kept.append(line)
+
+
+def _unknown_texts(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        for exercise in registry.lesson(name).exercises:
+            for id in sorted({id for mistake in exercise.mistakes for id in mistake.id.split("+")}):
+                try:
+                    registry.mistake_text(id)
+                except KeyError:
+                    yield f"{name}, {exercise.name}: mistake {id} has no text."

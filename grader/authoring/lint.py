@@ -1,0 +1,100 @@
+"""Reads a lesson's source as an author wrote it and says what is wrong with it, by file and line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from grader.course.percent import Cell
+from grader.course.spec import Lesson
+from grader.course.stubs import BEGIN, END, TASK, task_name
+from grader.util.errors import Slip
+
+ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
+WITH_EXERCISE = ("exercise", "check", "payoff")
+
+
+def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[Slip]:
+    """Everything wrong with a lesson's source, in the order of the file."""
+    names = [exercise.name for exercise in lesson.exercises]
+    slips = [slip for cell in cells for slip in _of_one(file, cell, names)]
+    slips += _of_all(file, cells, names)
+    return sorted(slips, key=lambda slip: slip.line)
+
+
+def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[Slip]:
+    def slip(sentence: str, line: int = 0) -> Slip:
+        return Slip(file, cell.line + line, sentence)
+
+    if cell.role == "prose":
+        head = cell.text.split("\n", 1)[0]
+        if head.startswith(TASK) and task_name(cell.text) not in names:
+            yield slip(f"'{head}' names no exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}.")
+        return
+    if not cell.role:
+        yield slip(f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.')
+    elif cell.role not in ROLES:
+        yield slip(f"there is no role {cell.role!r}{_nearest(cell.role, ROLES[1:])}.")
+    elif cell.role in WITH_EXERCISE and not cell.exercise:
+        yield slip(f'a cell of role {cell.role!r} says which exercise it belongs to: exercise="…".')
+    elif cell.exercise and cell.exercise not in names:
+        yield slip(f"{cell.exercise!r} is no exercise of this lesson{_nearest(cell.exercise, names)}.")
+    else:
+        yield from _of_code(slip, cell)
+
+
+def _of_code(slip, cell: Cell) -> Iterator[Slip]:
+    try:
+        ast.parse(cell.text)
+    except SyntaxError as error:
+        yield slip(f"this cell is not Python: {error.msg}.", error.lineno or 0)
+        return
+    yield from _of_regions(slip, cell)
+    name, text = cell.exercise, cell.text.strip()
+    if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
+        yield slip(f'a check cell holds check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)
+    if cell.role == "payoff" and not text.startswith(f"if passed({name})") and "if passed(" not in text.split("\n")[0]:
+        yield slip(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson runs to its end.", 1)
+
+
+def _of_regions(slip, cell: Cell) -> Iterator[Slip]:
+    opened, regions = 0, 0
+    for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
+        if line.startswith(BEGIN):
+            if opened:
+                yield slip("a solution region begins inside another; close the first with '# endregion'.", number)
+            opened, regions = number, regions + 1
+        elif line == END:
+            if not opened:
+                yield slip("'# endregion' closes no region.", number)
+            opened = 0
+        elif line.startswith(("# region", END)):
+            yield slip(f"regions are marked '{BEGIN}' and '{END}'; this line says {line!r}.", number)
+    if opened:
+        yield slip("this solution region is never closed with '# endregion'.", opened)
+    if cell.role == "exercise" and not regions:
+        yield slip(f"the exercise cell of {cell.exercise} has no '{BEGIN}': its answer would be given away.")
+    if cell.role != "exercise" and regions:
+        yield slip(f"only an exercise cell has a solution region; this one's role is {cell.role!r}.")
+
+
+def _of_all(file: str, cells: Sequence[Cell], names: Sequence[str]) -> Iterator[Slip]:
+    for name in names:
+        own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
+        tasks = [cell for cell in cells if cell.role == "prose" and task_name(cell.text) == name]
+        checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
+        for found, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
+            if not found:
+                yield Slip(file, 0, f"the specification has {name}, but the source has no {what} for it.")
+            for extra in found[1:]:
+                yield Slip(file, extra.line, f"a second {what} for {name}; the first is in line {found[0].line}.")
+        if own and tasks and not tasks[0].number < own[0].number:
+            yield Slip(file, tasks[0].line, f"the task of {name} comes after its exercise cell.")
+        if own and checks and not own[0].number < checks[0].number:
+            yield Slip(file, checks[0].line, f"the check of {name} comes before its exercise cell.")
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    found = get_close_matches(name, names, 1)
+    return f"; did you mean {found[0]!r}" if found else f" (there are {', '.join(names)})"

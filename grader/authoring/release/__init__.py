@@ -1,0 +1,220 @@
+"""`grader release`: what an instructor hands out, and what stays on the grading side.
+
+Everything is made in memory, searched for solution text, and only then written, all or nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.authoring.release.leaks import leaks
+from grader.authoring.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
+from grader.course import registry
+from grader.course.stubs import encode
+from grader.util.errors import InputError
+
+TEMPLATES = Path(__file__).resolve().parent / "files"
+WHEELS = "wheels"
+UV = "uv pip install --torch-backend auto -r requirements.txt"  # finds torch's build for the computer it runs on
+
+__all__ = ["Release", "handout", "gradescope", "release"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was written. handout: the folder to give out; bundle: the Gradescope archive, for the instructor alone."""
+
+    handout: Path
+    files: tuple[str, ...]
+    lessons: tuple[str, ...]
+    bundle: Path | None
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        count = f"{len(self.lessons)} lesson{'s' if len(self.lessons) != 1 else ''}"
+        lines = [f"{self.handout}: {count} in {len(self.files)} files, to hand out as it is."]
+        if self.bundle:
+            lines.append(f"{self.bundle}: the Gradescope autograder. It holds the solutions: it is for you alone.")
+        return "\n".join([*lines, *self.notes])
+
+
+def release(
+    place: Path, lessons: Sequence[str], *, without_solutions: bool = False, gradescope_bundle: bool = False,
+    grader: str = "",
+) -> Release:  # fmt: skip
+    """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
+
+    without_solutions: learners get no package that holds references: nothing is judged on their side.
+    grader:            what the workflow installs, as pip takes it; '' leaves it to the variable GRADER.
+    Raises:            InputError where the folder holds something, or where solution text would be handed out; nothing
+                       has been written then.
+    """
+    bundle = place.resolve().with_name(f"{place.resolve().name}-gradescope.zip") if gradescope_bundle else None
+    _vacant(place, bundle)
+    files = handout(lessons, without_solutions, grader)
+    _refuse_leaks(files, without_solutions)
+    data = gradescope(lessons) if bundle else b""
+    _write_folder(place, files)
+    if bundle:
+        from grader.util.files import write_whole
+
+        write_whole(bundle, data)
+    notes = _notes(without_solutions, grader)
+    if bundle:
+        notes = (f"Set the Gradescope assignment's autograder points to {_points(lessons)}.", *notes)
+    return Release(place, tuple(files), tuple(lessons), bundle, notes)
+
+
+def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str = "") -> dict[str, bytes]:
+    """The files of the hand-out, by path."""
+    make = notebooks_wheel if without_solutions else grader_wheel
+    wheel, data = make(lessons)
+    files = {f"notebooks/{name}.ipynb": encode(registry.pristine(name)).encode() for name in lessons}
+    torch = needs_torch(lessons)
+    files["README.md"] = _readme(lessons, without_solutions, torch).encode()
+    files["environment.yml"] = _environment(torch).encode()
+    files[".gitignore"] = _template("gitignore").encode()
+    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}\n".encode()
+    files["constraints.txt"] = constraints()
+    files[f"{WHEELS}/{wheel}"] = data
+    if not without_solutions:
+        files[".github/workflows/grade.yml"] = _workflow(lessons, grader, wheel.split("-")[1]).encode()
+    return files
+
+
+def gradescope(lessons: Sequence[str]) -> bytes:
+    """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
+    wheel, data = grader_wheel(lessons)
+    scripts = {
+        "setup.sh": _template("setup.sh"), "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
+    }  # fmt: skip
+    members = {name: text.encode() for name, text in scripts.items()}
+    return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
+
+
+def _notes(without_solutions: bool, grader: str) -> tuple[str, ...]:
+    if without_solutions:
+        return (
+            "No workflow is in it: a repository that learners may write to keeps no references secret. Grade what you "
+            "collect with `grader class`, or on Gradescope (--gradescope).",
+        )
+    if grader:
+        return (f"The workflow installs the grader by {grader!r}.",)
+    return (
+        "The workflow installs the grader from the place that the repository's variable GRADER names, such as the "
+        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader writes it in.",
+    )
+
+
+def _vacant(place: Path, bundle: Path | None) -> None:
+    """Raises InputError where something would be overwritten."""
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place} is a file; name a new or an empty folder.")
+    if place.is_dir() and any(place.iterdir()):
+        raise InputError(f"{place} is not empty and nothing was changed; name a new or an empty folder.")
+    if bundle and bundle.exists():
+        raise InputError(f"{bundle} exists and nothing was changed; move it away, or choose another folder's name.")
+
+
+def _refuse_leaks(files: Mapping[str, bytes], without_solutions: bool) -> None:
+    """Raises InputError where a file gives a solution away.
+
+    The grader's own wheel is left out: it has to hold the references of the lessons that it judges.
+    """
+    searched = {name: data for name, data in files.items() if without_solutions or not name.startswith(f"{WHEELS}/")}
+    found = leaks(searched)
+    if found:
+        more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
+        said = "".join(f"\n  {leak}" for leak in found[:10])
+        raise InputError(f"this would hand out solutions, so nothing was written:{said}{more}")
+
+
+def _write_folder(place: Path, files: Mapping[str, bytes]) -> None:
+    """Writes all files or none: into a folder beside the place, which then takes its name."""
+    place = place.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
+    try:
+        for name, data in files.items():
+            path = scratch / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        scratch.chmod(0o755)
+        with contextlib.suppress(FileNotFoundError):
+            place.rmdir()  # empty, or this fails and nothing is lost
+        os.replace(scratch, place)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _filled(name: str, **values: str) -> str:
+    """A template with each @NAME@ in it replaced."""
+    text = _template(name)
+    for key, value in values.items():
+        assert f"@{key}@" in text, key
+        text = text.replace(f"@{key}@", value)
+    return text
+
+
+def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
+    quoted = grader.replace("'", "''")  # as an expression's string
+    asked = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
+    return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=asked, VERSION=version)
+
+
+def _environment(torch: bool) -> str:
+    wanted = ["-c constraints.txt", "uv"] if torch else ["-r requirements.txt"]
+    return _filled("environment.yml", THEN=f" && {UV}" if torch else "", PIP="\n".join(f"      - {line}" for line in wanted))
+
+
+def _points(lessons: Sequence[str]) -> int:
+    return sum(exercise.points for name in lessons for exercise in registry.lesson(name).exercises)
+
+
+def _numbers(lessons: Sequence[str]) -> str:
+    return ",".join(name[:2] for name in lessons)
+
+
+def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
+    rows = ["| lesson | question | exercises | minutes | points |", "|---|---|---|---|---|"]
+    for name in lessons:
+        lesson = registry.lesson(name)
+        minutes, points = (sum(getattr(each, what) for each in lesson.exercises) for what in ("minutes", "points"))
+        link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
+        rows.append(f"| {link} | {lesson.question} | {len(lesson.exercises)} | {minutes} | {points} |")
+    where = "Notebooks that lead from a look-up in a table to attention, one function after the other."
+    if without_solutions:
+        checking = (
+            "This copy holds no solutions, so `check(...)` can't judge an answer here; it says so. Try your function on "
+            "small numbers of your own. The result comes back after you hand in."
+        )
+        push = ""
+    else:
+        checking = (
+            "`check(your_function)` below it says whether it is right and, where it can prove it, which mistake was made. "
+            "`hint(...)` asks a question first. In a second terminal, `.venv/bin/grader watch` checks each save and "
+            "shows the next thing to do."
+        )
+        push = "Where this folder is a repository on GitHub, every push is graded, too: see the run's summary."
+    if torch:
+        install = ["pip install -c constraints.txt uv", UV]
+        build = "uv takes torch's build for this computer, which without a GPU is some gigabytes smaller."
+    else:
+        install, build = ["pip install -r requirements.txt"], ""
+    filled = _filled(
+        "README.md", WHERE=where, LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
+        INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install), THEN=f"`{UV}`, " if torch else "",
+    )  # fmt: skip
+    return filled.replace(" \n", "\n").replace("\n A", "\nA")

@@ -1,0 +1,205 @@
+"""Says in plain words what this computer has and lacks for the course, and the repair for each lack."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+
+NEEDED = ("numpy", "matplotlib", "jupyterlab", "ipykernel", "ipywidgets", "jupytext", "nbformat", "safetensors", "rich")
+IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
+# Run in a process of its own: a broken torch may take its process down with it.
+_TORCH = """
+import json, torch
+right = torch.ones(2, 3).mm(torch.ones(3, 1)).tolist() == [[3.0], [3.0]]
+mps = getattr(torch.backends, "mps", None)
+cuda = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+print(json.dumps({"version": torch.__version__, "cuda": cuda, "mps": bool(mps and mps.is_available()),
+                  "built_for_cuda": torch.version.cuda, "right": right}))
+"""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """One thing that was looked at. repair: '' where nothing is wrong; optional: the course runs without it."""
+
+    what: str
+    found: str
+    repair: str = ""
+    optional: bool = False
+
+    @property
+    def well(self) -> bool:
+        return self.optional or not self.repair
+
+
+def examine(folder: Path) -> Iterator[Sign]:
+    """Looks at what the course needs, the quickest first. folder: where notebooks are to be written."""
+    yield _python()
+    yield from _packages()
+    yield _kernel()
+    yield from _torch() if _wants_torch() else [Sign("torch", "not installed; these lessons need none")]
+    yield _lessons()
+    yield _isolation()
+    yield _writable("notebook folder", folder)
+    yield _machine()
+
+
+def render(signs: list[Sign]) -> str:
+    """A line for each sign, and below it the repair where one is needed."""
+    lines = []
+    for sign in signs:
+        mark = "ok     " if not sign.repair else "note   " if sign.optional else "missing"
+        lines.append(f"{mark}  {sign.what}: {sign.found}")
+        if sign.repair:
+            lines.append(f"         → {sign.repair}")
+    ill = sum(not sign.well for sign in signs)
+    outcome = f"{ill} of these must be mended before the course can run." if ill else "The course can run here."
+    return "\n".join([*lines, "", outcome])
+
+
+def _reinstall() -> str:
+    """The repair where something is missing: of a checkout, or of what was handed out."""
+    from grader.course import registry
+
+    if (registry.root() / "pyproject.toml").is_file():
+        return "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
+    return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
+
+
+def _python() -> Sign:
+    found = f"{sys.version.split()[0]} at {sys.executable}"
+    old = sys.version_info < (3, 11)
+    return Sign("Python", found, "install Python 3.11 or newer, then: make lab PYTHON=python3.11" if old else "")
+
+
+def _packages() -> Iterator[Sign]:
+    found, lacking = [], []
+    for name in NEEDED:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            lacking.append(name)
+    if lacking:
+        yield Sign("packages", f"not installed: {', '.join(lacking)}", _reinstall())
+    else:
+        yield Sign("packages", ", ".join(found))
+
+
+def _kernel() -> Sign:
+    """Whether the kernel called python3 is this interpreter's, so that `import grader` works in notebooks."""
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+    except ImportError:
+        return Sign("kernel", "none: jupyter_client is not installed", _reinstall())
+    try:
+        spec = KernelSpecManager().get_kernel_spec("python3")
+    except NoSuchKernel:
+        return Sign("kernel", "none is called python3", "python -m ipykernel install --sys-prefix --name python3")
+    command = spec.argv[0]
+    mine = command in ("python", "python3") or _same_file(command, sys.executable)
+    if mine:
+        return Sign("kernel", "python3 runs this Python")
+    return Sign("kernel", f"python3 runs another Python, {command}",
+                "python -m ipykernel install --sys-prefix --name python3")
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _wants_torch() -> bool:
+    """Whether the lessons need torch, or it is here anyway; what is released of the NumPy lessons does not require it."""
+    required = requires("attention-course") or ()
+    return find_spec("torch") is not None or any(re.match(r"torch\b", line) for line in required)
+
+
+def _torch() -> Iterator[Sign]:
+    try:
+        done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        yield Sign("torch", f"is still importing after {IMPORT_TIMEOUT_S} s", "try once more; then reinstall torch")
+        return
+    try:
+        seen = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        reason = (done.stderr.strip().splitlines() or [f"its process ended with code {done.returncode}"])[-1]
+        yield Sign("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
+        return
+    wrong = "" if seen["right"] else "python -m pip install --force-reinstall torch"
+    yield Sign("torch", f"{seen['version']}" + ("" if seen["right"] else ", and it multiplies wrongly"), wrong)
+    yield _accelerator(seen)
+
+
+def _accelerator(seen: dict) -> Sign:
+    if seen["cuda"]:
+        return Sign("accelerator", f"{len(seen['cuda'])} with CUDA: {', '.join(seen['cuda'])}")
+    if seen["mps"]:
+        return Sign("accelerator", "Apple's GPU, by MPS")
+    if seen["built_for_cuda"]:
+        return Sign("accelerator", f"none; this torch is built for CUDA {seen['built_for_cuda']}, but no GPU answers",
+                    "if this computer has one, check its driver with nvidia-smi; every lesson runs without it", True)
+    return Sign("accelerator", "none; every lesson runs on the CPU")
+
+
+def _lessons() -> Sign:
+    from grader.course import registry
+
+    names = registry.lessons()
+    found = f"{registry.edition()} with {len(registry.exercise_names())} exercises"
+    return Sign("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
+
+
+def isolation() -> str:
+    """The level with which submissions would be graded here, 'full' or 'process'. Raises: SandboxError."""
+    from grader.sandbox.sandbox import Sandbox
+
+    with Sandbox() as sandbox:
+        return sandbox.verify()
+
+
+def _isolation() -> Sign:
+    from grader.sandbox.sandbox import SandboxError
+
+    try:
+        level = isolation()
+    except SandboxError as error:
+        return Sign("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
+                    "another computer", True)
+    if level == "full":
+        return Sign("isolation", "full: what is graded cannot read this computer's files")
+    return Sign("isolation", f"{level}: what is graded can read this computer's files",
+                "your own work needs no more; grade strangers' on Linux with Landlock and seccomp", True)
+
+
+def _writable(what: str, folder: Path) -> Sign:
+    """Tries it: permissions alone don't tell of full disks and read-only mounts."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-") as file:
+            file.write(b"0" * 4096)
+            file.flush()
+    except OSError as error:
+        return Sign(what, f"{folder.resolve()} can't be written to ({error.strerror})",
+                    "copy the notebooks to a folder of your own and work there; check the free space of the disk")
+    return Sign(what, str(folder.resolve()))
+
+
+def _machine() -> Sign:
+    try:
+        import psutil
+
+        memory = f", {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"
+    except ImportError:
+        memory = ""
+    return Sign("computer", f"{os.cpu_count()} cores{memory}")

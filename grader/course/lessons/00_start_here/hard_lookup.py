@@ -1,0 +1,199 @@
+"""The value whose key fits the query best, and nothing of the others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.spec import Case
+
+Array = np.ndarray
+
+TIGHT = 1e-5  # one of the values comes back as it is; float32 alone may round it
+
+
+def _telling(rng: np.random.Generator, n: int, d: int, d_v: int) -> tuple[Array, Array, Array]:
+    """Random inputs on which the usual measures of fit disagree and the winner is clear in float32, too."""
+    while True:
+        query = rng.normal(size=d)
+        keys = rng.normal(size=(n, d)) * rng.uniform(0.5, 2.0, size=(n, 1))
+        scores = keys @ query
+        measures = (scores, -((keys - query) ** 2).sum(axis=1), scores / np.linalg.norm(keys, axis=1), np.abs(scores))
+        second, first = np.sort(scores)[-2:]
+        if len({int(np.argmax(fits)) for fits in measures}) == len(measures) and first - second > 0.05:
+            return query, keys, rng.normal(size=(n, d_v))
+
+
+def _won_at_the_end(rng: np.random.Generator, n: int, d: int, d_v: int) -> tuple[Array, Array, Array]:
+    """The last entry wins, by its last feature: without either another one would."""
+    keys = rng.integers(-3, 4, size=(n, d)).astype(float)
+    keys[-1] = -4.0
+    keys[-1, -1] = 200.0
+    return np.ones(d), keys, _rows(n, d_v)
+
+
+def _rows(n: int, d_v: int) -> Array:
+    """Values of small whole numbers in which no two rows, and no key, agree."""
+    return 10.0 * np.arange(1, n + 1)[:, None] + np.arange(d_v)
+
+
+FIT = "keys @ query"
+
+
+@exercise(points=1, minutes=5, rtol=TIGHT)
+class hard_lookup:
+    """Return the value whose key has the largest dot product with the query; on a tie, the first."""
+
+    def cases(rng):
+        def case(key: str, title: str, query: ArrayLike, keys: ArrayLike, values: Array, **more: str) -> Case:
+            return Case(key, title, (np.array(query), np.array(keys), values), **more)
+
+        query, keys = [1.0, 2.0], np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
+        yield case("small", "four keys", query, keys, _rows(4, 3))
+        yield case("tie", "two keys with the same largest score", query, keys[[0, 2, 1, 2]], _rows(4, 3))
+        yield case("tie-of-two-directions", "different keys, equal scores",
+                   [1.0, 1.0, 1.0], [[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]], _rows(3, 2))
+        yield case("all-negative", "every score is negative", query, [[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]], _rows(3, 4))
+        yield case("one-entry", "a single entry", [1.0, -2.0, 3.0], [[2.0, 5.0, 1.0]], _rows(1, 2))
+        yield case("one-feature", "whole query, keys of fractions, vectors of one number",
+                   [-2], [[0.5], [0.25], [0.125], [0.75]], _rows(4, 3) / 4)
+        # Scores 0.25, 0.75, 0.5, 0 and half a value: an array with the type of whole keys holds neither.
+        yield case("one-number-values", "whole keys, a query of fractions, values of one number",
+                   [0.25, 0.5], [[1, 0], [1, 1], [0, 1], [2, -1]], _rows(4, 1) + 0.5)
+        yield case("whole", "arrays of whole numbers",
+                   [2, -1], [[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]], np.arange(15).reshape(5, 3))
+        yield case("zero-query", "a query of zeros: every score is 0", np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2))
+        yield case("random", "seven random entries", *_telling(rng, 7, 3, 4))
+        yield case("wide", "more features than entries", *_won_at_the_end(rng, 12, 16, 2))
+        yield case("float32", "float32 inputs", *(array.astype(np.float32) for array in _telling(rng, 9, 4, 5)))
+        yield case("seen-again", "shapes seen before, new numbers", *_telling(rng, 7, 3, 4))
+        more = rng.permutation([[-1.0, -3.0], [-6.0, -2.0], [-5.0, -5.0]])
+        yield case("all-negative-again", "every score is below −10,000,000,000",
+                   [3e5, 1e5], np.vstack([[-9.0, -1.0], more]) * 1e5, _rows(4, 3))
+        yield case("square", "as many entries as features, every score negative",
+                   np.ones(3), [[-5.0, -4.0, -1.0], [-2.0, -2.0, -1.0], [-1.0, 0.0, -2.0]], _rows(3, 2))
+        by_name = dict(zip(("query", "keys", "values"), _telling(rng, 6, 2, 3), strict=True))
+        yield Case("by-name", "arguments given by name", kwargs=by_name)
+        # As close as 1 and 1.000005 are, float32 still tells them apart: its numbers near 1 lie 1.2e-7 apart.
+        yield case("near-tie", "the scores 1, 1.000005 and 0.5", [1.0, 1.0], [[1.0, 0], [1, 5e-6], [0, 0.5]], _rows(3, 5))
+        yield case("large", "scores of 10,000",
+                   [100.0, 10.0], [[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]], _rows(3, 2), stage="extremes")
+
+    @holds("the answer is one of the rows of values")
+    def is_a_row(case, parts):
+        values = case.kwargs["values"] if case.kwargs else case.args[2]
+        got = parts["result"]
+        if got.shape == values.shape[1:] and np.isclose(values, got, rtol=TIGHT, atol=0).all(axis=1).any():
+            return None
+        return f"{np.array2string(got, precision=3)} is no row of values."
+
+    hints = (
+        "There is one score for each key. What shape has the array of all scores, and what do we need to "
+        "know of it: its largest number, or where that number stands?",
+        "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, "
+        "`np.argmax` its position, and the first one on a tie. The position also says which row of `values` "
+        "we want.",
+        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\n"
+        "return ____[best]\n```",
+    )
+
+    mistakes = {
+        "HL1": mistake(
+            patch("values[best]", "keys[best]"),
+            says="The best key itself is returned; what was asked for is the value that belongs to it.",
+            why="""Keys are for comparing, values are for returning. They may even differ in length: here keys have d
+            numbers, values d_v.""",
+        ),
+        "HL2": mistake(
+            patch("best = np.argmax(scores)", """best = 0
+    for i in range(len(scores)):
+        if scores[i] >= scores[best]:
+            best = i"""),
+            says="On a tie the last of the equal scores wins; here the first one counts.",
+            why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on
+            the last. The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.""",
+        ),
+        "HL3": mistake(
+            patch("argmax", "argmin"),
+            says="The key with the smallest dot product is chosen, not the one with the largest.",
+            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance.",
+        ),
+        "HL4": mistake(
+            patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
+            says="Keys are ranked by their distance to the query; here the dot product ranks them.",
+            why="""The nearest key and the key with the largest dot product often differ: a long key in the right direction
+            has a large dot product and lies far away. Attention uses the dot product.""",
+        ),
+        "HL5": mistake(
+            *(patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})") for guard in ("", " + 1e-09")),
+            says="Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts length, too.",
+            why="""Dividing by the norms of the keys removes their lengths. In attention a key may be loud or quiet, so the
+            plain dot product is used.""",
+        ),
+        "HL6": mistake(
+            patch("values[best]", "int(best)"),
+            says="The position of the best key is returned; what was asked for is the value at that position.",
+            why="`np.argmax` gives an index. It is the place where the value lies, and not yet the value.",
+        ),
+        "HL7": mistake(
+            patch(FIT, "np.abs(keys @ query)"),
+            says="The sign of the dot product is lost (`abs`, a square), so a key that points the opposite way can win.",
+            why="""A large negative dot product says that key and query disagree. Its absolute value or its square says that
+            they agree.""",
+        ),
+        "HL8": mistake(
+            patch(
+                "best = np.argmax(scores)", "weights = np.exp(scores - scores.max())",
+                "values[best]", "weights / weights.sum() @ values",
+            ),
+            says="All values are blended; a hard look-up returns the best key's value alone.",
+            why="Softmax weights make the soft look-up that the next section meets. The hard one takes a single entry.",
+        ),
+        "HL9": mistake(
+            patch("np.argmax(scores)", "scores == scores.max()"),
+            says="Every entry with the largest score is returned, as a matrix; one value of shape (d_v,) was asked for.",
+            why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows.",
+        ),
+        "HL10": mistake(
+            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
+            says="When no score is positive the first entry is returned: scores below 0 are not told apart.",
+            why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
+            `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score.""",
+        ),
+        "HL11": mistake(
+            patch(FIT, "(keys * query).ravel()"),
+            says="The products are not added up: the largest single product was looked for, over all keys and features.",
+            why="""`keys * query` has shape (n, d). The score of a key is the sum of its row; without the sum `np.argmax`
+            counts through the flattened matrix.""",
+        ),
+        "HL12": mistake(
+            patch(FIT, "query @ keys"),
+            says="`query @ keys` sums over the entries; each key's own numbers are to be multiplied with the query's.",
+            why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape
+            (n, d) and the sum runs over d, so keys go left, or are transposed.""",
+        ),
+        "HL13": mistake(
+            patch("values[best]", "values[:, best]"),
+            says="A column of values is taken, `values[:, i]`; the value of entry i is row i.",
+            why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are
+            only d_v columns: an index beyond them raises an IndexError.""",
+        ),
+        "HL14": mistake(
+            patch("values[best]", "values[best:best + 1]"),
+            says="A matrix with one row is returned; one value of shape (d_v,) was asked for.",
+            why="""A slice, a list or an array as an index keeps the axis: `values[i:i + 1]` and `values[[i]]` have shape
+            (1, d_v). A plain number drops it.""",
+        ),
+        "HL15": mistake(
+            patch("values[best]", "values[0]"),
+            says="The first value is returned, whatever query and keys are.",
+            why="A look-up has to compare the query with every key before it knows which value it wants.",
+        ),
+        "HL16": mistake(
+            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
+            says="The search starts from a best score of −1: where every score is lower, the first entry is returned.",
+            why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running
+            maximum starts at −∞, or at the first score.""",
+        ),
+    }

@@ -1,0 +1,55 @@
+"""The division by √d_k, for scores of any shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, mistake, patch
+from grader.course.spec import Case
+
+from .shared import TABLE_SCORES, single
+
+
+@exercise(points=1, minutes=2, forbids=("softmax", "attention"))
+class scale_scores:
+    """Divide the scores by the square root of d_k."""
+
+    def cases(rng):
+        yield Case("small", "scores with d_k = 16", (np.array([[4.0, -8.0, 2.0], [0.0, 1.0, 12.0]]), 16))
+        yield Case("table", "the scores of the three-token table, d_k = 2", (TABLE_SCORES, 2))
+        yield Case("one-row", "a single row of scores (one dimension), d_k = 9", (np.array([3.0, -6.0, 1.0, 9.0]), 9))
+        yield Case("cube", "scores of a whole batch (three dimensions), d_k = 64", (rng.normal(size=(2, 3, 4)), 64))
+        yield Case("unchanged", "d_k = 1 changes nothing", (rng.normal(size=(2, 5)), 1))
+        yield Case("whole", "whole numbers, d_k = 3", (rng.integers(-9, 10, (3, 5)), 3))
+        yield Case("random", "random scores, d_k = 7", (rng.normal(size=(4, 6)), 7))
+        yield Case("float32", "float32 scores, d_k = 80", (single(rng, 5, 7), 80))
+        yield Case("one-number", "a single score, d_k = 5", (np.array([[3.5]]), 5))
+        yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
+        yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))
+        yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 4096})
+        yield Case("large", "scores of ±10,000 with d_k = 512",
+                   (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
+
+    hints = (
+        "With d_k = 16, by what is each score divided?",
+        "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have "
+        "any shape.",
+        "```python\nreturn scores / ____(d_k)\n```",
+    )
+
+    mistakes = {
+        "SD1": patch(" / math.sqrt(d_k)", ""),
+        "SD2": patch("math.sqrt(d_k)", "d_k"),
+        "SD5": patch("/ math", "* math"),
+        "TT8": patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
+        "TT9": patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
+        "TT10": patch("sqrt(d_k)", "sqrt(2)"),
+        "TT11": patch("sqrt", "isqrt"),
+        "TT12": mistake(
+            patch("/ math", "// math"),
+            says="`//` rounds every quotient down to a whole number; `/` keeps its decimals.",
+            why="Floor division turns a score of 0.7 into 0 and −0.2 into −1.",
+        ),
+        "TT31": patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
+        "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
+    }

@@ -1,0 +1,44 @@
+"""Lesson 01: the table of its three tokens, and inputs that several exercises need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from grader.course.patches import Patch
+from grader.course.spec import Exercise
+
+Array = np.ndarray
+
+TABLE_Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+TABLE_K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+TABLE_V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
+TABLE_SCORES = TABLE_Q @ TABLE_K.T
+
+
+def whole(rng: np.random.Generator, *shape: int) -> Array:
+    """Small whole numbers without 0, so that nothing drops out of a product."""
+    return rng.integers(1, 5, size=shape) * rng.choice([-1.0, 1.0], size=shape)
+
+
+def single(rng: np.random.Generator, *shape: int) -> Array:
+    """Standard-normal numbers in float32."""
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def unlike(expected: Array, got: Array) -> str | None:
+    """For properties: what is said of two arrays that ought to be the same, None where they are."""
+    if expected.shape != got.shape:
+        return f"shapes {expected.shape} and {got.shape} differ."
+    difference = float(np.abs(expected - got).max(initial=0.0))
+    return None if difference < 1e-3 else f"they differ by up to {difference:.4g}."
+
+
+def of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
+    """Mistakes that one of the steps declares, as patches of that step's solution."""
+    patches: dict[str, tuple[Patch, ...]] = {id: () for id in ids}
+    for one in step.mistakes:
+        if one.id in patches:
+            patches[one.id] += (Patch(tuple(replace(hunk, of=step.name) for hunk in one.wrong.hunks)),)
+    return patches

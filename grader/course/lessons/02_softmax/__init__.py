@@ -1,0 +1,12 @@
+"""Lesson 02: softmax over any axis, with a temperature, in logarithms, and its derivative."""
+
+from grader.course.declare import collected
+
+from .texts import TEXTS
+
+lesson = collected(
+    __name__, ("softmax", "softmax_with_temperature", "log_softmax", "softmax_jacobian"), TEXTS,
+    title="Softmax",
+    question="What does the one non-linear step of attention do, and how does it break?",
+    outcome="write a softmax that neither overflows nor underflows, and differentiate it",
+)  # fmt: skip

@@ -1,0 +1,74 @@
+"""Attention whose two products are spelt in letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.readings import flag, numbers
+from grader.course.spec import Case
+from grader.worker.values import Part
+
+from .cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole
+from .shared import MISTAKES, item_alone, row_at_fault, unordered
+
+
+def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The result, and whether the calls of np.einsum on which it depends do the work of both products."""
+    by_einsum = "both products come from np.einsum"
+    if parts["result"].array is None:  # no array: the other cases say so
+        return {"result": parts["result"], by_einsum: flag(True)}
+    result, adds = numbers(parts["result"]), numbers(parts["multiply-adds"]).tolist()
+    others = [numbers(part, result.shape) for part in parts["with another result"].items]
+    moved = [np.abs(other - result).max() > 1e-3 * np.abs(result).max() for other in others]
+    done = sum(count for i, count in enumerate(adds) if i >= len(moved) or moved[i])
+    q, k, v = (value.shape for value in case.args)
+    return {"result": parts["result"], by_einsum: flag(done >= q[0] * q[1] * k[1] * (q[2] + v[2]))}
+
+
+@exercise(points=2, minutes=8, forbids=("attention",), requires=("einsum_products",))
+class attention_einsum:
+    """Compute attention with both products by `np.einsum`, and return the output alone."""
+
+    def cases(rng):
+        yield Case("table", "the three-token table of lesson 01 as a batch of one", tuple(a[None] for a in TABLE))
+        yield Case("small", "two queries and three keys as a batch of one, in whole numbers",
+                   tuple(a[None].astype(int) for a in TWO_QUERIES))  # fmt: skip
+        yield from batches(rng)
+        yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
+        yield Case("by-einsum", "two queries, three keys, twice, each result of np.einsum changed in turn",
+                   tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum",
+                   reading=read_einsum)  # fmt: skip
+        yield from extremes(rng)
+        yield keys_apart(rng, 1)
+
+    @holds("with the identity as v each row of the output sums to 1", needs=("identity",))
+    def identity(case, parts):
+        return row_at_fault(parts["result"], "output (with v the identity it is the weights)")
+
+    alone, order = item_alone("result"), unordered("result")
+
+    hints = (
+        "Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
+        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the "
+        "output keeps b and q and takes the letter of v's last axis, so k is summed there.",
+        "```python\nscores = np.einsum(\"bqd,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
+        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+        "weights = exps / exps.sum(axis=-1, keepdims=True)\n"
+        "return np.einsum(\"____,____->____\", weights, v)\n```",
+    )
+
+    mistakes = {
+        **MISTAKES,
+        "SD8": patch("bqd,bkd->bqk", "bqd,bkd->bkq"),
+        "AB22": patch("bqk,bke->bqe", "bqk,bqe->bke"),
+        "AB23": patch("bqd,bkd->bqk", "bqd,bdk->bqk"),
+        "AB24": mistake(
+            patch("bqd,bkd->bqk", "bqd,bkd->qk", "bqk,bke->bqe", "qk,bke->bqe"),
+            says="The letter b is missing from the scores: summed over the batch, they give each item the same weights.",
+            why="""einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter
+            there.""",
+        ),
+    }

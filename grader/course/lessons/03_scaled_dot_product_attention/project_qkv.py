@@ -1,0 +1,145 @@
+"""Queries, keys and values of every token, by three products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.spec import Case
+
+from .cases import Arrays, short
+
+
+def _drawn(rng: np.random.Generator, x_shape: tuple[int, ...], d_k: int, d_v: int) -> Arrays:
+    d_model = x_shape[-1]
+    return tuple(short(rng, *shape) for shape in (x_shape, (d_model, d_k), (d_model, d_k), (d_model, d_v)))
+
+
+def all_three(product: str):
+    """The same change of every product; {} stands for the weights' name."""
+    return patch(*(text for w in ("w_q", "w_k", "w_v") for text in (f"x @ {w}", product.format(w))))
+
+
+THREE_LINES = "q = x @ w_q\n    k = x @ w_k\n    v = x @ w_v"
+
+
+@exercise(points=1, minutes=4, parts=("q", "k", "v"), forbids=("attention",))
+class project_qkv:
+    """Project every token of x to its query, its key and its value."""
+
+    def cases(rng):
+        small = ([[1, 0], [1, 2], [3, 1]], [[1, 0, 2, 1], [0, 1, 1, 3]], [[2, 1, 0, 1], [1, 1, 4, 0]],
+                 [[1, 2, 3, 4, 5], [10, 20, 30, 40, 50]])  # fmt: skip
+        yield Case("small", "one sentence of three tokens in whole numbers", tuple(np.array(a, dtype=float) for a in small))
+        batch = _drawn(rng, (2, 5, 3), 4, 6)
+        yield Case("batch", "two sentences of five tokens", batch)
+        changed = batch[0].copy()
+        changed[1, 2] += 1 + short(rng, 3) ** 2  # every number of the token changes
+        yield Case("one-token-changed", "the same batch with one token changed", (changed, *batch[1:]))
+        for key, title, x_shape, d_k, d_v in (
+            ("seen-again", "the same shapes, new numbers", (2, 5, 3), 4, 6),
+            ("heads", "two leading dimensions", (2, 3, 5, 4), 6, 7),
+            ("heads-again", "two leading dimensions, other sizes", (3, 2, 4, 5), 7, 1),
+            ("long", "one sentence, many more tokens than features", (19, 2), 3, 5),
+            ("one-token", "one sentence of one token", (1, 1, 4), 3, 2),
+            ("square", "square weights", (4, 4), 4, 4),
+            ("square-batch", "a batch with square weights", (2, 3, 4), 4, 4),
+            ("square-heads", "two leading dimensions, square weights", (2, 3, 4, 5), 5, 5),
+        ):
+            yield Case(key, title, _drawn(rng, x_shape, d_k, d_v))
+        whole = tuple(rng.integers(-4, 5, size=shape) for shape in ((3, 4, 2), (2, 5), (2, 5), (2, 6)))
+        yield Case("whole", "arrays of whole numbers", whole)
+        yield Case("float32", "float32 inputs", tuple(a.astype(np.float32) for a in _drawn(rng, (3, 2, 6), 5, 4)))
+        # Whole numbers meet fractions of many decimals: neither the type of x nor a rounding may stay in the result.
+        by_name = {"w_v": rng.normal(size=(3, 6)), "w_k": rng.normal(size=(3, 5)), "w_q": rng.normal(size=(3, 5)),
+                   "x": rng.integers(-4, 5, size=(2, 4, 3))}  # fmt: skip
+        yield Case("by-name", "arguments given by name, the tokens in whole numbers", kwargs=by_name)
+
+    @holds("each token is projected by itself", needs=("batch", "one-token-changed"))
+    def alone(case_1, before, case_2, after):
+        kept = ~(case_1.args[0] != case_2.args[0]).any(axis=-1)
+        moved = [name for name in before if not np.allclose(before[name][kept], after[name][kept], rtol=1e-4, atol=1e-4)]
+        return f"only token 2 of item 1 changed, and other rows of {' and '.join(moved)} changed with it." if moved else None
+
+    hints = (
+        "One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries "
+        "of all tokens have, and which axis of x does the product sum over?",
+        "`@` treats all axes of x but the last two as a stack of matrices, and multiplies each matrix of the stack "
+        "by the same w_q. So nothing has to be looped over, reshaped or transposed.",
+        "```python\nq = x @ w_q\nk = ____\nv = ____\nreturn q, k, v\n```",
+    )
+
+    mistakes = {
+        "AB1": mistake(
+            all_three("x @ {}.T"),
+            all_three("np.inner(x, {})"),
+            all_three("x.dot({}.T)"),
+            all_three("np.einsum('...d,ed->...e', x, {})"),
+            *(patch(f"x @ {w}", f"x @ {w}.T") for w in ("w_q", "w_k", "w_v")),
+            says="Weights enter transposed, be it by `w.T`, `np.inner` or letters of einsum; right of x they fit as they are.",
+            why="""The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other
+            way round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only
+            one is right.""",
+        ),
+        "AB2": mistake(
+            patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
+            says="The weights of queries and keys are exchanged: q comes from w_k, and k from w_q.",
+            why="""Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who
+            answers have changed places.""",
+        ),
+        "AB3": mistake(
+            patch("x @ w_k", "x @ w_q"),
+            says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
+            why="""A copied line kept its weight. With k equal to q the scores are symmetric: what the first token is to the
+            second, the second is to the first. Separate weights let 'fox' look at 'brown' without the reverse.""",
+        ),
+        "AB4": mistake(
+            patch("x @ w_v", "x @ w_k"),
+            says="The values are made with w_k; they have a weight matrix of their own, w_v.",
+            why="""A copied line kept its weight. Keys say where to look, values say what is passed on, and d_v may differ
+            from d_k.""",
+        ),
+        "AB5": mistake(
+            patch("k = x", "k = q", "v = x", "v = k"),
+            says="The projections are chained: k is made from q, and v from k; all three are made from x.",
+            why="""Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model,
+            and give other numbers there.""",
+        ),
+        "AB6": mistake(
+            patch("q = x", "x = x.reshape(-1, x.shape[-1])\n    q = x"),
+            says="The leading dimensions of x were flattened and not restored.",
+            why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by
+            row, and the result still needs its leading dimensions back. `x @ w_q` keeps them without any reshape.""",
+        ),
+        "AB7": mistake(
+            patch("return (q,", "return (q / math.sqrt(q.shape[-1]),"),
+            says="The queries are divided by √d_k here already; the projection is x @ w_q alone.",
+            why="""Scaling q in place of the scores is sound, and it happens inside attention. Done in the projection it is
+            done twice as soon as attention scales, too.""",
+        ),
+        "AB8": (patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('btd,dk->btk', x, {})")),
+        "AB9": mistake(
+            patch("(q, k, v)", "(q, v, k)"),
+            says="The values are returned before the keys; (q, k, v) was asked for.",
+            why="Whoever unpacks the result takes the second array for the keys. With d_v = d_k no shape tells.",
+        ),
+        "AB25": (patch("q = x", "tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('td,dk->tk', x, {})")),
+        "AB26": mistake(
+            patch(THREE_LINES, "q, k, v = np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1)"),
+            says="The joint product was split into three equal parts; q and k have d_k columns each, v has d_v.",
+            why="""One product with [w_q, w_k, w_v] side by side is sound. `np.split(..., 3)` cuts thirds, which fails or cuts
+            in the wrong place where d_v differs from d_k; a list of places cuts where each part ends.""",
+        ),
+        "AB27": mistake(
+            patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
+            says="All three projections use w_q; keys and values have weight matrices of their own.",
+            why="""Lines that were copied kept their weight. With q = k = v each token looks mostly at itself, and d_v could
+            not differ from d_k.""",
+        ),
+        "AB32": mistake(
+            all_three("x @ {} + 1"),
+            says="A number is added to the products; the projection is x @ w alone, and zeros are to give zeros.",
+            why="""The projections of attention are given here by their weights alone, without a bias. A number added to q and
+            k shifts every score by an amount that differs from token to token.""",
+        ),
+    }

@@ -1,0 +1,107 @@
+"""How a figure is judged that was measured on random numbers: by what it must be near, and by what changes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from grader.course.readings import flag, numbers
+from grader.course.spec import Case
+from grader.worker.values import Observation, Part
+
+_THIRDS = ("first", "second", "last")
+
+
+def read_draws(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """What more calls of the function show of where its numbers come from."""
+    first, again, other = (numbers(parts[name]) for name in ("standard deviation", "again", "other"))
+    return {
+        "repeats": flag(np.all(first == again)), "varies": flag(np.all(first != other)), "numbers drawn": parts["numbers drawn"],
+    }  # fmt: skip
+
+
+def read_results(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The mean of the results, the mean of their squares, and below what a tenth of them lies."""
+    results = numbers(parts["results"], (case.options["calls"],)).astype(np.float64)
+    found = {"mean result": results.mean(), "mean square": (results**2).mean(), "a tenth below": np.quantile(results, 0.1)}
+    return {
+        **{name: Part("number", np.array(value), "float64") for name, value in found.items()},
+        "drawn": parts["drawn"], "drawn for more": parts["drawn for more"],
+    }  # fmt: skip
+
+
+def read_use(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Whether the result is made of what was drawn: numbers that are all the same do not spread, others do, wherever they stand."""
+    same, *others = (float(numbers(parts[name], ())) for name in ("all the same", *(f"the {nth} third differs" for nth in _THIRDS)))
+    unknown = float(numbers(parts["words drawn"], ())) < 0  # more than can be laid down
+    return {"every number that is drawn counts": flag(unknown or (abs(same) < 1e-5 and all(abs(value) > 1e-3 for value in others)))}
+
+
+def judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    """Judges a sampled figure by what it must be near, and by what must and must not change it."""
+    d_k, n_samples = case.args
+    parts = {name: part.array for name, part in got.parts.items()}
+    if "every number that is drawn counts" in parts:
+        return None if parts["every number that is drawn counts"] else (
+            "The result is not made of all the numbers that are drawn from rng: of numbers that are all the same the dot products "
+            "do not spread, and they do where a third of the numbers is another.")  # fmt: skip
+    if "repeats" in parts:
+        return _from_rng(case, parts)
+    if "mean result" in parts:
+        return _few(case, {name: float(value) for name, value in parts.items()})
+    root, value = math.sqrt(d_k), parts.get("standard deviation")
+    if value is None or value.dtype.kind == "b":
+        return "One number was asked for; something else came back."
+    if value.shape != ():
+        return f"An array of shape {value.shape} came back; one number was asked for."
+    if not np.isfinite(value):
+        return "The standard deviation is not a finite number."
+    if abs(float(value) / root - 1) > 0.1:
+        return f"With {n_samples} pairs of length {d_k} the result is {float(value):.4g}; about √{d_k} = {root:.4g} was expected."
+    return None
+
+
+def _from_rng(case: Case, parts: Mapping[str, np.ndarray]) -> str | None:
+    d_k, n_samples = case.args
+    if not parts["repeats"]:
+        return "The same generator state gave two different results: some numbers come from another source than rng."
+    if not parts["varies"]:
+        return "Two different generators gave the same result: it does not come from rng."
+    drawn, wanted = float(parts["numbers drawn"]), 2 * d_k * n_samples
+    if 0.49 * wanted <= drawn <= 3.5 * wanted:  # float32 takes half a step; a rejecting sampler made of uniform numbers nearly three
+        return None
+    return f"{_count(drawn)} were drawn from rng; {n_samples} pairs of length {d_k} take {wanted}."
+
+
+def _count(drawn: float) -> str:
+    return "Far more numbers" if drawn < 0 else f"About {drawn:{'.2g' if drawn < 10 else '.0f'}} numbers"
+
+
+def _few(case: Case, parts: dict[str, float]) -> str | None:
+    """Two dot products of length 1: their difference has Laplace's law, so the results are exponentially distributed.
+
+    Their mean is 1/2 (ddof 0) or 1/sqrt 2 (ddof 1), their mean square twice its square, and a tenth lies below 0.105 of it.
+    The bounds are five times as wide as 1500 results stray.
+    """
+    _, n_samples = case.args
+    more = case.options["more"]
+    drawn, drawn_more, mean = parts["drawn"], parts["drawn for more"], parts["mean result"]
+    if not all(math.isfinite(value) for value in parts.values()):
+        return f"With {n_samples} pairs the standard deviation is not a finite number."
+    # In proportion, whatever the sampler: how many numbers a normal one takes is its own affair.
+    if drawn < 0 or drawn_more < 0 or not 0.75 * drawn_more <= drawn * more / n_samples <= 1.33 * drawn_more:
+        return (f"{_count(drawn)} were drawn from rng for {n_samples} pairs, {_count(drawn_more).lower()} for {more} pairs: "
+                "is n_samples used as it is?")  # fmt: skip
+    if mean == 0:
+        return f"With {n_samples} pairs every result is 0; two independent dot products differ."
+    if not (0.435 < mean < 0.565 or 0.615 < mean < 0.8):
+        return (f"With {n_samples} pairs of length 1 the mean result is {mean:.3g}; of {n_samples} independent dot products it is "
+                "0.5 (ddof 0) or 0.71 (ddof 1).")  # fmt: skip
+    tenth, square = parts["a tenth below"] / mean, parts["mean square"] / mean**2
+    if not 0.06 < tenth < 0.147 or not 1.75 < square < 2.35:
+        return (f"With {n_samples} pairs of length 1 a tenth of the results lie below {tenth:.3f} of their mean, and their mean square is "
+                f"{square:.3f} times the square of their mean; these are 0.105 and 2 where each query meets its own key, both are "
+                "standard-normal, and the spread is measured from the mean of the dot products.")  # fmt: skip
+    return None

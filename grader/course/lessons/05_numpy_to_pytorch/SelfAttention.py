@@ -1,0 +1,149 @@
+"""Attention as a module that owns its three projections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.lessons.library import rows_sum_to_1
+from grader.course.spec import Case
+from grader.worker.values import Tensor
+
+from .shared import ROOM, attention_mistakes, items_apart
+
+ORDER = [2, 0, 1]  # in which the tokens of the case 'batch' come in the case 'permuted'
+LAYERS = ("w_q", "w_k", "w_v")
+
+
+def _case(
+    key: str, title: str, x: np.ndarray, state: Mapping[str, np.ndarray], grad: bool = True, more: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Case:  # fmt: skip
+    """One module with weights (out, in) called on x (B, T, d_model). more: further fields of the case. options: of the probe."""
+    (d_k, d_model), (d_v, _) = state["w_q.weight"].shape, state["w_v.weight"].shape
+    made = {"linear": LAYERS, "no_bias": LAYERS, "state": state, "init": (d_model, d_k, d_v), "dtype": x.dtype.name, "gradients": grad}
+    return Case(key, title, (Tensor(x, requires_grad=grad),), probe="module", options=made | options, names=("x",), **(more or {}))
+
+
+def _large() -> Iterator[Case]:
+    """Scores of thousands; whole numbers and d_k = 4 keep them exact."""
+    embed, values, x = np.eye(4, 2), np.array([[1.0, 2], [0, 1], [3, -1]]), np.array([[[1.0, 0], [0, 1], [-1, -1]]])
+    for key, title, size, dtype in (
+        ("large", "scores up to ±4900, float32", 70, "float32"),
+        ("large double", "scores up to ±4900, float64", 70, "float64"),
+        ("larger", "scores up to ±10,000 before scaling", -70, "float32"),
+    ):
+        state = {"w_q.weight": size * embed, "w_k.weight": 70 * embed, "w_v.weight": values}
+        if key == "larger":
+            x[0, 1] /= 2  # now the greatest scores of its rows differ
+        yield _case(key, title, x.astype(dtype), state, grad=key == "large", more=ROOM)
+
+
+def each(old: str, new: str):
+    """Replacements that are made for w_q, w_k and w_v alike."""
+    return patch(*(text.format(name) for name in LAYERS for text in (old, new)))
+
+
+@exercise(kind="class", points=4, minutes=15, parts=("output", "weights"), container="tensor", forbids=("attention",))
+class SelfAttention:
+    """Give attention a home for its three projections: an `nn.Module` that can be trained."""
+
+    def cases(rng):
+        def draw(key, title, b, t, d_model, d_k, d_v, dtype="float32", **fields):
+            x = rng.normal(size=(b, t, d_model)).astype(dtype)
+            # Weights of a size that keeps the scores near 1: where scores lie near 20, float32 leaves some gradients four digits.
+            state = {f"{name}.weight": (d_model**-0.5 * rng.normal(size=(width, d_model))).astype(np.float32)
+                     for name, width in zip(LAYERS, (d_k, d_k, d_v), strict=True)}  # fmt: skip
+            return _case(key, title, x, state, **fields)
+
+        small = {
+            "w_q.weight": np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]),
+            "w_k.weight": np.array([[0.0, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]]),
+            "w_v.weight": np.array([[2.0, 0, 0], [0, 1, -1]]),
+        }
+        yield _case("small", "two tokens, whole numbers", np.array([[[1, 0, 2], [0, 1, 0]]], np.float32), small, grad=False)
+        yield (batch := draw("batch", "a batch of two, with gradients", 2, 3, 5, 4, 6))
+        yield draw("square", "d_model = d_k = d_v, which no shape protects", 2, 3, 4, 4, 4)
+        yield draw("double", "after .double(), float64 inputs", 3, 4, 6, 5, 2, "float64")
+        yield draw("double square", "after .double(), d_model = d_k = d_v", 2, 5, 3, 3, 3, "float64", grad=False)
+        twice = "in training mode, one module called on x and then on other numbers"
+        training = draw("training", twice, 2, 4, 3, 5, 6, mode="train", beside=(6, 2, 3))
+        x = training.args[0].array
+        yield replace(training, args=(Tensor(x), Tensor(1 - x)), names=("x", "x of the second call"), probe="lesson_05.two_calls")
+        by_name = {"init": (), "init_kwargs": {"d_model": 2, "d_k": 6, "d_v": 5}}
+        yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, grad=False, **by_name)
+        yield draw("seen-again", "a batch of two again, new numbers", 2, 3, 5, 4, 6)
+        x, state = batch.args[0].array, batch.options["state"]
+        yield _case("permuted", "a batch of two, its tokens reordered", x[:, ORDER], state, grad=False)
+        other = np.stack([rng.normal(size=x[0].shape), x[1]]).astype(np.float32)
+        yield _case("item changed", "a batch of two, its first item replaced", other, state, grad=False)
+        yield draw("one token", "one token attends to itself", 2, 1, 3, 4, 5, grad=False)
+        yield draw("long", "nineteen tokens, more than any width", 1, 19, 4, 3, 2, grad=False)
+        yield from _large()
+
+    sums = rows_sum_to_1()
+
+    @holds("reordering the tokens reorders the outputs alike", needs=("batch", "permuted"))
+    def reordered(case, parts, other, changed):
+        gap = np.abs(parts["output"][:, ORDER] - changed["output"]).max()
+        return None if gap < 1e-4 else f"Reordering the tokens changed an output by up to {gap:.4g}."
+
+    apart = items_apart()
+
+    hints = (
+        "A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
+        "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k "
+        "and w_v. In `forward`, q, k and v all come from x, and the scale is the width of q, not of x.",
+        "super().__init__()\n"
+        "self.w_q = nn.Linear(d_model, ____, bias=____)\n"
+        "...\n"
+        "q, k, v = self.w_q(____), ____, ____\n"
+        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)",
+    )
+
+    mistakes = {
+        **attention_mistakes("        "),
+        "NT9": each("self.{}(x)", "self.{}(x.float())"),
+        "SD3": patch("q.shape[-1]", "x.shape[-1]"),
+        "PJ1": each("self.{}(x)", "x @ self.{}.weight"),
+        "NT17": mistake(
+            patch("self.w_k(x)", "self.w_q(x)"),
+            says="Keys are made with w_q: queries and keys share one projection.",
+            why="""With one projection the scores are symmetric, so what A asks of B is what B asks of A. The layer w_k gets no
+            gradient.""",
+        ),
+        "NT18": mistake(
+            patch("self.w_v(x)", "x"),
+            says="The values are not projected: the output mixes x itself.",
+            why="""Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient.""",
+        ),
+        "NT19": mistake(
+            patch("super().__init__()\n        ", ""),
+            says="`super().__init__()` is missing, or comes after the first layer.",
+            why="""`nn.Module` keeps its parameters in a register that its constructor makes. Until then nothing can be entered
+            there.""",
+        ),
+        "NT20": mistake(
+            patch("w_q = nn.Linear(d_model, d_k", "w_q = nn.Linear(d_k, d_model", "w_k = nn.Linear(d_model, d_k",
+                  "w_k = nn.Linear(d_k, d_model", "w_v = nn.Linear(d_model, d_v", "w_v = nn.Linear(d_v, d_model"),
+            says="The two sizes of the layers are exchanged: `nn.Linear(d_in, d_out)` takes the input's width first.",
+            why="""The constructor reads (in, out); the weight that it stores has shape (out, in). x has width d_model.""",
+        ),
+        "NT21": mistake(
+            patch("nn.Linear(d_model, d_v", "nn.Linear(d_model, d_k"),
+            says="w_v has the width of the keys; values may be of another width, d_v.",
+            why="""Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free.""",
+        ),
+        "NT22": mistake(
+            each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
+            says="The layers are made anew in forward: the module's own weights are never used.",
+            why="""A layer made in `forward` has fresh random weights in every call and is forgotten afterwards. What is learned
+            is made once, in `__init__`.""",
+        ),
+        "NT26": patch("d_v, bias=False", "d_v", "self.w_q = nn.Linear(d_model, d_k, bias=False)", "self.w_q = nn.Linear(d_model, d_k)",
+                      "self.w_k = nn.Linear(d_model, d_k, bias=False)", "self.w_k = nn.Linear(d_model, d_k)"),
+    }  # fmt: skip

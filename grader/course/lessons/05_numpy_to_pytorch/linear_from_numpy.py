@@ -1,0 +1,100 @@
+"""A layer made from a NumPy weight: transposed, copied, float32, trainable."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, mistake, patch
+from grader.course.spec import Case
+
+COPY = "layer.weight.copy_(torch.tensor(w.T))"
+
+
+def assigned(weight: str):
+    """The weight is replaced, not written into."""
+    return patch(f"with torch.no_grad():\n        {COPY}", f"layer.weight = {weight}")
+
+
+@exercise(points=2, minutes=8, container="tensor")
+class linear_from_numpy:
+    """Turn a NumPy weight matrix into an `nn.Linear` layer that computes x @ w and can be trained."""
+
+    def cases(rng):
+        def case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain") -> Case:
+            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view}, names=("w", "x for the layer"))
+
+        def draw(title: str, d_in: int, d_out: int, n: int, dtype: str = "float64", view: str = "plain") -> Case:
+            return case(title, title, rng.normal(size=(d_in, d_out)).astype(dtype), rng.normal(size=(n, d_in)), view)
+
+        yield case("small", "two inputs, three outputs, whole numbers",
+                   np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 0], [0, 1], [1, 1], [0, 0]]))  # fmt: skip
+        yield case("square", "a square w, which no shape protects", np.array([[1.0, 2], [3, 4]]), np.array([[1.0, 0], [0, 1], [1, -1]]))
+        yield case("integers", "a w of integers",
+                   np.array([[2, -1], [0, 3], [5, 1]]), np.array([[1.0, 0, 0], [0, 1, 1], [2, 0, -1], [0, 0, 0]]))  # fmt: skip
+        yield draw("a float32 w", 4, 3, 5, "float32")
+        yield draw("a square float32 w", 3, 3, 2, "float32")
+        yield draw("a float32 w in Fortran order", 5, 2, 3, "float32", "fortran")
+        yield draw("a float32 w of one row", 1, 4, 2, "float32")
+        yield draw("every second row and column of a larger float32 array", 2, 5, 3, "float32", "strided")
+        yield draw("a square w in Fortran order", 4, 4, 3, view="fortran")
+        yield draw("every second row and column of a larger array", 6, 4, 2, view="strided")
+        yield draw("one output", 5, 1, 3)
+        yield draw("the shape of the first float32 w, new numbers", 4, 3, 5, "float32")
+
+    hints = (
+        "Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
+        "`nn.Linear` computes x @ weightᵀ, so the weight must hold wᵀ. `torch.from_numpy` and `torch.as_tensor` share memory with "
+        "a float32 array; `torch.tensor` copies, and so does `copy_` into an existing weight.",
+        "layer = nn.Linear(____, ____, bias=____)\n"
+        "with torch.no_grad():\n"
+        "    layer.weight.copy_(torch.tensor(____))\n"
+        "return layer",
+    )
+
+    mistakes = {
+        "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),
+        "NT1": mistake(
+            patch("w.T", "w.reshape(d_out, d_in)"),
+            assigned("nn.Parameter(torch.tensor(w).float().view(d_out, d_in))"),
+            says="The weight was reshaped, not transposed: the shape fits, and the numbers sit in other places.",
+            why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the
+            number of row i, column j into row j, column i. Both turn (2, 3) into (3, 2).""",
+        ),
+        "NT26": patch("bias=False, ", ""),
+        "NT2": mistake(
+            assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
+            says="The layer and the array share memory: a change of one changes the other.",
+            why="""`torch.from_numpy`, `torch.as_tensor` and `torch.asarray` do not copy a float32 array; they look at its
+            memory. The first step of an optimizer would then overwrite w.""",
+        ),
+        "NT3": mistake(
+            patch("return layer", "return layer.requires_grad_(False)"),
+            says="The weight does not require grad, so no optimizer would change it.",
+            why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A
+            frozen weight gets no gradient from `backward()`.""",
+        ),
+        "NT4": mistake(
+            assigned("nn.Parameter(torch.tensor(w.T))"),
+            says="The weight kept NumPy's type; the layer is to be float32.",
+            why="""NumPy makes float64 by default, torch float32. A float64 layer refuses a float32 input: 'mat1 and mat2 must
+            have the same dtype'.""",
+        ),
+        "NT5": mistake(
+            patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
+            says="The layer still has its random initial weight: w never reached it.",
+            why="""`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it.""",
+        ),
+        "NT28": mistake(
+            *(assigned(weight) for weight in ("torch.tensor(w.T).float()", "torch.tensor(w.T)", "w.T.copy()")),
+            says="A layer's weight takes an `nn.Parameter` and nothing else: wrap the tensor, or copy the numbers into the weight.",
+            why="""A module keeps account of what is learned, and a parameter's name is reserved for a parameter. Assigning a
+            plain tensor or an array to it raises 'cannot assign … as parameter'.""",
+        ),
+        "NT29": mistake(
+            patch(f"with torch.no_grad():\n        {COPY}", COPY),
+            patch(f"with torch.no_grad():\n        {COPY}", "layer.weight[:] = torch.tensor(w.T)"),
+            says="The weight is overwritten while autograd watches: write into it inside `torch.no_grad()`.",
+            why="""A parameter is a leaf of the graph that requires grad. A change in place would be a step of the computation,
+            and a leaf has none before it, so torch refuses. Filling in a first value is no step of the computation.""",
+        ),
+    }

@@ -1,0 +1,12 @@
+"""Lesson 07: positions, as a table that is added, as a rotation, as a bias on the scores."""
+
+from grader.course.declare import collected
+
+from .texts import TEXTS
+
+lesson = collected(
+    __name__, ("sinusoidal_positions", "apply_rope", "alibi_bias"), TEXTS,
+    title="Positions",
+    question="Attention does not know which token came first: how do we tell it?",
+    outcome="tell attention the order of tokens: by sinusoids, by rotation, by a bias",
+)  # fmt: skip

@@ -1,0 +1,12 @@
+"""Lesson 08: the backward pass of attention, by hand and in NumPy."""
+
+from grader.course.declare import collected
+
+from .texts import TEXTS
+
+lesson = collected(
+    __name__, ("softmax_backward", "attention_backward"), TEXTS,
+    title="Gradients by hand",
+    question="How does an error in the output find its way back to the queries, keys and values?",
+    outcome="derive attention's gradients, and check them without trusting anyone",
+)  # fmt: skip

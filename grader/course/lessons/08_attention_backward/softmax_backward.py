@@ -1,0 +1,64 @@
+"""A gradient's way back through softmax."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.spec import Case
+
+from .shared import MISTAKES, mean_over
+
+
+def _weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Rows of random weights."""
+    scores = rng.normal(size=shape) * 1.5
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+@exercise(points=2, minutes=10, forbids=("torch",))
+class softmax_backward:
+    """Carry a gradient back through softmax, from the weights to the scores."""
+
+    def cases(rng):
+        yield Case("small", "one row of three weights", (np.array([1.0, 0.0, 2.0]), np.array([0.5, 0.25, 0.25])))
+        rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]])
+        yield Case("two-rows", "two rows of three weights, a whole-number gradient", (np.array([[1, 0, 2], [-1, 3, 0]]), rows))
+        for key, title, shape in (
+            ("square", "as many rows as weights in a row", (4, 4)),
+            ("seen-again", "the same shape, new numbers", (2, 3)),
+            ("batch", "a batch of heads", (2, 3, 5, 19)),
+        ):
+            yield Case(key, title, (rng.normal(size=shape), _weights(rng, *shape)))
+        yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)), np.ones((3, 1))))
+        yield Case("constant", "the same gradient for every weight of a row", (np.full((3, 4), 2.5), _weights(rng, 3, 4)))
+        single = rng.normal(size=(3, 6)).astype(np.float32), _weights(rng, 3, 6).astype(np.float32)
+        yield Case("float32", "float32 input", single)
+        yield Case("whole", "a whole-number gradient and one-hot weights", (np.array([[3, -1, 2, 0]]), np.array([[0, 0, 1, 0]])))
+        saturated = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        yield Case("saturated", "weights of exactly 0 and 1", (rng.normal(size=(2, 3)) * 100, saturated), stage="extremes")
+
+    @holds("each row of the gradient sums to 0")
+    def rows(case, parts):
+        total = np.abs(parts["result"].sum(axis=-1)).max()
+        return None if total < 1e-4 else f"a row sums to {total:.4g}: raising all scores alike would change the weights."
+
+    hints = (
+        "When one score grows, what happens to the other weights of its row? What does that say about the sum of a "
+        "row of the gradient?",
+        "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one "
+        "number. Which number?",
+        "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)",
+    )
+
+    mistakes = {
+        **MISTAKES,
+        "GB6": mistake(
+            patch("weights).sum", "weights).mean"),
+            says="The row's total was divided by the number of keys: it is a sum, not a mean.",
+            why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the
+            number of keys makes it too small, and a constant gradient no longer gives 0.""",
+        ),
+        "GB17": (*MISTAKES["GB17"], mean_over("-2 if weights.ndim > 1 else -1")),
+    }

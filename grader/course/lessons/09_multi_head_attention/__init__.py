@@ -1,0 +1,12 @@
+"""Lesson 09: splitting and merging heads, the module with four projections, and weights that come from torch's."""
+
+from grader.course.declare import collected
+
+from .texts import TEXTS
+
+lesson = collected(
+    __name__, ("split_heads", "merge_heads", "MultiHeadAttention", "copy_torch_weights"), TEXTS,
+    title="Multi-head attention",
+    question="One row of weights can look at one place: how does a token look at several at once?",
+    outcome="let several heads attend, with the same numbers as `nn.MultiheadAttention`",
+)  # fmt: skip

@@ -1,0 +1,12 @@
+"""Lesson 10: alignment, where attention came from."""
+
+from grader.course.declare import collected
+
+from .texts import TEXTS
+
+lesson = collected(
+    __name__, ("additive_attention", "luong_attention"), TEXTS,
+    title="Alignment: where attention came from",
+    question="How can a translator that has read the whole sentence still find the one word it needs now?",
+    outcome="train a translator of dates, and see what it looks at while it writes",
+)  # fmt: skip

@@ -1,0 +1,21 @@
+"""What is said of the mistakes that turn up in more than one lesson, by id: `TEXTS["SM1"]`.
+
+A mistake that only one lesson knows stands in that lesson's `texts`. Ids are stable: reports and
+`explain("SM1")` use them. Names in the code of a text are those of the lessons (q, k, v, scores,
+mask), and True in a mask means that attention is allowed.
+"""
+
+from __future__ import annotations
+
+from grader.course.mistakes.attention import TEXTS as ATTENTION
+from grader.course.mistakes.backward_and_dtype import TEXTS as BACKWARD_AND_DTYPE
+from grader.course.mistakes.cache_and_beyond import TEXTS as CACHE_AND_BEYOND
+from grader.course.mistakes.masks import TEXTS as MASKS
+from grader.course.mistakes.multi_head import TEXTS as MULTI_HEAD
+from grader.course.mistakes.positions import TEXTS as POSITIONS
+from grader.course.mistakes.softmax import TEXTS as SOFTMAX
+from grader.course.spec import MistakeText
+
+GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND)
+
+TEXTS: dict[str, MistakeText] = {text.id: text for group in GROUPS for text in group}

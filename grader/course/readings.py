@@ -1,0 +1,66 @@
+"""What a candidate showed, as the judge reads it: which inputs it changed, and what follows from what a probe sent.
+
+A probe sends what it saw. What that means is decided here, where no name can be bound to something else by a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grader.course.spec import Case
+from grader.worker.observe import observe
+from grader.worker.probes import ContractError
+from grader.worker.values import Failure, Observation, Part
+
+__all__ = ["ContractError", "flag", "inputs", "numbers", "seen"]
+
+
+def inputs(case: Case) -> Mapping[str, Part]:
+    """The inputs that can be changed in place, by name, as a candidate gets them."""
+    return observe(None, replace(case, probe="answer")).after
+
+
+def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
+    """The observation with `modified`, and with the parts that the case's `reading` makes of those that came.
+
+    given: the case's `inputs`.
+    """
+    if observation.failure is not None:
+        return observation
+    modified = tuple(name for name, part in given.items() if not _same(part, observation.after.get(name)))
+    if case.reading is None:
+        return replace(observation, modified=modified) if modified else observation
+    try:
+        parts = case.reading(case, observation.parts)
+    except ContractError as error:
+        failure = Failure("contract", "ContractError", str(error))
+    except Exception as error:  # a worker may send anything
+        failure = Failure("contract", "ContractError", f"What came back cannot be read: {type(error).__name__}: {error}.")
+    else:
+        return replace(observation, parts=parts, modified=modified)
+    return Observation(failure=failure, calls=observation.calls, digest=observation.digest)
+
+
+def flag(value: Any) -> Part:
+    """True or False as a part."""
+    return Part("bool", np.array(bool(value)), "bool")
+
+
+def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """A part's numbers. Raises ContractError where it has none, or another shape than is asked for."""
+    if part.array is None or (shape is not None and part.array.shape != shape):
+        raise ContractError(f"A part of kind {part.kind} and shape {part.shape} came back; {shape or 'numbers'} was asked for.")
+    return part.array
+
+
+def _same(given: Part, left: Part | None) -> bool:
+    """Whether an input was left as it was; another NaN is the same NaN."""
+    if left is None or (left.kind, left.dtype, left.shape) != (given.kind, given.dtype, given.shape):
+        return False
+    if given.array is None or given.array.tobytes() == left.array.tobytes():
+        return True
+    return np.array_equal(given.array, left.array, equal_nan=given.array.dtype.kind == "f")

@@ -1,0 +1,159 @@
+"""Finds the lessons, and knows every exercise and every mistake by name."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from grader.course import percent
+from grader.course.spec import Exercise, Lesson, MistakeText
+
+# Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
+# sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
+ALONE = threading.RLock()
+
+SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
+
+
+# What `grader build` gathers from specifications and sources, so that one exercise is found without importing every lesson.
+CONTRACT: dict[str, tuple[str, ...]] = {}  # the exercises of each lesson, in order
+
+GIVEN: dict[str, str] = {}  # names that the lessons' own cells import, and what each of them stands for
+
+_WITH_TORCH: set[str] = set()
+
+_ON_META: set[str] = set()
+
+
+def know(index: str) -> None:
+    """Takes over what an index says, lessons/index.json as text."""
+    said = json.loads(index)
+    for known, new in (
+        (CONTRACT, {name: tuple(about["exercises"]) for name, about in said["lessons"].items()}),
+        (GIVEN, said["given"]),
+        (_ON_META, set(said["on_meta"])),
+        (_WITH_TORCH, {name for name, about in said["lessons"].items() if about["torch"]}),
+    ):
+        known.clear()
+        known.update(new)
+
+
+def needs_torch(lesson: str) -> bool:
+    """Whether a lesson's own cells import torch."""
+    return lesson in _WITH_TORCH
+
+
+def moves_to_meta(exercise_name: str) -> bool:
+    """Whether some case of an exercise moves the learner's module to torch's meta device, see worker/warm.py."""
+    return exercise_name in _ON_META
+
+
+know((Path(__file__).resolve().parent / "lessons" / "index.json").read_text(encoding="utf-8"))
+
+
+def root() -> Path:
+    """The folder that holds notebooks/ and solutions/: the checkout, or the wheel's own copy."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent
+    if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
+        return checkout
+    return package / "_course"
+
+
+@cache
+def lessons() -> tuple[str, ...]:
+    """The names of the lessons that exist, in order. A lesson exists when its source and its specification do."""
+    package = Path(__file__).resolve().parent / "lessons"
+    return tuple(name for name in CONTRACT if source_path(name).is_file() and (package / name).is_dir())
+
+
+def edition() -> str:
+    """The installed version and the lessons that it knows: '0.1.0+c4f1a90b2, lessons 00, 01'."""
+    from importlib.metadata import version
+
+    return f"{version('attention-course')}, lessons {', '.join(name[:2] for name in lessons()) or 'none'}"
+
+
+def exercise_names() -> tuple[str, ...]:
+    """Every exercise of the lessons that exist, in the course's order."""
+    return tuple(exercise_name for name in lessons() for exercise_name in CONTRACT[name])
+
+
+def lesson_of(exercise_name: str) -> str:
+    """The lesson of an exercise. Raises KeyError where no lesson that exists has one of that name."""
+    for name in lessons():
+        if exercise_name in CONTRACT[name]:
+            return name
+    raise KeyError(exercise_name)
+
+
+def lesson(name: str) -> Lesson:
+    """The specification of a lesson, imported on demand."""
+    with ALONE:
+        return importlib.import_module(f"grader.course.lessons.{name}").lesson
+
+
+def exercise(exercise_name: str) -> Exercise:
+    """The specification of an exercise. Raises KeyError for an unknown name."""
+    for found in lesson(lesson_of(exercise_name)).exercises:
+        if found.name == exercise_name:
+            return found
+    raise KeyError(exercise_name)
+
+
+def next_exercise(exercise_name: str) -> str | None:
+    """The exercise after this one in the course, None after the last."""
+    names = exercise_names()
+    at = names.index(exercise_name) + 1
+    return names[at] if at < len(names) else None
+
+
+def mistake_text(id: str) -> MistakeText:
+    """What is said of a mistake; lessons' own texts are found too. Raises KeyError for an unknown id."""
+    from grader.course.mistakes import TEXTS
+
+    if id in TEXTS:
+        return TEXTS[id]
+    for name in sorted(lessons(), key=lambda name: f"grader.course.lessons.{name}" not in sys.modules):
+        for text in lesson(name).texts:
+            if text.id == id:
+                return text
+    raise KeyError(id)
+
+
+def mistake_ids() -> tuple[str, ...]:
+    """Every id that has a text; imports all lessons."""
+    from grader.course.mistakes import TEXTS
+
+    return tuple(dict.fromkeys([*TEXTS, *(text.id for name in lessons() for text in lesson(name).texts)]))
+
+
+def source_path(name: str) -> Path:
+    return root() / "solutions" / f"{name}.py"
+
+
+def notebook_path(name: str) -> Path:
+    return root() / "notebooks" / f"{name}.ipynb"
+
+
+def source(name: str) -> str:
+    """The text of a lesson's source, solutions/NN_lesson.py."""
+    return source_path(name).read_text(encoding="utf-8")
+
+
+def pristine(name: str) -> dict[str, Any]:
+    """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file."""
+    from grader.course.stubs import learner_notebook
+
+    return learner_notebook(name, cells(name), lesson(name))
+
+
+@cache
+def cells(name: str) -> tuple[percent.Cell, ...]:
+    """The cells of a lesson's source, solution regions included."""
+    return percent.read_percent(source(name))

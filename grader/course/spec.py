@@ -1,0 +1,146 @@
+"""What an author specifies: lessons, exercises, cases, properties, mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from grader.worker.values import Observation, Part
+
+Kind = Literal["function", "class", "answer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One experiment: inputs, and how the learner's object is exercised with them.
+
+    key:     short and unique in its exercise; properties name cases by it.
+    title:   what the learner reads: 'the three-token table', 'scores of 1000'.
+    args, kwargs: inputs; arrays, `Tensor`s, numbers, strings, None, tuples and dicts of those.
+             They are copied for every run.
+    probe:   a function of grader/worker/probes.py; 'call' calls the learner's function.
+    options: what else the probe needs (weights for a module, which gradients to take).
+    names:   what to call args where they are shown; by default the exercise's parameter names.
+    stage:   'values', or 'extremes' for what is judged last (large scores, empty rows, half precision).
+    raises:  the exception this case must raise, by its name ('ValueError'); None: it must return.
+    dtype:   the allowed type names of every array part; None: the exercise's rule.
+    rtol, atol: None: the exercise's.
+    show:    False where the input is too large to be shown.
+    reading: makes of what the probe sent (parts by name) the parts that are compared: what is decided is decided here and
+             not beside the learner's code. Called with (case, parts); ContractError says what is amiss. None: as they came.
+    """
+
+    key: str
+    title: str
+    args: tuple = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    probe: str = "call"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    stage: Literal["values", "extremes"] = "values"
+    raises: str | None = None
+    dtype: tuple[str, ...] | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    show: bool = True
+    reading: Callable[[Case, Mapping[str, Part]], dict[str, Part]] | None = None
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something that every right answer has, stated so that its failure teaches.
+
+    title: the claim, 'each row of weights sums to 1'.
+    check: called with the observed arrays, a dict name -> ndarray for each case in `needs`
+           (after the cases themselves: check(case_1, parts_1, case_2, parts_2, ...)); with no
+           `needs` it is called for each case of stage 'values' as check(case, parts).
+           Returns None where the property holds, else one sentence with the numbers at fault.
+    """
+
+    title: str
+    check: Callable[..., str | None]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MistakeText:
+    """What is said of a mistake, wherever it turns up.
+
+    sentence: what the learner reads first; why: the mistake at length, in Markdown;
+    wrong, right: code, a few lines each; evidence: a public 'owner/repo#number' or ''.
+    """
+
+    id: str
+    sentence: str
+    why: str
+    wrong: str = ""
+    right: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake that learners make. wrong: a `Patch` of the reference, or the object that stands where the reference stands.
+
+    id: 'SM4', or 'SM4+SM5' for two at once whose patches would change the same words and so do not combine by themselves.
+    """
+
+    id: str
+    wrong: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """The one specification of an exercise.
+
+    task:      one sentence.
+    parts:     names of what is returned: ('result',), or ('output', 'weights') for a pair.
+    container: 'ndarray', 'tensor', 'number' (a float in any of its forms), 'answer' (a list,
+               tuple or array of numbers) or 'any': the type that each returned part must have.
+    dtype:     allowed type names; () allows float32, float64 and integers.
+    cases:     draws the cases from a seeded generator, smallest first.
+    mistakes:  at least three; one that may be made in several ways stands here several times.
+    hints:     a question; where to look; code with a blank.
+    forbids:   names of groups in grader/source/policy.py, or dotted names that may not be called.
+    requires:  names of rules in grader/source/policy.py that must hold.
+    texts:     what is said of those mistakes that only this exercise knows.
+    compare:   replaces the comparison with the reference where the contract leaves room: called
+               with (case, expected, got), both observations; returns None or what differs.
+    """
+
+    name: str
+    task: str
+    points: int
+    minutes: int
+    cases: Callable[[np.random.Generator], Sequence[Case]]
+    mistakes: tuple[Mistake, ...]
+    hints: tuple[str, str, str]
+    kind: Kind = "function"
+    parts: tuple[str, ...] = ("result",)
+    container: str = "ndarray"
+    dtype: tuple[str, ...] = ()
+    properties: tuple[Property, ...] = ()
+    texts: tuple[MistakeText, ...] = ()
+    forbids: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    compare: Callable[[Case, Observation, Observation], str | None] | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """name: '01_three_tokens', also the name of its files; texts: mistakes that only it knows.
+
+    outcome: what one can do after it, as 'we can …' goes on.
+    """
+
+    name: str
+    title: str
+    question: str
+    exercises: tuple[Exercise, ...]
+    texts: tuple[MistakeText, ...] = ()
+    outcome: str = ""

@@ -1,0 +1,124 @@
+"""A lesson's cells as notebook cells: stubs in place of solutions, ids that last, roles in the metadata.
+
+The learner's notebook follows from the source alone, so that no edit of the file in notebooks/ changes what
+is graded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from grader.course.spec import Exercise, Lesson
+
+if TYPE_CHECKING:
+    from grader.course.percent import Cell
+
+BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
+KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
+
+
+def learner_notebook(name: str, cells: Sequence[Cell], lesson: Lesson) -> dict[str, Any]:
+    """The notebook that a learner opens: stubs in place of solutions, no outputs."""
+    made = as_cells(cells, lesson, stubbed)
+    return notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
+
+
+def task_name(text: str) -> str | None:
+    """The exercise whose task a Markdown cell tells, by its first line '@exercise name', else None."""
+    head = text.split("\n", 1)[0].split()
+    return head[1] if len(head) == 2 and head[0] == TASK else None
+
+
+def stubbed(text: str, name: str) -> str:
+    """The text of an exercise cell with each solution region replaced by its stub."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare.startswith(BEGIN):
+            stub = bare.removeprefix(BEGIN).removeprefix(":").strip()
+            stub = stub or f'raise NotImplementedError("{name} is not written yet")'
+            kept.append(line[: len(line) - len(line.lstrip())] + stub)
+            inside = True
+        elif bare == END:
+            inside = False
+        elif not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def unmarked(text: str, name: str = "") -> str:
+    """The text of an exercise cell without the markers of its regions."""
+    return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
+
+
+def task(text: str, exercise: Exercise) -> str:
+    """A Markdown cell with its '@exercise name' line expanded from the specification."""
+    minutes, points = _count(exercise.minutes, "minute"), _count(exercise.points, "point")
+    head = f"### Exercise: `{exercise.name}`\n\n*{minutes} · {points}* — {exercise.task}"
+    return head + text[text.index("\n"):] if "\n" in text else head
+
+
+def encode(notebook: dict[str, Any]) -> str:
+    """The notebook as the text of its file, always in the same form."""
+    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def digest(text: str) -> str:
+    """Twelve characters that change with the text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def as_cells(cells: Sequence[Cell], lesson: Lesson, exercise_text: Callable[[str, str], str]) -> list[dict[str, Any]]:
+    """The cells of a notebook. exercise_text: `stubbed` for the learner's, `unmarked` for the solution."""
+    exercises = {exercise.name: exercise for exercise in lesson.exercises}
+    seen: Counter[str] = Counter()
+    made = []
+    for cell in cells:
+        name = task_name(cell.text) if cell.role == "prose" else None
+        text = task(cell.text, exercises[name]) if name else cell.text
+        if cell.role == "exercise":
+            text = exercise_text(text, cell.exercise)
+        metadata: dict[str, Any] = {"grader": {"role": cell.role}}
+        if cell.exercise:
+            metadata["grader"]["exercise"] = cell.exercise
+        if cell.role == "exercise" and exercise_text is stubbed:
+            metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+        tags = [tag for tag in cell.tags if exercise_text is not stubbed or not tag.startswith("nbval-")]
+        if tags:
+            metadata["tags"] = tags
+        made.append(code_or_prose(_id(cell, name, text, seen), text, metadata, cell.role == "prose"))
+    return made
+
+
+def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:
+    """One cell in nbformat 4.5, not executed."""
+    made: dict[str, Any] = {"id": id, "metadata": metadata, "source": text.splitlines(keepends=True)}
+    if prose:
+        return {"cell_type": "markdown", **made}
+    return {"cell_type": "code", "execution_count": None, "outputs": [], **made}
+
+
+def _id(cell: Cell, task_of: str | None, text: str, seen: Counter[str]) -> str:
+    """An id that survives edits elsewhere: by role and exercise, else by the cell's own words."""
+    if task_of or cell.exercise:
+        id = f"{'task' if task_of else cell.role}-{task_of or cell.exercise}"
+    else:
+        id = f"{cell.role}-{digest(text)}"
+    id = id[:60]  # nbformat allows 64
+    seen[id] += 1
+    return id if seen[id] == 1 else f"{id}-{seen[id]}"
+
+
+def notebook(cells: list[dict[str, Any]], about: dict[str, str]) -> dict[str, Any]:
+    """A notebook in nbformat 4.5. about: what its metadata say under 'grader'."""
+    metadata = {"grader": about, "kernelspec": KERNELSPEC, "language_info": LANGUAGE}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"

@@ -1,0 +1,311 @@
+"""Many submissions: each is graded by a lane, a thread of a grading process that keeps one warm sandbox.
+
+A grading process that ends costs nothing: what it had in hand is graded again, each alone in a fresh one, and only
+what ends that too is 'could_not_grade'. cluster.py does the same on other machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any, Protocol
+
+from grader.course import registry
+from grader.grading.grade import grade_submission, ours
+from grader.grading.journal import Result, from_line, to_line
+from grader.grading.roster import Entry, Parcel, pack, unpack
+from grader.judging.verdict import LessonReport, Report, SubmissionReport
+from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
+from grader.sandbox.scratch import new_folder, remove_folder
+from grader.sandbox.zygote import Nursery, StartedParent
+from grader.submission.submission import nothing_handed_in
+
+LONGEST_TEMPORARY = 70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every submission of a batch is graded with. lessons: None for those of each one's notebooks."""
+
+    lessons: tuple[str, ...] | None = None
+    seed: int = registry.SEED
+    timeout_s: float = TIMEOUT_S
+    require: str = "process"
+
+    @property
+    def torch(self) -> bool:
+        """Whether some lesson is known to need it."""
+        return any(map(registry.needs_torch, self.lessons or ()))
+
+
+class Pool(Protocol):
+    """Where submissions are graded. width: how many to hand it at once."""
+
+    width: int
+
+    def submit(self, function: Any, *arguments: Any) -> Future: ...
+    def renew(self) -> None: ...
+    def close(self) -> None: ...
+
+
+# --- in the grading process ------------------------------------------------------------------
+
+
+class Lane:
+    """One thread's warm sandbox and its scratch folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.folder = new_folder()
+        self.sandbox = Sandbox(settings.timeout_s, torch=settings.torch, require=settings.require, nursery=_nursery)
+        try:
+            self.isolation = self.sandbox.verify()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.sandbox.close()
+        remove_folder(self.folder)
+
+
+_lanes: dict[int, Lane] = {}  # by thread
+_guard = threading.Lock()
+_nursery: Nursery | None = None  # of all grading processes of this machine
+
+
+def _lane(settings: Settings) -> Lane:
+    me = threading.get_ident()
+    lane = _lanes.get(me)
+    if lane is None or lane.settings != settings:
+        _close_lane()
+        lane = Lane(settings)
+        with _guard:
+            _lanes[me] = lane
+    return lane
+
+
+def _close_lane() -> None:
+    with _guard:
+        lane = _lanes.pop(threading.get_ident(), None)
+    if lane is not None:
+        lane.close()
+
+
+def close_lanes() -> None:
+    """Ends what this process keeps warm, with every file of it."""
+    with _guard:
+        lanes = list(_lanes.values())
+        _lanes.clear()
+    for lane in lanes:
+        lane.close()
+
+
+def level(settings: Settings) -> str:
+    """The isolation that holds in this process."""
+    return _lane(settings).isolation
+
+
+def grade_parcel(parcel: Parcel, settings: Settings) -> bytes:
+    """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
+    try:
+        line, sound = _attempt(parcel, settings)
+    except TooOpen:
+        raise
+    except Exception:
+        line, sound = b"", False
+    if not sound:
+        _close_lane()
+        line, _ = _attempt(parcel, settings)
+    return line
+
+
+def _attempt(parcel: Parcel, settings: Settings) -> tuple[bytes, bool]:
+    """The line, and whether the grader did all that it should."""
+    lane = _lane(settings)
+    place = Path(tempfile.mkdtemp(dir=lane.folder))
+    try:
+        laid = unpack(parcel, place)
+        what = nothing_handed_in(parcel.name, parcel.path, settings.lessons) if laid is None else laid
+        report = grade_submission(
+            what, name=parcel.name, lessons=settings.lessons, seed=settings.seed, sandbox=lane.sandbox
+        )
+    finally:
+        remove_folder(str(place))
+    report = _noted(replace(report, path=parcel.path), parcel.notes)
+    line = to_line(Result(parcel.key, parcel.digest, lane.isolation, report))
+    return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
+
+
+def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
+    if not notes or not report.lessons:
+        return report
+    first, *others = report.lessons
+    return replace(report, lessons=(replace(first, notes=(*notes, *first.notes)), *others))
+
+
+# --- local grading processes -----------------------------------------------------------------
+
+
+class Local:
+    """Grading processes on this machine, begun as fresh ones, which end with this one however it ends.
+
+    torch: whether to import it before they part ways, so that they share its memory (Linux).
+    """
+
+    def __init__(self, jobs: int, torch: bool = True) -> None:
+        self.width = 2 * jobs  # one in hand and one at hand, for each
+        self._jobs = jobs
+        self._torch = torch
+        self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
+        self._folder = new_folder()
+        for name, number in ONE_THREAD.items():
+            os.environ.setdefault(name, number)  # before a grading process imports NumPy
+        self._warm = StartedParent(torch, self._folder) if sys.platform == "linux" else None
+        self._begin()
+
+    def _begin(self) -> None:
+        context: Any = multiprocessing.get_context("forkserver" if self._shares else "spawn")
+        if self._shares:
+            context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
+        ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
+        self._ends = ends
+        nursery = self._warm.nursery if self._warm is not None and self._warm.alive else None
+        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, nursery))
+
+    def submit(self, function: Any, *arguments: Any) -> Future:
+        """Raises: BrokenExecutor after a process has ended, until renew()."""
+        return self._pool.submit(function, *arguments)
+
+    def renew(self) -> None:
+        """Fresh processes in place of all."""
+        self._end()
+        self._begin()
+
+    def _end(self) -> None:
+        self._alive.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._ends.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file of theirs."""
+        self._end()
+        if self._warm is not None:
+            self._warm.close()
+        if self._shares:
+            forkserver._forkserver._stop()  # it would stay as long as this process
+        remove_folder(self._folder)
+
+
+def _begin_process(ends: Any, folder: str, nursery: Nursery | None) -> None:
+    global _nursery
+    _nursery = nursery
+    gc.freeze()  # a collection here then leaves what was imported before shared
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    tempfile.tempdir = folder
+    threading.Thread(target=_end_with, args=(ends, folder), daemon=True).start()
+
+
+def _end_with(ends: Any, folder: str) -> None:
+    """Waits for the end of the process that owns the batch, then ends this one and what it keeps warm."""
+    with contextlib.suppress(EOFError, OSError):
+        ends.recv_bytes()
+    with contextlib.suppress(Exception):
+        close_lanes()
+    if os.getppid() == 1 or not multiprocessing.parent_process().is_alive():  # type: ignore[union-attr]
+        with contextlib.suppress(Exception):
+            remove_folder(folder)  # nobody else is left to do it
+    os._exit(0)
+
+
+# --- in the process that owns the batch ------------------------------------------------------
+
+
+def isolation_of(pool: Pool, settings: Settings) -> str:
+    """The isolation that holds in a pool's first lane. Raises: TooOpen, SandboxError."""
+    try:
+        return pool.submit(level, settings).result()
+    except BrokenExecutor as error:
+        raise SandboxError(f"no grading process could be started: {error}") from error
+
+
+def graded(entries: Iterable[Entry], settings: Settings, pool: Pool) -> Iterator[bytes]:
+    """Yields each submission's line of the journal, in the order in which they end."""
+    waiting: deque[Entry] = deque(entries)
+    running: dict[Future, Parcel] = {}
+    suspects: list[Parcel] = []  # in hand when a process ended; one of them may have ended it
+    broken = False
+    while waiting or running or suspects:
+        if not running and (broken or not waiting):
+            if broken:
+                pool.renew()
+            broken = False
+            while suspects:
+                yield _alone(suspects.pop(0), settings, pool)
+        while waiting and not broken and len(running) < pool.width:
+            parcel = pack(waiting.popleft())
+            try:
+                running[pool.submit(grade_parcel, parcel, settings)] = parcel
+            except BrokenExecutor:
+                suspects.append(parcel)
+                broken = True
+        for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
+            parcel = running.pop(future)
+            try:
+                line = future.result()
+            except TooOpen:
+                raise
+            except Exception as error:  # the process ended, or a mistake of ours
+                suspects.append(parcel)
+                broken = broken or isinstance(error, BrokenExecutor)
+            else:
+                yield line
+
+
+def _alone(parcel: Parcel, settings: Settings, pool: Pool) -> bytes:
+    """The second attempt, with no other submission in hand: what ends this process is this submission."""
+    try:
+        return pool.submit(grade_parcel, parcel, settings).result()
+    except TooOpen:
+        raise
+    except BrokenExecutor as error:
+        pool.renew()
+        return _ours(parcel, settings, f"The grading process ended twice: {error}")
+    except Exception as error:
+        return _ours(parcel, settings, f"{type(error).__name__}: {error}")
+
+
+def _ours(parcel: Parcel, settings: Settings, why: str) -> bytes:
+    """The line of a submission that could not be graded."""
+    lessons = []
+    for lesson in settings.lessons or registry.lessons():
+        judged = tuple(ours(name, why) for name in registry.CONTRACT[lesson])
+        points = {exercise.name: exercise.points for exercise in registry.lesson(lesson).exercises}
+        lessons.append(LessonReport(lesson, judged, points, parcel.notes if not lessons else ()))
+    report = SubmissionReport(parcel.name, parcel.path, tuple(lessons))
+    return to_line(Result(parcel.key, parcel.digest, settings.require, report))
+
+
+def report_of(results: Sequence[Result], settings: Settings) -> Report:
+    """One report of all, in the order given; its isolation is the weakest that held."""
+    held = min((result.isolation for result in results), key=LEVELS.index, default="process")
+    return Report(tuple(result.report for result in results), settings.seed, isolation=held)
+
+
+def read(line: bytes) -> Result:
+    """A line that graded() yielded."""
+    return from_line(line)

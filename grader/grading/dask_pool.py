@@ -1,0 +1,91 @@
+"""The same batch on other machines: grading processes are the workers of a Dask scheduler (`pip install …[dask]`).
+
+A submission travels as bytes and comes back as a line of the journal. A worker that is lost is the scheduler's to
+notice: it gives what that one had in hand to another, and each submission has one future, so none counts twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from grader.grading import batch
+from grader.util.errors import InputError
+
+CONNECT_S = 15
+
+
+class Cluster:
+    """The pool of a scheduler's workers. Raises: InputError where there is none, or where theirs is another course."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise InputError(
+                "--scheduler needs Dask: pip install 'attention-course[dask]', here and on the workers."
+            ) from None
+        self.address = address
+        try:
+            self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers at {address} ({error}); `dask scheduler` starts one."
+            ) from None
+        try:
+            self._check()
+        except BaseException:
+            self._client.close()
+            raise
+        self._executor = self._client.get_executor(pure=False)  # equal submissions are still two
+
+    def _check(self) -> None:
+        """All workers hold this very course: a verdict must not depend on where it was made."""
+        try:
+            theirs = self._client.run(course_digest)
+        except Exception as error:
+            raise InputError(f"a worker of {self.address} can't import the grader ({error}); install the same version "
+                             "there.") from None  # fmt: skip
+        if not theirs:
+            raise InputError(
+                f"the scheduler at {self.address} has no workers yet; `dask worker {self.address}` adds one."
+            )
+        mine = course_digest()
+        differing = sorted(worker for worker, digest in theirs.items() if digest != mine)
+        if differing:
+            raise InputError(f"worker {differing[0]} has another version of the course; install this one there.")
+
+    @property
+    def width(self) -> int:
+        """Twice what the workers of this moment do at once: they may come and go."""
+        return max(2 * sum(self._client.nthreads().values()), 2)
+
+    def submit(self, function: Any, *arguments: Any) -> Future:
+        return self._executor.submit(function, *arguments)
+
+    def renew(self) -> None:
+        """Nothing to do: the scheduler replaces a lost worker."""
+
+    def close(self) -> None:
+        """Gives up what is not done and ends what the workers kept warm; the workers themselves stay."""
+        with contextlib.suppress(Exception):
+            self._executor.shutdown(wait=False)
+        with contextlib.suppress(Exception):
+            self._client.run(batch.close_lanes, on_error="ignore")
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=CONNECT_S)
+
+
+def course_digest() -> str:
+    """Changes with any source of the package or of the lessons."""
+    from grader.course import registry
+
+    made = hashlib.sha256()
+    package = Path(__file__).resolve().parents[1]
+    for top in (package, registry.root() / "solutions"):
+        for path in sorted(path for path in top.rglob("*.py") if "_course" not in path.relative_to(top).parts):
+            made.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes())
+    return made.hexdigest()[:16]

@@ -1,0 +1,153 @@
+"""Grades submissions: plans what to run, runs it in a sandbox, has it judged, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from grader.course import registry
+from grader.course.spec import Exercise
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.sandbox.reader import Reader, SourcesApart
+from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
+from grader.submission.submission import Plan, Submission, read_submission
+from grader.worker.values import Failure, Observation
+
+MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
+
+__all__ = ["grade", "grade_submission", "ours"]
+
+
+def grade_submission(
+    path: str | Path | Submission,
+    *,
+    name: str | None = None,
+    lessons: Sequence[str] | None = None,
+    seed: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+    sandbox: Sandbox | None = None,
+) -> SubmissionReport:
+    """The report on one learner's notebook or folder of notebooks, or on what was read of it.
+
+    name:    the learner's; by default the path's.
+    lessons: names or numbers ('01'); by default those that the notebooks belong to.
+    seed:    of the inputs; by default the course's, which check() uses too.
+    sandbox: one to use again; by default one with `timeout_s` is made for this submission.
+    Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
+             submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
+    """
+    with ExitStack() as stack:
+        reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
+        submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
+        torch = _needs_torch(submission)
+        if sandbox is None:
+            # Its processes import torch while this one imports the lessons.
+            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
+        elif torch:
+            sandbox.need_torch()
+        stack.callback(sandbox.end_submission)
+        seed = registry.SEED if seed is None else seed
+        reports = tuple(_grade_lesson(submission, lesson, sandbox, seed) for lesson in submission.lessons)
+    return SubmissionReport(submission.name, submission.path, reports, submission.message)
+
+
+def grade(
+    paths: Iterable[str | Path],
+    *,
+    lessons: Sequence[str] | None = None,
+    seed: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+    told: Callable[[str], None] = lambda path: None,
+    require: str = "process",
+) -> Report:
+    """The report on several submissions, one after another.
+
+    told:    called with each path before it is graded.
+    require: the least isolation to grade with, 'process' or 'full'.
+    Raises:  SubmissionError, and TooOpen where less isolation holds, before it grades any.
+    """
+    paths = list(paths)
+    with ExitStack() as stack:
+        reader = stack.enter_context(Reader())
+        torch = any(_needs_torch(read_submission(path, None, lessons, reader)) for path in paths)
+        sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader))
+        if require != "process":
+            sandbox.verify()
+        reports = []
+        for path in paths:
+            told(str(path))
+            reports.append(grade_submission(path, lessons=lessons, seed=seed, sandbox=sandbox))
+        return Report(tuple(reports), registry.SEED if seed is None else seed, isolation=sandbox.isolation)
+
+
+def _needs_torch(submission: Submission) -> bool:
+    return submission.mentions_torch or any(map(registry.needs_torch, submission.lessons))
+
+
+@dataclass(frozen=True)
+class _Absent:
+    """A candidate for which nothing was handed in, so that no process is needed."""
+
+    name: str
+    problem: Failure
+    sources: None = None
+
+    def observe_all(self, cases: Sequence[object]) -> list[Observation]:
+        return [Observation(failure=self.problem)]
+
+
+def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: int) -> LessonReport:
+    names = registry.CONTRACT[lesson]
+    try:
+        exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
+        points = {name: exercises[name].points for name in names}
+        plan = submission.plan(lesson)
+        candidates = _candidates(plan, sandbox, submission, exercises)
+    except Exception as error:
+        return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
+    verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
+    return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
+
+
+def _candidates(plan: Plan, sandbox: Sandbox, learner: object, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
+    if plan.own_texts:
+        rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
+        return sandbox.candidates(plan, SourcesApart(sandbox.reader, plan.own_texts, rules), learner)
+    return {name: _Absent(name, Failure("missing", message=plan.missing(name))) for name in plan.exercises}
+
+
+def _verdict(exercise: Exercise, candidate: Any, seed: int) -> Verdict:
+    from grader.judging.judge import judge
+
+    try:
+        return limited(judge(exercise, candidate, seed))
+    except Exception as error:  # ours, never the learner's: the other exercises go on
+        return ours(exercise.name, _words(error))
+
+
+def ours(name: str, why: str) -> Verdict:
+    """The verdict on an exercise where the grader itself failed."""
+    headline = f"{name} could not be graded; this is the grader's failure, not the notebook's."
+    return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
+    """The verdict with at most that many characters of text; what is cut ends in '…'."""
+    left = most
+
+    def cut(text: str) -> str:
+        nonlocal left
+        kept = text if len(text) <= left else text[: max(left - 1, 0)] + "…" * (left > 0)
+        left -= len(kept)
+        return kept
+
+    single = {key: cut(getattr(verdict, key)) for key in ("headline", "experiment", "look")}
+    several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details")}
+    return replace(verdict, **single, **several)

@@ -1,0 +1,320 @@
+"""The journal of a batch: every result is on the disk before the next one counts, so that a killed batch loses none.
+
+A text file of JSON lines in UTF-8. The first tells the settings; each further one is a whole SubmissionReport with
+the digest of what was graded; 'finished' ends a run whose reports were written. A line that a kill tore has no end
+and is dropped: that submission is graded again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from grader.judging.verdict import Cut, LessonReport, Statuses, SubmissionReport, Table, Verdict
+from grader.util.errors import InputError
+
+FORMAT = 1
+_TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look")
+_LISTS = ("details", "mistakes", "sentences", "verified")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One submission, graded. key: its entry's name; digest: of its files; isolation: the level that held."""
+
+    key: str
+    digest: str
+    isolation: str
+    report: SubmissionReport
+
+
+def to_line(result: Result) -> bytes:
+    """One line, with its end. Exact: what from_line() makes of it equals the result in every bit."""
+    data = {"key": result.key, "digest": result.digest, "isolation": result.isolation,
+            "report": _from_report(result.report)}  # fmt: skip
+    return _line(data)
+
+
+def from_line(line: bytes) -> Result:
+    """Raises: ValueError where the line is none that to_line() wrote."""
+    try:
+        data = _read(line)
+        for key in ("key", "digest", "isolation"):
+            _text(data[key])
+        return Result(data["key"], data["digest"], data["isolation"], _to_report(data["report"]))
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a result: {error!r}") from None
+
+
+class Journal:
+    """A journal that is open for writing; a context manager. Only one process at a time has it open.
+
+    results: what it held when it was opened, the last of each key. finished: whether that run's reports were written.
+    dropped: how many lines could not be read; what they told is graded again.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        """Opens or begins it. Raises: InputError where it belongs to other settings, to no journal at all, or to
+        another process at this moment; OSError where the file can't be written."""
+        self.path = path
+        self.results: dict[str, Result] = {}
+        self.finished = False
+        self.dropped = 0
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
+        self._file: BinaryIO = open(path, "a+b")
+        try:
+            _lock(self._file, path)
+            self._open(dict(settings))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _open(self, settings: dict[str, Any]) -> None:
+        found = load(self.path)
+        if found.settings is None:  # new, or killed within its first line
+            self._file.truncate(0)
+            self._write(_line({"grader_journal": FORMAT, "settings": settings}))
+            _sync_folder(self.path.parent)
+            return
+        differing = [key for key in settings if found.settings.get(key) != settings[key]]
+        if differing:
+            was = ", ".join(
+                f"{key} {_shown(found.settings.get(key))} (now {_shown(settings[key])})" for key in differing
+            )
+            raise InputError(f"{self.path} was begun with other settings: {was}. Give the same ones to go on with it, "
+                             "or another folder to start anew.")  # fmt: skip
+        self._file.truncate(found.length)
+        self.results, self.finished, self.dropped = found.results, found.finished, found.dropped
+
+    def add(self, line: bytes) -> None:
+        """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
+        self._write(line)
+
+    def finish(self) -> None:
+        """Notes that the reports of all results were written."""
+        self._write(_line({"finished": True}))
+
+    def _write(self, line: bytes) -> None:
+        self._file.seek(0, os.SEEK_END)
+        self._file.write(line)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass
+class Found:
+    """What a journal's file holds. settings: None where not even its first line is whole; length: of its whole lines."""
+
+    settings: dict[str, Any] | None = None
+    results: dict[str, Result] = field(default_factory=dict)
+    finished: bool = False
+    dropped: int = 0
+    length: int = 0
+
+
+def begun_with(path: Path) -> dict[str, Any]:
+    """The settings in a journal's first line; none where that is not whole. Raises: as load()."""
+    with open(path, "rb") as file:
+        line = file.readline()
+    return _settings(line, path) if line.endswith(b"\n") else {}
+
+
+def load(path: Path) -> Found:
+    """Reads a journal. Raises: InputError for a file that is no journal, OSError where it can't be read."""
+    found = Found()
+    with open(path, "rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):  # torn by a kill: the next result takes its place
+                break
+            found.length += len(line)
+            if found.settings is None:
+                found.settings = _settings(line, path)
+            else:
+                _take(found, line)
+    if found.settings is None and path.stat().st_size and not _begins_as_ours(path):
+        raise InputError(f"{path} is no journal of this grader; name another folder.")
+    return found
+
+
+def _take(found: Found, line: bytes) -> None:
+    try:
+        if _read(line) == {"finished": True}:
+            found.finished = True
+            return
+        result = from_line(line)
+    except ValueError:
+        found.dropped += 1
+        return
+    found.finished = False
+    found.results[result.key] = result
+
+
+def _settings(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        data = _read(line)
+        version, settings = data["grader_journal"], dict(data["settings"])
+    except (ValueError, TypeError, LookupError):
+        raise InputError(f"{path} is no journal of this grader; name another folder.") from None
+    if version != FORMAT:
+        raise InputError(f"{path} was written by another version of the grader; name another folder to start anew.")
+    return settings
+
+
+def _begins_as_ours(path: Path) -> bool:
+    return b'{"grader_journal"'.startswith(path.read_bytes()[:17])
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Two runs in one folder would lose each other's results. Where the system has no such lock, nothing is done."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"another run is writing to {path.parent}; wait for its end or name another folder.") from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a new file's name as lasting as its content."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else "all" if value is None else str(value)
+
+
+# --- a report as JSON ------------------------------------------------------------------------
+
+
+def _line(data: Mapping[str, Any]) -> bytes:
+    # Lone surrogates (a file's name that is no UTF-8) are kept one by one; JSON's own escapes would join them.
+    return json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _read(line: bytes) -> Any:
+    return json.loads(line.decode("utf-8", "surrogatepass"))
+
+
+def _from_report(report: SubmissionReport) -> dict[str, Any]:
+    lessons = [
+        {"name": lesson.name, "points": dict(lesson.points), "notes": list(lesson.notes),
+         "verdicts": [_from_verdict(verdict) for verdict in lesson.verdicts]}
+        for lesson in report.lessons
+    ]  # fmt: skip
+    return {"name": report.name, "path": report.path, "message": report.message, "lessons": lessons}
+
+
+def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
+    lessons = tuple(
+        LessonReport(
+            _text(lesson["name"]), tuple(_to_verdict(each) for each in lesson["verdicts"]),
+            {_text(name): int(points) for name, points in lesson["points"].items()},
+            tuple(map(_text, lesson["notes"])),
+        )
+        for lesson in data["lessons"]
+    )  # fmt: skip
+    for lesson in lessons:
+        for verdict in lesson.verdicts:
+            lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
+    return SubmissionReport(_text(data["name"]), _text(data["path"]), lessons, _text(data["message"]))
+
+
+def _from_verdict(verdict: Verdict) -> dict[str, Any]:
+    data: dict[str, Any] = {key: getattr(verdict, key) for key in _TEXTS}
+    data |= {key: list(getattr(verdict, key)) for key in _LISTS}
+    data["tables"] = [
+        {"name": table.name, "role": table.role, "dtype": table.dtype, "array": _from_array(table.array),
+         "cut": None if table.cut is None else _from_cut(table.cut)}
+        for table in verdict.tables
+    ]
+    largest = verdict.max_difference
+    return data | {"max_difference": None if largest is None else _from_float(largest),
+                   "seconds": _from_float(verdict.seconds)}  # fmt: skip
+
+
+def _to_verdict(data: Mapping[str, Any]) -> Verdict:
+    if data["status"] not in Statuses:
+        raise ValueError(f"no status: {data['status']!r}")
+    texts = {key: _text(data[key]) for key in _TEXTS}
+    lists = {key: tuple(map(_text, data[key])) for key in _LISTS}
+    tables = tuple(
+        Table(_text(table["name"]), _to_array(table["array"]), _text(table["role"]), _text(table["dtype"]),
+              None if table["cut"] is None else _to_cut(table["cut"]))
+        for table in data["tables"]
+    )
+    largest = data["max_difference"]
+    largest = None if largest is None else _to_float(largest)
+    return Verdict(**texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]))
+
+
+def _from_cut(cut: Cut) -> list[Any]:
+    return [list(cut.shape), list(cut.index), list(cut.first), _from_float(cut.largest)]
+
+
+def _to_cut(data: Any) -> Cut:
+    shape, index, (row, column), largest = data
+    return Cut(tuple(map(int, shape)), tuple(map(int, index)), (int(row), int(column)), _to_float(largest))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {value!r}")
+    return value
+
+
+def _from_float(value: float) -> float | str:
+    value = float(value)
+    return value if math.isfinite(value) else repr(value)  # JSON has no NaN
+
+
+def _to_float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) and value not in ("nan", "inf", "-inf"):
+        raise TypeError(f"no number: {value!r}")
+    return float(value)
+
+
+def _from_array(array: np.ndarray) -> dict[str, Any]:
+    array = np.asarray(array)
+    if array.dtype.kind not in "biufcSU":
+        raise ValueError(f"an array of {array.dtype} is no table")
+    data = base64.b64encode(array.tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+
+
+def _to_array(data: Mapping[str, Any]) -> np.ndarray:
+    dtype = np.dtype(_text(data["dtype"]))
+    if dtype.kind not in "biufcSU":
+        raise ValueError(f"an array of {dtype} is no table")
+    raw = base64.b64decode(data["data"], validate=True)
+    return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])

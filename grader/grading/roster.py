@@ -1,0 +1,200 @@
+"""Who is in a class's folder, and what each handed in, as bytes that can travel to another process or machine.
+
+Strangers' files are opened here and nothing in them is understood: reading.py does that, where they are graded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.submission import platforms
+from grader.submission.discover import MACHINES, find, in_place_of_notebooks
+from grader.submission.ipynb import MAX_BYTES
+from grader.util import links
+from grader.util.errors import InputError
+from grader.util.names import alike, labels, of_learner, printable
+
+MOST_BYTES = 128 << 20  # of one submission's notebooks together
+NOT_LEARNERS = (*MACHINES, "backups", "solutions")  # in lower case, directly in a class's folder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One learner's place in the folder. key: the entry's name as it is; name: for reports; note: why it isn't read."""
+
+    key: str
+    name: str
+    path: Path
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """One file. place: its path within the submission; data: None for a file too large or of no ordinary kind."""
+
+    place: tuple[str, ...]
+    data: bytes | None
+    size: int
+    changed_ns: int
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on."""
+
+    key: str
+    name: str
+    path: str
+    alone: bool
+    files: tuple[Packed, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        made = hashlib.sha256()
+        order = sorted({file.changed_ns for file in self.files})  # which was saved last, not when
+        for file in self.files:
+            about = ("/".join(file.place), file.size, file.data is None, order.index(file.changed_ns))
+            made.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
+        made.update(repr((self.name, self.alone, self.notes)).encode())
+        return made.hexdigest()[:32]
+
+
+def entries(folder: Path) -> tuple[list[Entry], list[str]]:
+    """The learners of a class's folder, sorted by name, and the names of what was passed over.
+
+    Raises: InputError where there is no such folder, none of its entries can be a learner's, or they are as a learning
+    platform or an archive has them.
+    """
+    said = printable(str(folder))
+    try:
+        listed = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        raise InputError(f"there is no folder {said}.") from None
+    except NotADirectoryError:
+        packed = platforms.packed([folder.name])
+        raise InputError(f"{said} is an archive, which is not opened: unpack it, and name the folder that holds one subfolder "
+                         "or notebook a learner." if packed else
+                         f"{said} is a file; a folder with one subfolder or notebook a learner is expected. "
+                         "`grader grade` takes a single notebook.") from None  # fmt: skip
+    except OSError as error:
+        raise InputError(f"{said} can't be opened: {error.strerror}.") from None
+    refused = platforms.refusal(listed) or platforms.packed([key for key in listed if not os.path.isdir(folder / key)])
+    if refused:
+        raise InputError(f"{said} {refused}")
+    found = [made for key in listed if (made := _entry(folder / key, key))]
+    taken = {one.key for one in found}
+    passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
+    if not found:
+        raise InputError(f"{said} holds no learner: one subfolder or one .ipynb file each is expected.")
+    found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
+    return found, [name for name in passed if name.lower() not in MACHINES]
+
+
+def _entry(path: Path, key: str) -> Entry | None:
+    if key.startswith(".") or key.lower() in NOT_LEARNERS:
+        return None
+    notebook = path.suffix.lower() == ".ipynb"
+    name = of_learner(path.stem if notebook else key)
+    if links.is_link(path):
+        note = f"{links.told(path, printable(key))}; links are not followed, so it was not read."
+        return Entry(key, name, path, note) if notebook or not os.path.isfile(path) else None
+    return Entry(key, name, path) if notebook or os.path.isdir(path) else None
+
+
+def same_names(found: Sequence[Entry]) -> list[str]:
+    """A sentence on each group of learners whose names a grade book may take for one, and what stands for them."""
+    names = [one.name for one in found]
+    shown_as = labels(names)
+    return [
+        f"{', '.join(names[at] for at in group)} differ in case, spaces, or characters that are not seen, at most; the reports "
+        f"call them {', '.join(shown_as[at] for at in group)}: see whose work each is before you import grades."
+        for group in alike(names)
+    ]
+
+
+def pack(entry: Entry) -> Parcel:
+    """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
+    files, notes = [], []
+    if entry.note:
+        return Parcel(entry.key, entry.name, str(entry.path), False, (), (entry.note,))
+    try:
+        paths, notes = _notebooks(entry.path)
+    except OSError as error:
+        paths, notes = [], [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
+    left = MOST_BYTES
+    for path in paths:
+        place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
+        said = printable("/".join(place))
+        try:
+            file = _packed(path, entry.path.parent, place, left)
+        except OSError as error:
+            why = str(error) if isinstance(error, links.Linked) else f"{said} cannot be opened ({error.strerror});"
+            notes = [*notes, f"{why} It was not read." if isinstance(error, links.Linked) else f"{why} it was not read."]
+            continue
+        if file is None:
+            most = f"{MOST_BYTES >> 20} MB"
+            notes = [*notes, f"{said} was not read: the notebooks together have more than {most}."]
+            continue
+        left -= len(file[0].data or b"")
+        files.append(file[0])
+        notes = [*notes, *links.hard(said, file[1])]
+    alone = paths == [entry.path] and any(file.size >= 0 for file in files)
+    return Parcel(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
+
+
+def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
+    if not os.path.isdir(path):
+        return [path], []
+    found = find(path)
+    instead = "" if found.files else in_place_of_notebooks(path)
+    return found.files, [*found.notes, *([instead] if instead else [])]
+
+
+def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[Packed, os.stat_result] | None:
+    """One file and what the system says of it; None where there is no room left for it."""
+    found = links.read(path, base, min(MAX_BYTES, left))
+    about = found.status
+    if not stat.S_ISREG(about.st_mode):
+        return Packed(place, None, -1, about.st_mtime_ns), about
+    if about.st_size > MAX_BYTES:  # said so where it is read; its bytes need not travel
+        return Packed(place, None, about.st_size, about.st_mtime_ns), about
+    if found.data is None:
+        return None
+    return Packed(place, found.data, len(found.data), about.st_mtime_ns), about
+
+
+def unpack(parcel: Parcel, folder: Path) -> Path | None:
+    """Lays a submission out in an empty folder. Returns: what to grade, None where no notebook was handed in."""
+    for file in parcel.files:
+        if any(part in ("", ".", "..") or os.sep in part for part in file.place):
+            raise ValueError(f"no place within a submission: {file.place!r}")
+        path = folder.joinpath(*file.place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _lay(file, path)
+    if not parcel.files:
+        return None
+    return folder.joinpath(*parcel.files[0].place) if parcel.alone else folder
+
+
+def _lay(file: Packed, path: Path) -> None:
+    if file.data is not None:
+        path.write_bytes(file.data)
+    elif file.size >= 0:
+        with path.open("wb") as stream:
+            stream.truncate(file.size)  # all holes: its size is all that is looked at
+    elif hasattr(os, "mkfifo"):
+        os.mkfifo(path)
+        return
+    os.utime(path, ns=(file.changed_ns, file.changed_ns))
+
+
+def shown(names: Sequence[str], most: int = 5) -> str:
+    """Some names and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,145 @@
+"""Grades one notebook after another in threads with a warm sandbox each: an endless loop holds up one of them only."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from grader.grading.grade import grade_submission
+from grader.grading.watch.files import Stamp, stamp_of
+from grader.judging.verdict import LessonReport
+from grader.sandbox.sandbox import Sandbox, SandboxError
+from grader.sandbox.zygote import Nursery, StartedParent
+from grader.submission.submission import read_submission
+
+
+@dataclass(order=True)
+class Task:
+    """One notebook to grade: those that ran into the time limit last, then the one saved last first."""
+
+    order: tuple[bool, int, int]
+    learner: Path = field(compare=False)
+    file: Path = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """stamp: of the file as it was read; None where it changed meanwhile. problem: why it cannot be read, or ''."""
+
+    task: Task
+    stamp: Stamp | None
+    lesson: LessonReport | None = None
+    problem: str = ""
+    seconds: float = 0.0
+
+
+class Lanes:
+    """Takes tasks and hands out results; `results` may be waited for. close() ends all that runs."""
+
+    def __init__(self, lessons: Sequence[str], seed: int, timeout_s: float) -> None:
+        self.lessons, self.seed, self.timeout_s = tuple(lessons), seed, timeout_s
+        self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
+        self.results: queue.Queue[Result] = queue.Queue()
+        self.stopping = threading.Event()
+        self.nursery: Nursery | None = None  # where several lanes share what they import
+        self._warm: StartedParent | None = None
+        self._lanes: list[_Lane] = []
+        self._others = {process.pid for process in psutil.Process().children(recursive=True)}
+
+    def add(self, task: Task, lanes: int) -> None:
+        """Queues a task, for at least that many lanes."""
+        if lanes > 1 and self._warm is None and sys.platform == "linux":
+            self._warm = StartedParent(torch=True)
+            self.nursery = self._warm.nursery
+        self.tasks.put(task)
+        while len(self._lanes) < lanes:
+            self._lanes.append(_Lane(self))
+            self._lanes[-1].start()
+
+    def close(self, patience_s: float = 5.0) -> None:
+        """Ends every lane, what it runs and what that started."""
+        self.stopping.set()
+        for _ in self._lanes:
+            self.tasks.put(Task((False, -(10**30), 0), Path(), Path()))
+        deadline = time.monotonic() + patience_s
+        for lane in self._lanes:
+            lane.join(0.3)  # an idle lane needs no more
+        while any(lane.is_alive() for lane in self._lanes) and time.monotonic() < deadline:
+            self._end_workers()  # a lane that waits for one then sees that it is gone
+            for lane in self._lanes:
+                lane.join(0.1)
+        for lane in self._lanes:
+            lane.close()
+        if self._warm is not None:
+            self._warm.close()
+        self._lanes = []
+
+    def _end_workers(self) -> None:
+        for process in psutil.Process().children(recursive=True):
+            if process.pid not in self._others:
+                try:
+                    process.kill()
+                except psutil.Error:  # it has ended by itself
+                    continue
+
+
+class _StoppableSandbox(Sandbox):
+    """One that starts no more workers once the watch has ended."""
+
+    stopping: threading.Event
+
+    def start(self, *args: Any, **kwargs: Any) -> Any:
+        if self.stopping.is_set():
+            raise SandboxError("the watch has ended")
+        return super().start(*args, **kwargs)
+
+
+class _Lane(threading.Thread):
+    """One thread, one sandbox."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        super().__init__(daemon=True)
+        self._of = lanes
+        self._sandbox: _StoppableSandbox | None = None
+
+    def run(self) -> None:
+        while True:
+            task = self._of.tasks.get()
+            if self._of.stopping.is_set():
+                return self.close()
+            started = time.monotonic()
+            try:
+                result = self._grade(task)
+            except Exception as error:  # ours; the next task gets a fresh sandbox
+                self.close()
+                result = Result(task, stamp_of(task.file), problem=f"{task.file.name} could not be graded: {error}")
+            self._of.results.put(replace(result, seconds=time.monotonic() - started))
+
+    def _grade(self, task: Task) -> Result:
+        stamp = stamp_of(task.file)
+        if self._sandbox is None:
+            self._sandbox = _StoppableSandbox(self._of.timeout_s, nursery=self._of.nursery)
+            self._sandbox.stopping = self._of.stopping
+        read = read_submission(task.file, reads=self._sandbox.reader, base=task.learner.parent)
+        if read.unreadable:
+            return Result(task, stamp, problem=read.unreadable)
+        lesson, *others = read.lessons
+        if others or (self._of.lessons and lesson not in self._of.lessons):
+            return Result(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
+        report = grade_submission(task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox)
+        if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
+            self.close()  # the next task begins with all things fresh
+        return Result(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
+
+    def close(self) -> None:
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None

@@ -1,0 +1,241 @@
+"""Shows a watched room: in place on a terminal (rich), line by line where the output is piped.
+
+It decides nothing. Signs and words carry what colours carry; learner text is without control characters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from grader.course import registry
+from grader.grading.watch.room import News, Room, Seat, Wrong, next_step, wrongs
+from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.reports import text
+from grader.reports.html import LOOKS
+from grader.reports.terminal import STYLES
+
+NAMES = 4  # learners that are named beside a mistake
+MISTAKES = 8  # of the room that are shown
+
+
+# --- words, for both -------------------------------------------------------------------------
+
+
+def next_lines(seat: Seat) -> list[str]:
+    """What to do next: the exercise, what failed, the likely mistake, where to look."""
+    step = next_step(seat)
+    if step is None:
+        return ["Every exercise passed."] if seat.lessons else []
+    lesson, verdict = step
+    lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
+    if verdict.status == "not_started":
+        task = _task(lesson, verdict.exercise)
+        return [*lines, *([task] if task else []), text.one_line(verdict.look)]
+    lines.append(text.one_line(verdict.headline, 600))
+    for detail in verdict.details[:2]:
+        quoted = text.split_line(detail)
+        lines.append(f"{quoted[0]}: {text.one_line(quoted[1])}" if quoted else text.one_line(detail))
+    lines += [f"{id}: {text.one_line(said, 600)}" for id, said in zip(verdict.mistakes[:2], verdict.sentences)]
+    return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
+
+
+def _task(lesson: str, exercise: str) -> str:
+    return next((found.task for found in registry.lesson(lesson).exercises if found.name == exercise), "")
+
+
+def wrong_line(wrong: Wrong) -> str:
+    """'5 × softmax_rows, failed. SM1: … (ada, grace, linus, mary and 1 more)'."""
+    names = ", ".join(text.one_line(name, 40) for name in wrong.learners[:NAMES])
+    more = f" and {len(wrong.learners) - NAMES} more" if len(wrong.learners) > NAMES else ""
+    head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
+    return f"{head} {text.one_line(wrong.said)} ({names}{more})"
+
+
+def points(one: LessonReport | SubmissionReport) -> str:
+    return f"{text.had(one.score)}/{one.max_score}"
+
+
+# --- line by line ----------------------------------------------------------------------------
+
+
+def lines(room: Room, last: Room | None) -> Iterator[str]:
+    """What is new in a room since the last one, as lines of text."""
+    clock = time.strftime("%H:%M:%S")
+    for news in room.news:
+        who = "" if room.alone else f"{text.one_line(news.learner, 60)}: "
+        yield f"{clock}  {who}{news.lesson.name}: {points(news.lesson)} points, graded in {news.seconds:.1f} s"
+        yield from (f"  {_changed(verdict)}" for verdict in _changes(news))
+    told = {note for seat in last.seats for note in seat.notes} if last else set()
+    for seat in room.seats:
+        who = "" if room.alone else f"{text.one_line(seat.name, 60)}: "
+        yield from (f"{clock}  {who}{text.one_line(note, 600)}" for note in seat.notes if note not in told)
+    if room.note and room.note != (last.note if last else ""):
+        yield f"{clock}  {room.note}"
+    if not room.seats and (last is None or last.seats):
+        yield f"{clock}  No notebook is in {room.folder} yet; the first save is graded."
+    if room.waiting or not room.news:
+        return
+    if room.alone:
+        yield from (f"  {line}" for seat in room.seats for line in next_lines(seat))
+    else:
+        found = wrongs(room.seats)[:MISTAKES]
+        yield "  The room now:" if found else "  Nothing in the room is wrong now."
+        yield from (f"  {wrong_line(wrong)}" for wrong in found)
+
+
+def _changes(news: News) -> list[Verdict]:
+    before = {verdict.exercise: verdict.status for verdict in news.before.verdicts} if news.before else {}
+    return [v for v in news.lesson.verdicts if v.status != before.get(v.exercise, "not_started")]
+
+
+def _changed(verdict: Verdict) -> str:
+    return f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}".rstrip()
+
+
+# --- in place --------------------------------------------------------------------------------
+
+
+class Screen:
+    """A context manager that draws rooms one over the other on a terminal."""
+
+    def __init__(self, console: Any = None) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = console or Console(highlight=False, markup=False, emoji=False)
+        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+
+    def __enter__(self) -> Screen:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._live.__exit__(*error)
+
+    def show(self, room: Room) -> None:
+        """Draws the room in place of the last one, within the terminal's height."""
+        self._live.update(draw(room, self._console.height - 1), refresh=True)
+
+
+def draw(room: Room, height: int) -> Any:
+    """The room as something that rich prints in at most so many lines."""
+    from rich.console import Group
+    from rich.text import Text
+
+    foot = Text(f"\n{_foot(room)}", style="dim")
+    if not room.seats:
+        return Group(Text(f"No notebook is in {room.folder} yet; the first save is graded."), foot)
+    return Group(*(_alone(room.seats[0]) if room.alone else _everyone(room, height - 3)), foot)
+
+
+def _foot(room: Room) -> str:
+    work = f"{room.waiting} to grade. " if room.waiting else ""
+    took = f"Graded {time.strftime('%H:%M:%S')} in {room.news[-1].seconds:.1f} s. " if room.news else ""
+    return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
+
+
+def _alone(seat: Seat) -> Iterator[Any]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    step = next_step(seat)
+    name = seat.latest or (step[0] if step else min(seat.lessons, default=""))
+    if name in seat.lessons:
+        lesson = seat.lessons[name]
+        yield Text(f"{name}: {text.had(lesson.score)} of {lesson.max_score} points\n", style="bold")
+        yield _exercises(lesson)
+        yield from (Text(f"Note: {text.one_line(note)}", style="dim") for note in lesson.notes[:3])
+    said = next_lines(seat)
+    if said:
+        yield Text(f"\n{said[0]}", style="bold")
+        yield from (Padding(Text(line), (0, 0, 0, 2)) for line in said[1:])
+    yield from (Text(f"\n{text.one_line(note, 600)}", style="yellow") for note in seat.notes)
+    others = [f"{other[:2]} {points(report)}" for other, report in seat.lessons.items() if other != name]
+    if others:
+        yield Text(f"\nOther lessons: {', '.join(others)}", style="dim")
+
+
+def _exercises(lesson: LessonReport) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for verdict in lesson.verdicts:
+        result = Text(f"  {LOOKS[verdict.status][0]} {text.WORDS[verdict.status]}", style=STYLES[verdict.status])
+        table.add_row(result, Text(verdict.exercise), Text(text.part(lesson, verdict), style="dim"))
+    return table
+
+
+def _everyone(room: Room, height: int) -> Iterator[Any]:
+    """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
+    from rich.text import Text
+
+    found = wrongs(room.seats)[:MISTAKES]
+    names = _at_work(room.seats)
+    below = len(found) + 3 + (2 if len(names) == 1 else 0)
+    seats = _fitting(room.seats, max(height - below - 4, 3))
+    yield Text(f"{len(room.seats)} learners · {', '.join(names)}", style="bold")
+    yield _table(seats, names)
+    if len(seats) < len(room.seats):
+        yield Text(f"and {len(room.seats) - len(seats)} more; those with something wrong come first", style="dim")
+    if len(names) == 1:
+        yield Text("; ".join(f"{at} {name}" for at, name in enumerate(registry.CONTRACT[names[0]], 1)), style="dim")
+        yield Text(
+            "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(seats))), style="dim"
+        )
+    yield Text("\nWhat the room gets wrong now" if found else "\nNothing in the room is wrong now.", style="bold")
+    yield from (Text(wrong_line(wrong), no_wrap=True, overflow="ellipsis") for wrong in found)
+    for seat in seats:
+        for note in seat.notes[:1]:
+            yield Text(f"{text.one_line(seat.name, 40)}: {text.one_line(note)}", style="yellow", no_wrap=True)
+
+
+def _statuses(seats: Sequence[Seat]) -> list[str]:
+    there = {verdict.status for seat in seats for lesson in seat.lessons.values() for verdict in lesson.verdicts}
+    return [status for status in text.WORDS if status in there]
+
+
+def _at_work(seats: Sequence[Seat]) -> list[str]:
+    """The lessons that somebody has begun; where nobody has begun one, the first that is there."""
+    there = sorted({name for seat in seats for name in seat.lessons})
+    idle = ("not_started", "missing")
+    begun = {
+        name for seat in seats for name, lesson in seat.lessons.items()
+        if any(verdict.status not in idle for verdict in lesson.verdicts)
+    }  # fmt: skip
+    return [name for name in there if name in begun] or there[:1]
+
+
+def _fitting(seats: Sequence[Seat], most: int) -> list[Seat]:
+    """Those with something wrong first, where not all can be shown; in their own order."""
+    wrong = {name for found in wrongs(seats) for name in found.learners}
+    chosen = {id(seat) for seat in sorted(seats, key=lambda seat: seat.name not in wrong)[:most]}
+    return [seat for seat in seats if id(seat) in chosen]
+
+
+def _table(seats: Sequence[Seat], names: Sequence[str]) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    one = names[0] if len(names) == 1 else None
+    heads = [str(at) for at in range(1, len(registry.CONTRACT[one]) + 1)] if one else [name[:2] for name in names]
+    table = Table("learner", *heads, "points", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for seat in seats:
+        if one:
+            status = {v.exercise: v.status for v in seat.lessons[one].verdicts} if one in seat.lessons else {}
+            cells = [_sign(status.get(name)) for name in registry.CONTRACT[one]]
+        else:
+            cells = [Text(points(seat.lessons[name]) if name in seat.lessons else "") for name in names]
+        shown = [seat.lessons[name] for name in names if name in seat.lessons]
+        total = points(SubmissionReport(seat.name, "", tuple(shown)))
+        table.add_row(Text(text.one_line(seat.name, 30)), *cells, Text(total))
+    return table
+
+
+def _sign(status: str | None) -> Any:
+    from rich.text import Text
+
+    return Text(LOOKS[status][0], style=STYLES[status]) if status else Text("")

@@ -1,0 +1,196 @@
+"""Looks at a folder again and again, has graded what was saved, and keeps each learner's last results."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.course import registry
+from grader.grading.watch.files import Stamp, learners
+from grader.grading.watch.lanes import Lanes, Result, Task
+from grader.grading.watch.room import News, Room, Seat
+from grader.judging.verdict import LessonReport
+from grader.sandbox.sandbox import TIMEOUT_S
+from grader.submission.discover import some
+from grader.util.errors import InputError
+from grader.util.names import of_learner, printable
+
+LOOK_S = 0.3  # between two looks at the folder
+TORN_S = 3.0  # an unreadable file may be half written; after so long it is what was saved
+MAX_TOLD = 5  # links that nobody is led by
+GONE_LOOKS = 3  # editors save by replacing a file, which is away for a moment
+
+
+@dataclass
+class _File:
+    """One notebook. graded: its stamp when it was graded or given up; torn_at: since when it cannot be read.
+
+    later: it was not there when the watch began, so that its first result is news of what somebody works on.
+    """
+
+    later: bool = False
+    graded: Stamp | None = None
+    lesson: str = ""
+    torn_at: float = 0.0
+    not_before: float = 0.0
+    gone: int = 0
+    slow: bool = False
+    problem: str = ""
+
+
+@dataclass
+class _Known:
+    files: dict[Path, _File] = field(default_factory=dict)
+    lessons: dict[str, LessonReport] = field(default_factory=dict)
+    latest: str = ""
+
+
+class Watcher:
+    """A context manager that is asked to `look` again and again.
+
+    lessons:   names of the lessons that count; none: all.
+    timeout_s: of one exercise, and of one cell.
+    lanes:     notebooks graded at once; None: one for one learner, two for a room.
+    Raises:    InputError where the folder is none.
+    """
+
+    def __init__(
+        self, folder: Path, *, lessons: Sequence[str] = (), seed: int = registry.SEED, timeout_s: float = TIMEOUT_S,
+        lanes: int | None = None,
+    ) -> None:  # fmt: skip
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
+        self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
+        self._shown_folder = printable(str(folder))
+        self._asked = lanes
+        self._lanes = Lanes(lessons, seed, timeout_s)
+        self._known: dict[Path, _Known] = {}
+        self._alone = True
+        self._began = False
+        self._note = ""
+        self._under_way: set[Path] = set()
+        self._count = itertools.count()
+        self._shown: tuple[Any, ...] | None = None
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all grading; no process and no file stays behind."""
+        self._lanes.close()
+
+    def look(self, wait_s: float = LOOK_S) -> Room | None:
+        """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
+        news = tuple(self._take(wait_s))
+        self._scan()
+        room = self._room(news)
+        seen = (room.seats, room.alone, room.waiting, room.note)
+        if seen == self._shown and not news:
+            return None
+        self._shown = seen
+        return room
+
+    def _take(self, wait_s: float) -> Iterator[News]:
+        with contextlib.suppress(queue.Empty):
+            result = self._lanes.results.get(timeout=wait_s)
+            while True:
+                news = self._keep(result)
+                if news is not None:
+                    yield news
+                result = self._lanes.results.get_nowait()
+
+    def _keep(self, result: Result) -> News | None:
+        """Keeps one result; where the file could not be read, the result before it stays."""
+        task = result.task
+        self._under_way.discard(task.file)
+        known = self._known.get(task.learner)
+        file = known.files.get(task.file) if known else None
+        if known is None or file is None or result.stamp is None:
+            return None  # gone, or saved again meanwhile: the next look sees to it
+        if result.problem:
+            self._torn(file, result)
+            return None
+        again = file.later or file.graded is not None
+        file.graded, file.torn_at, file.problem = result.stamp, 0.0, ""
+        if result.lesson is None:
+            return None
+        name, before = result.lesson.name, known.lessons.get(result.lesson.name)
+        file.lesson = name
+        file.slow = any(verdict.status == "timeout" for verdict in result.lesson.verdicts)
+        known.lessons = dict(sorted({**known.lessons, name: result.lesson}.items()))
+        known.latest = name if again else known.latest
+        return News(_name(task.learner), result.lesson, before, result.seconds)
+
+    def _torn(self, file: _File, result: Result) -> None:
+        now = time.monotonic()
+        file.torn_at = file.torn_at or now
+        file.not_before = now + LOOK_S
+        if now - file.torn_at >= TORN_S:
+            file.graded, file.problem, file.torn_at = result.stamp, result.problem, 0.0
+
+    def _scan(self) -> None:
+        try:
+            found, self._alone, told = learners(self.folder)
+            self._note = " ".join(some(told, MAX_TOLD))
+        except OSError as error:  # a drive that is away for a moment: what is known stays
+            self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
+            return
+        for learner, files in found.items():
+            known = self._known.setdefault(learner, _Known())
+            for file, stamp in files.items():
+                state = known.files.setdefault(file, _File(later=self._began))
+                state.gone = 0
+                if state.graded != stamp and file not in self._under_way and time.monotonic() >= state.not_before:
+                    self._order(learner, file, stamp, state)
+        self._began = True
+        for learner in list(self._known):
+            self._forget(learner, found.get(learner, {}))
+
+    def _order(self, learner: Path, file: Path, stamp: Stamp, state: _File) -> None:
+        self._under_way.add(file)
+        lanes = self._asked or (1 if self._alone else 2)
+        self._lanes.add(Task((state.slow, -stamp[0], next(self._count)), learner, file), lanes)
+
+    def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
+        """Drops notebooks that are gone, and lessons that no notebook of the learner holds any more."""
+        known = self._known[learner]
+        for path in [path for path in known.files if path not in there]:
+            known.files[path].gone += 1
+            if known.files[path].gone >= GONE_LOOKS:
+                self._drop(known, known.files.pop(path).lesson)
+        if not known.files:
+            del self._known[learner]
+
+    def _drop(self, known: _Known, lesson: str) -> None:
+        same = [file for file in known.files.values() if file.lesson == lesson]
+        for file in same:
+            file.graded = None  # a copy may count now
+        if not same:
+            known.lessons = {name: report for name, report in known.lessons.items() if name != lesson}
+
+    def _room(self, news: tuple[News, ...]) -> Room:
+        seats = tuple(
+            Seat(_name(learner), known.lessons, known.latest, tuple(_notes(known)))
+            for learner, known in sorted(self._known.items())
+        )
+        return Room(self._shown_folder, seats, self._alone, len(self._under_way), news, self._note)
+
+
+def _name(learner: Path) -> str:
+    return of_learner(learner.name)
+
+
+def _notes(known: _Known) -> Iterator[str]:
+    for file in known.files.values():
+        if file.problem:
+            kept = " What is shown is the result of the save before it." if file.lesson else ""
+            yield f"{file.problem}{kept}"

@@ -1,0 +1,1 @@
+"""Makes every verdict: cases tried, numbers compared, mistakes named, sentences worded."""

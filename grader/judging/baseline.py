@@ -1,0 +1,90 @@
+"""The cases of an exercise for one seed, what the reference shows on them, and what each known mistake shows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from grader.course import references
+from grader.course.readings import inputs, seen
+from grader.course.spec import Case, Exercise
+from grader.judging.compare import flatten
+from grader.judging.diagnose import Diagnosis
+from grader.judging.verdict import Verdict
+from grader.worker.observe import observe, same_random_state
+from grader.worker.values import Observation, Part
+from grader.worker.watch import GROUPS
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The cases of an exercise for one seed, and what the reference shows on them.
+
+    inputs: of each case, by name, as candidates get them. verdicts: on what workers have shown, by the digests of their messages.
+    """
+
+    cases: tuple[Case, ...]
+    expected: tuple[Observation, ...]
+    wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
+    inputs: tuple[Mapping[str, Part], ...]
+    diagnosis: Diagnosis
+    verdicts: dict[tuple[bytes, ...], Verdict] = field(default_factory=dict)
+
+
+@cache
+def drawn(exercise: Exercise, seed: int) -> Drawn:
+    """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
+    with same_random_state():
+        return _drawn(exercise, seed)
+
+
+def _drawn(exercise: Exercise, seed: int) -> Drawn:
+    reference = references.reference(exercise.name)
+    names = _parameter_names(exercise, reference)
+    watch = tuple(group for group in exercise.forbids if group in GROUPS)
+    if "einsum_products" in exercise.requires:
+        watch += ("einsum",)
+    plain = list(exercise.cases(np.random.default_rng(seed)))
+    needed = {key for held in exercise.properties for key in held.needs}
+    by_name = _last_by_position(plain, names, needed)
+    cases = []
+    for i, case in enumerate(plain):
+        more = {"watch": watch} if watch else {}
+        if i == by_name:
+            more["by_name"] = names[: len(case.args)]
+        cases.append(replace(case, names=case.names or names, options={**case.options, **more}))
+    unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
+    given = tuple(inputs(case) for case in unwatched)
+    expected = tuple(seen(case, before, observe(reference, case)) for case, before in zip(unwatched, given, strict=True))
+    for case, shown in zip(cases, expected, strict=True):
+        if (shown.failure is None) != (case.raises is None):
+            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
+    wanted = tuple(flatten(exercise, shown) for shown in expected)
+    return Drawn(tuple(cases), expected, wanted, given, Diagnosis(exercise, unwatched, expected, given))
+
+
+def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:
+    """The case whose inputs are passed by name instead: the contract fixes the parameters' names. It is one of many, so not the first.
+
+    needed: keys of cases that are compared with one another; if possible it is none of them, since of two exchanged parameters
+        one would show and the other not.
+    """
+    fit = [
+        i for i, case in enumerate(cases)
+        if case.probe in ("call", "module") and case.stage == "values" and case.raises is None and 0 < len(case.args) <= len(names)
+    ]  # fmt: skip
+    apart = [i for i in fit[1:] if cases[i].key not in needed]
+    return (apart or fit)[-1] if len(fit) > 1 else None
+
+
+def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:
+    """The names of what a case passes positionally: the function's parameters, or the forward's."""
+    if exercise.kind == "answer":
+        return ()
+    target = reference.forward if exercise.kind == "class" else reference
+    return tuple(name for name in inspect.signature(target).parameters if name != "self")

@@ -1,0 +1,83 @@
+"""Which part of a verdict's arrays is shown, and large arrays cut down to it: a report is to hold no more than it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from grader.judging.verdict import Cut, Table
+
+SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
+MAX_WHOLE = 1_000  # numbers of an array that is kept whole
+
+
+def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables of a verdict, those with more than MAX_WHOLE numbers cut to the part that is shown."""
+    if all(table.array.size <= MAX_WHOLE for table in tables):
+        return tuple(tables)
+    by_role = {table.role: table.array for table in tables}
+    at = place(by_role.get("expected"), by_role.get("got"))
+    shape = None if at is None else by_role["expected"].shape
+    return tuple(_cut(table, at, shape) if table.array.size > MAX_WHOLE else table for table in tables)
+
+
+def place(expected: np.ndarray | None, got: np.ndarray | None) -> tuple[int, ...] | None:
+    """The index of the largest difference within the first slice that comes near it; None where nothing differs."""
+    if expected is None or got is None or expected.shape != got.shape or expected.size == 0:
+        return None
+    want, have = expected.astype(np.float64), got.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.abs(have - want)
+    same = (have == want) | (np.isnan(have) & np.isnan(want))
+    gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
+    if not gap.any():
+        return None
+    if gap.ndim > 2:
+        largest = gap.max(axis=(-2, -1))
+        first = int(np.argmax(largest >= largest.max() / 10))
+        lead = tuple(int(i) for i in np.unravel_index(first, largest.shape))
+        gap = gap[lead]
+    else:
+        lead = ()
+    return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
+
+
+def window(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> tuple[tuple[int, ...], tuple[int, int]]:
+    """Which slice of an array with entries is shown, and from which row and column on: around `at`, or at its beginning.
+
+    at: the place of the largest difference; shape: of the arrays that it is a place of.
+    """
+    lead = table.array.shape[:-2]
+    index = at[: len(lead)] if at is not None and shape is not None and shape[:-2] == lead else (0,) * len(lead)
+    spot = (0, 0, *at)[-2:] if at is not None and table.role != "input" else (0, 0)
+    rows, columns = matrix_shape(table.array.shape)
+    return tuple(index), (_start(rows, spot[0]), _start(columns, spot[1]))
+
+
+def part(array: np.ndarray, index: tuple[int, ...], first: tuple[int, int]) -> np.ndarray:
+    """What is shown, as rows and columns."""
+    matrix = array[index].reshape(matrix_shape(array.shape))
+    return matrix[first[0] : first[0] + SIDE, first[1] : first[1] + SIDE]
+
+
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of a slice; a vector is one row, a number one cell."""
+    return (1, 1) if not shape else (1, shape[0]) if len(shape) == 1 else (shape[-2], shape[-1])
+
+
+def largest(array: np.ndarray) -> float:
+    """The largest finite magnitude of an array, 0 for none."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return float(np.abs(finite).max(initial=0.0))
+
+
+def _cut(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> Table:
+    index, first = window(table, at, shape)
+    return replace(table, array=part(table.array, index, first).copy(), cut=Cut(table.array.shape, index, first, largest(table.array)))
+
+
+def _start(size: int, spot: int) -> int:
+    """Where a window of SIDE begins that holds the spot: at 0 where it can."""
+    return 0 if spot < SIDE else min(spot - SIDE // 2, size - SIDE)

@@ -1,0 +1,245 @@
+"""Names the mistake behind a wrong answer: the one whose own output is the learner's output.
+
+A name is given only when the mistake reproduces what was observed on at least three cases where the
+reference does not. One mistake that fits every case goes first; then two at once that fit every case; then
+one that fits every ordinary case, while large scores and the like may show a further slip. Where the learner's
+parameters are called otherwise than the exercise's, the cases that show it are left aside, and the same is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from grader.course import references
+from grader.course.patches import Edit, Patch, joined
+from grader.course.readings import seen
+from grader.course.spec import Case, Exercise
+from grader.judging.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
+from grader.worker.observe import observe, same_random_state
+from grader.worker.values import Failure, Observation, Part
+
+PROOF = 3  # cases that a mistake must reproduce before it is named
+MOST_PAIRS = 100  # that are built and run: a count and no clock, so that a verdict is the same on every machine
+Key = tuple[int, ...]  # positions in exercise.mistakes
+
+
+class Diagnosis:
+    """The mistakes of one exercise, each run at most once on each of its cases, and kept.
+
+    cases, expected, inputs: the drawn cases, the reference's observations and the cases' inputs, in the same order.
+    """
+
+    def __init__(
+        self, exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], inputs: Sequence[Mapping[str, Part]]
+    ) -> None:
+        self.exercise = exercise
+        self.cases = tuple(cases)
+        self.expected = tuple(expected)
+        self.inputs = tuple(inputs)
+        self._order = [mistake.id for mistake in exercise.mistakes]
+        self._edits: dict[Key, tuple[Edit, ...]] = {}
+        self._built: dict[Key, Any] = {}
+        self._seen: dict[tuple[Key, int], Observation] = {}
+        self._wrong: dict[tuple[Key, int], bool] = {}
+
+    def mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
+        """The mistakes that fit, each as a tuple of one id or two.
+
+        got: what was observed of the candidate, by the case's position; cases may be missing.
+        """
+        with same_random_state():
+            found = self._mistakes(got)
+            rest = {i: shown for i, shown in got.items() if not called_otherwise(shown.failure)}
+            return found or (self._mistakes(rest) if len(rest) < len(got) else [])
+
+    def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
+        everywhere = sorted(got, key=lambda i: not self._fails(i, got[i]))  # failing ones first: most mistakes end there
+        found = self._singles(got, everywhere)
+        if found or self.exercise.kind == "answer":
+            return found
+        found = self._pairs(got, everywhere)
+        if found:
+            return found
+        ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
+        return self._singles(got, ordinary)
+
+    def _singles(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+        keys = [(number,) for number in range(len(self.exercise.mistakes))]
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, got, at)))
+
+    def _pairs(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+        failing = [i for i in at if self._fails(i, got[i])]
+        if not failing:
+            return []
+        found: dict[tuple[str, ...], None] = {}
+        tried = 0
+        for key in self._candidates(got, dict.fromkeys((failing[0], failing[-1]))):
+            ids = self._ids(key)
+            if ids[0] == ids[1] or ids in found or not self._combine(key):
+                continue
+            tried += 1
+            if self._fits(key, got, at):
+                found[ids] = None
+            if len(found) == 2 or tried == MOST_PAIRS:
+                break
+        return list(found)
+
+    def _candidates(self, got: Mapping[int, Observation], failing: Iterable[int]) -> list[Key]:
+        """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
+
+        failing: the cases by which members are chosen.
+        """
+        patches = [n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id]
+        members = [n for n in patches if all(self._may_take_part((n,), i, got[i]) for i in failing)]
+        shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, got[i])} for n in members}
+        changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
+        pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
+        return sorted(pairs, key=lambda pair: (-len(shows[pair[0]] | shows[pair[1]]), max(pair)))
+
+    def _shown(self, key: Key, i: int, got: Observation) -> set[str]:
+        """What is wrong in what was observed and comes from a mistake alone just so: names of parts, or '' for a failure."""
+        alone = self._observation(key, i)
+        if alone.failure or got.failure:
+            return {""} if _same_failure(alone, got) else set()
+        return {
+            name for name, (right, mine, theirs) in self._parts(i, alone, got).items()
+            if self._same_part(i, mine, theirs, name) and not self._same_part(i, right, theirs, name)
+        }  # fmt: skip
+
+    def _may_take_part(self, key: Key, i: int, got: Observation) -> bool:
+        """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
+        alone = self._observation(key, i)
+        if not self._is_wrong(key, i):
+            return True
+        if alone.failure or got.failure:
+            return bool(got.failure)  # in other words too: a second mistake may change the shapes that they tell
+        for name, (right, mine, theirs) in self._parts(i, alone, got).items():
+            if self._same_part(i, right, theirs, name) and not self._same_part(i, right, mine, name):
+                return False
+            if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
+                return False
+        return True
+
+    def _parts(self, i: int, alone: Observation, got: Observation) -> dict[str, tuple[Part, Part, Part]]:
+        """The parts that are there in the reference's, a mistake's and the learner's observation of a case, by name."""
+        three = [flatten(self.exercise, seen) for seen in (self.expected[i], alone, got)]
+        if any(isinstance(flat, Problem) for flat in three):  # not as many things as were asked for
+            three = [seen.parts for seen in (self.expected[i], alone, got)]
+        return {name: tuple(parts[name] for parts in three) for name in three[0] if all(name in parts for parts in three)}
+
+    def _ids(self, key: Key) -> tuple[str, ...]:
+        if len(key) == 1:
+            return tuple(self.exercise.mistakes[key[0]].id.split("+"))
+        return tuple(sorted((self.exercise.mistakes[number].id for number in key), key=self._order.index))
+
+    def _combine(self, key: Key) -> bool:
+        """Whether the two patches of a key can be made together; then they are."""
+        if key not in self._edits:
+            one, other = (self._edits_of(number) for number in key)
+            both = joined(one, other)
+            self._edits[key] = both or ()
+            if both:
+                try:
+                    self._built[key] = references.patched(self.exercise.name, both)
+                except Exception:  # together they may be no Python, or a class that cannot be made
+                    self._edits[key] = ()
+        return bool(self._edits[key])
+
+    def _edits_of(self, number: int) -> tuple[Edit, ...]:
+        if (number,) not in self._edits:
+            self._edits[number,] = references.edits_of(self.exercise.name, self.exercise.mistakes[number].wrong)
+        return self._edits[number,]
+
+    def _build(self, key: Key) -> Any:
+        if key not in self._built:
+            (number,) = key
+            self._built[key] = references.wrong(self.exercise.name, self.exercise.mistakes[number])
+        return self._built[key]
+
+    def _fits(self, key: Key, got: Mapping[int, Observation], at: list[int]) -> bool:
+        needed = 1 if self.exercise.kind == "answer" else PROOF
+        proofs = 0
+        for i in at:
+            if not self._same(i, self._observation(key, i), got[i]):
+                return False
+            proofs += self._is_wrong(key, i)
+        return proofs >= needed
+
+    def _observation(self, key: Key, i: int) -> Observation:
+        if (key, i) not in self._seen:
+            self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
+        return self._seen[key, i]
+
+    def _fails(self, i: int, got: Observation) -> bool:
+        return differs(self.exercise, self.cases[i], self.expected[i], got)
+
+    def _is_wrong(self, key: Key, i: int) -> bool:
+        if (key, i) not in self._wrong:
+            self._wrong[key, i] = self._fails(i, self._observation(key, i))
+        return self._wrong[key, i]
+
+    def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
+        raises = self.cases[i].raises
+        if raises and all(shown.failure and shown.failure.is_a(raises) for shown in (mistake, got)):
+            return True  # both raise as asked, in whatever words
+        if mistake.failure or got.failure:
+            return _same_failure(mistake, got)
+        if set(mistake.modified) != set(got.modified):
+            return False
+        if mistake.parts.keys() != got.parts.keys():
+            return False
+        scale = gradient_scale(mistake.parts)
+        return all(self._same_part(i, part, got.parts[name], name, scale) for name, part in mistake.parts.items())
+
+    def _same_part(self, i: int, one: Part, other: Part, name: str, scale: float | None = None) -> bool:
+        if scale is None:
+            scale = gradient_scale(self.expected[i].parts)
+        picky = bool(self.cases[i].dtype or self.exercise.dtype)
+        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], name, scale), picky)
+
+
+def called_otherwise(failure: Failure | None) -> bool:
+    """Whether it was the call that failed, before a line of the learner's ran: the parameters are not those of the exercise."""
+    return failure is not None and failure.type == "TypeError" and not failure.line and "argument" in failure.message
+
+
+def differs(exercise: Exercise, case: Case, expected: Observation, got: Observation) -> bool:
+    """True where an observation is not what the case asks for."""
+    if case.raises is not None:
+        return got.failure is None or not got.failure.is_a(case.raises)
+    if got.failure or got.modified:
+        return True
+    if exercise.compare is not None:
+        return exercise.compare(case, expected, got) is not None
+    want, have = flatten(exercise, expected), flatten(exercise, got)
+    return isinstance(have, Problem) or isinstance(want, Problem) or bool(compare(exercise, case, want, have))
+
+
+def _same_failure(mistake: Observation, got: Observation) -> bool:
+    one, other = mistake.failure, got.failure
+    if one is None or other is None or one.kind != other.kind or one.kind not in ("exception", "contract"):
+        return False
+    return one.type == other.type and one.message == other.message
+
+
+def _same_part(mistake: Part, got: Part, rtol: float, atol: float, picky: bool) -> bool:
+    mistake, got = numbers(mistake), numbers(got)
+    if mistake.kind == "sequence" or got.kind == "sequence":
+        return (
+            mistake.kind == got.kind
+            and len(mistake.items) == len(got.items)
+            and all(_same_part(a, b, rtol, atol, picky) for a, b in zip(mistake.items, got.items, strict=True))
+        )
+    if mistake.array is None or got.array is None:
+        return mistake.kind == got.kind and mistake.text == got.text
+    if picky and mistake.dtype != got.dtype:
+        return False
+    if (mistake.kind == "tensor") != (got.kind == "tensor") or (mistake.kind == "bool") != (got.kind == "bool"):
+        return False
+    if (mistake.array.dtype.kind == "b") != (got.array.dtype.kind == "b"):
+        return False
+    return close(mistake.array.astype(np.float64), got.array.astype(np.float64), rtol, atol)

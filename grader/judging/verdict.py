@@ -1,0 +1,161 @@
+"""What judging yields: verdicts, and the reports that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Status = Literal[
+    "passed", "failed", "error", "timeout", "memory", "forbidden", "not_started", "missing", "could_not_grade"
+]
+
+
+Statuses: tuple[str, ...] = Status.__args__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a part of an array lies. shape: of the whole; index: of the slice; first: row and column at which it begins.
+
+    largest: the largest finite magnitude of the whole.
+    """
+
+    shape: tuple[int, ...]
+    index: tuple[int, ...]
+    first: tuple[int, int]
+    largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers to be shown. role: 'input', 'expected', 'got' or 'difference' (got − expected).
+
+    cut: of a large array, whose shown part alone is in `array` as rows and columns; None where it is whole.
+    """
+
+    name: str
+    array: np.ndarray
+    role: str
+    dtype: str = ""
+    cut: Cut | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole array."""
+        return self.array.shape if self.cut is None else self.cut.shape
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The judgement of one exercise, complete enough for any report; renderers add nothing.
+
+    headline:   what failed (or that it passed), one sentence.
+    experiment: what was tried, one sentence ('' where nothing ran).
+    details:    further sentences: the learner's own line, the shapes at hand, what was wanted.
+    tables:     input, expected, got and difference of the smallest failing case.
+    mistakes:   ids that reproduce the learner's output, most likely first; a pair that only
+                together reproduces it is one entry 'SM1+SD1'.
+    sentences:  one for each entry of `mistakes`.
+    verified:   what was verified, in the order of judging (also for a failure: what held before it).
+    look:       where to look next.
+    """
+
+    exercise: str
+    status: Status
+    headline: str
+    stage: str = ""
+    experiment: str = ""
+    details: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    verified: tuple[str, ...] = ()
+    max_difference: float | None = None
+    look: str = ""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.status == "passed"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+@dataclass(frozen=True)
+class LessonReport:
+    """The verdicts of one notebook, in the lesson's order. notes: sentences on the notebook itself.
+
+    score: None where an exercise could not be graded. No number can stand for that: what failed is ours, and any sum
+    or table that takes it for 0 fails in its tests.
+    """
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+    points: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ungraded(self) -> tuple[str, ...]:
+        """The exercises that could not be graded."""
+        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade")
+
+    @property
+    def score(self) -> int | None:
+        return None if self.ungraded else sum(self.points[v.exercise] for v in self.verdicts if v.passed)
+
+    def earned(self, judged: Verdict) -> int | None:
+        """The points of one of its verdicts; None where it could not be graded."""
+        return None if judged.status == "could_not_grade" else self.points[judged.exercise] if judged.passed else 0
+
+    @property
+    def max_score(self) -> int:
+        return sum(self.points.values())
+
+
+@dataclass(frozen=True)
+class SubmissionReport:
+    """One learner's result. message: what to mend where a notebook could not be read, else ''.
+
+    score: None where an exercise could not be graded.
+    """
+
+    name: str
+    path: str
+    lessons: tuple[LessonReport, ...]
+    message: str = ""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of all lessons, in order."""
+        return tuple(verdict for lesson in self.lessons for verdict in lesson.verdicts)
+
+    @property
+    def ungraded(self) -> tuple[str, ...]:
+        """The exercises that could not be graded."""
+        return tuple(name for lesson in self.lessons for name in lesson.ungraded)
+
+    @property
+    def score(self) -> int | None:
+        return None if self.ungraded else sum(lesson.score or 0 for lesson in self.lessons)
+
+    @property
+    def max_score(self) -> int:
+        return sum(lesson.max_score for lesson in self.lessons)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What every renderer starts from. isolation: 'process', the level that held while grading.
+
+    notes: sentences on all of them, such as which lessons were taken.
+    """
+
+    submissions: tuple[SubmissionReport, ...]
+    seed: int
+    course: str = "attention"
+    isolation: str = "process"
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,133 @@
+"""The learner's live object as the judge's candidate, with the text of the cells that made it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType, MethodType
+from typing import Any
+
+from grader.course.spec import Case
+from grader.source.definitions import parse
+from grader.source.dependencies import Effects, Reached, TooMuch
+from grader.source.policy import Sources
+from grader.worker.observe import observe, same_random_state
+from grader.worker.values import Failure, Observation
+
+_WRAPS_A_CELL = ("run_cell_magic",)  # what IPython turns `%%time` and its like into
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """What the judge asks of a candidate, around an object of this kernel."""
+
+    name: str
+    obj: Any
+    problem: Failure | None = None
+    sources: Sources | None = None
+
+    def observe_all(self, cases: Sequence[Case]) -> Iterator[Observation]:
+        with same_random_state():
+            yield from (observe(self.obj, case) for case in cases)
+
+
+def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None:
+    """The statements that made what `name` now is, in the order in which they ran; None where no text is known.
+
+    They are found as `grader grade` finds them (reached.py), in the cells that ran: of a name that was bound several
+    times only the last binding counts, so that an earlier try with a forbidden call is no offence.
+    """
+    history = _history(obj, namespace)
+    if not history:
+        return None
+    ran = [statement for cell in history for statement in _statements(cell)]
+    own = own_name(obj)
+    if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects in ran):
+        ran += _statements(f"{name} = {own}")
+    reached = Reached(effects.placed(at) for at, (_, effects) in enumerate(ran))
+    kept = {effects.at for effects in reached.statements if "*" in effects.imports}  # whatever is read may come from there
+    try:
+        kept |= {binding.statement.at for binding in reached.walk(name)}
+    except TooMuch:
+        kept = set(range(len(ran)))  # it will be said where they are read
+    return Sources(tuple(ran[at][0] for at in sorted(kept)))
+
+
+def own_name(obj: Any) -> str | None:
+    """An object's __name__ where it is a text; objects may raise when they are asked for it."""
+    try:
+        name = getattr(obj, "__name__", None)
+    except Exception:
+        return None
+    return name if type(name) is str else None
+
+
+def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
+    """The cells that ran, oldest first: IPython's own history, else the file or cell that holds the object's code.
+
+    A cell whose text is known to linecache alone (another front end ran it) comes last.
+    """
+    cells = namespace.get("In") if _ipython() is not None else None
+    history = [cell for cell in cells if isinstance(cell, str)] if isinstance(cells, list) else []
+    for filename in _files(obj):
+        text = "".join(linecache.getlines(filename, dict(namespace)))
+        if text and text.strip() not in (cell.strip() for cell in history):
+            history.append(text)
+    return history
+
+
+def _files(obj: Any) -> list[str]:
+    """The files, or cells, that hold the code of a function or of a class's methods."""
+    members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
+    wrappers = (staticmethod, classmethod, MethodType)
+    functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)
+    return list(dict.fromkeys(one.__code__.co_filename for one in functions if type(one) is FunctionType))
+
+
+def _ipython() -> Any:
+    """The running IPython shell, None elsewhere; never imports IPython."""
+    module = sys.modules.get("IPython")
+    try:
+        return module.get_ipython() if module is not None else None
+    except Exception:  # a display environment that is broken counts as none
+        return None
+
+
+@lru_cache(maxsize=512)
+def _statements(cell: str) -> tuple[tuple[str, Effects], ...]:
+    """The top-level statements of a cell: their text, and what they do to names."""
+    tree = parse(cell)
+    if tree is None:
+        return ()
+    lines = cell.splitlines()
+    made: list[tuple[str, Effects]] = []
+    for node in tree.body:
+        inner = _inner_cell(node)
+        if inner is not None:
+            made += _statements(inner)
+        else:
+            made.append((_text(node, lines), Effects(node, 0)))
+    return tuple(made)
+
+
+def _text(node: ast.stmt, lines: list[str]) -> str:
+    """The text of a statement, decorators included, and of no other that stands in its lines."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
+    own = lines[first : node.end_lineno]
+    own[-1] = own[-1].encode()[: node.end_col_offset].decode()
+    if first == node.lineno - 1:
+        own[0] = own[0].encode()[node.col_offset :].decode()
+    return "\n".join(own)
+
+
+def _inner_cell(node: ast.stmt) -> str | None:
+    """The cell inside `get_ipython().run_cell_magic('time', '', …)`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") not in _WRAPS_A_CELL or len(call.args) != 3:
+        return None
+    body = call.args[2]
+    return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None

@@ -1,0 +1,207 @@
+"""The learner's own record of progress: one small JSON file, never sent anywhere.
+
+    {"format": 1, "exercises": {"softmax_rows": {
+        "status": "failed", "passed": null, "hints": 1, "attempts": {"9f2c…": "failed"}}}}
+
+An attempt is one state of the learner's code, known by its fingerprint. Keys that this version does not
+know are kept as they are. Where the file cannot be written, the record lives in memory and says so once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from grader.course import registry
+from grader.util.files import write_whole
+
+try:
+    import fcntl
+except ImportError:  # Windows: reading, merging and replacing follow each other within a millisecond
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+FOLDER = ".attention-course"
+VARIABLE = "ATTENTION_COURSE_PROGRESS"
+MAX_ATTEMPTS = 100  # of one exercise that are kept; the oldest go first
+MAX_BYTES = 5_000_000  # a larger file is not this record
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one exercise. attempts: how many different states of the code were checked."""
+
+    status: str = "not_started"
+    passed: bool = False
+    hints: int = 0
+    attempts: int = 0
+
+
+def default_path() -> Path:
+    """Where the record lies: beside the learner's notebooks, so that it moves with them.
+
+    The environment variable ATTENTION_COURSE_PROGRESS names a file; else it is in the current folder, which
+    for a notebook is its own. Where a parent already has a record, or the current folder holds a folder
+    `notebooks` of the course, that one is used, so that one learner has one record.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    here = Path.cwd()
+    if not any((here / f"{name}.ipynb").is_file() for name in registry.CONTRACT):
+        if any((here / "notebooks" / f"{name}.ipynb").is_file() for name in registry.CONTRACT):
+            here = here / "notebooks"
+        else:
+            here = next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
+    return here / FOLDER / "progress.json"
+
+
+class Record:
+    """Reads and changes the file at `path`; every change reads it anew, so that kernels may share it."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path()
+        self._memory: dict[str, Any] | None = None  # holds the record where the file cannot
+        self._notes: list[str] = []
+
+    def entry(self, exercise: str) -> Entry:
+        """What is known of an exercise."""
+        return _entry(self._read()["exercises"].get(exercise))
+
+    def attempted(self, exercise: str, fingerprint: str, status: str) -> None:
+        """Notes a verdict on one state of the code."""
+
+        def change(kept: dict[str, Any]) -> None:
+            attempts = kept.get("attempts") if isinstance(kept.get("attempts"), dict) else {}
+            if status != "not_started":
+                attempts = {key: value for key, value in attempts.items() if key != fingerprint} | {fingerprint: status}
+            kept["attempts"] = dict(list(attempts.items())[-MAX_ATTEMPTS:])
+            kept["status"] = status
+            kept["passed"] = kept.get("passed") or (_now() if status == "passed" else None)
+
+        self._change(exercise, change)
+
+    def hinted(self, exercise: str, level: int) -> None:
+        """Notes that the hints up to `level` were seen."""
+
+        def change(kept: dict[str, Any]) -> None:
+            kept["hints"] = max(_entry(kept).hints, level)
+
+        self._change(exercise, change)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Sentences on the file itself that were not yet said; each is given once."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
+    def _change(self, exercise: str, change: Callable[[dict[str, Any]], None]) -> None:
+        try:
+            with self._locked():
+                data = self._changed(exercise, change)
+                if self._memory is None:
+                    self._write(data)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            self._keep_in_memory(self._read(), f"Progress cannot be written to {self.path} ({reason})")
+            self._changed(exercise, change)
+
+    def _changed(self, exercise: str, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        data = self._read()
+        change(data["exercises"].setdefault(exercise, {}))
+        return data
+
+    def _keep_in_memory(self, data: dict[str, Any], why: str) -> None:
+        if self._memory is not None:
+            return
+        self._memory = data
+        self._notes.append(f"{why}; it is kept until this kernel ends.")
+
+    def _read(self) -> dict[str, Any]:
+        """The record; a file that cannot be read as one is set aside and a new record begins."""
+        if self._memory is not None:
+            return self._memory
+        empty: dict[str, Any] = {"format": FORMAT, "exercises": {}}
+        try:
+            with self.path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            return empty
+        except OSError as error:
+            self._keep_in_memory(empty, f"Progress cannot be read from {self.path} ({error.strerror})")
+            return empty
+        data = _parsed(raw)
+        if data is None:
+            self._set_aside()
+            return empty
+        if data["format"] > FORMAT:
+            self._keep_in_memory(data, f"{self.path} was written by a newer version of the course and is left as it is")
+        return data
+
+    def _set_aside(self) -> None:
+        backup = self.path.with_name(f"{self.path.name}.bak-{datetime.now():%Y%m%d-%H%M%S}")
+        try:
+            os.replace(self.path, backup)
+        except OSError:
+            self._keep_in_memory(
+                {"format": FORMAT, "exercises": {}}, f"The record of progress {self.path} cannot be read"
+            )
+        else:
+            self._notes.append(
+                f"The record of progress could not be read. It is kept as {backup.name}, and a new one begins."
+            )
+
+    def _write(self, data: dict[str, Any]) -> None:
+        """Replaces the file in one step: a crash leaves the old record or the new one, never half of one."""
+        self._make_folder()
+        write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
+
+    def _make_folder(self) -> None:
+        if self.path.parent.is_dir():
+            return
+        self.path.parent.mkdir(parents=True)
+        if self.path.parent.name == FOLDER:  # a learner's record has no place in anybody's repository
+            (self.path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keeps other kernels out while one reads, changes and writes; a file system without locks does without."""
+        if fcntl is None or self._memory is not None:
+            yield
+            return
+        self._make_folder()
+        with (self.path.parent / "progress.lock").open("ab") as lock:
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _parsed(raw: bytes) -> dict[str, Any] | None:
+    """The record in a file's bytes, None where they hold none."""
+    try:
+        data = json.loads(raw) if len(raw) <= MAX_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("exercises"), dict) or type(data.get("format")) is not int:
+        return None
+    return data if all(isinstance(kept, dict) for kept in data["exercises"].values()) else None
+
+
+def _entry(kept: Any) -> Entry:
+    kept = kept if isinstance(kept, dict) else {}
+    hints, attempts, status = kept.get("hints"), kept.get("attempts"), kept.get("status")
+    return Entry(
+        status if isinstance(status, str) else "not_started",
+        bool(kept.get("passed")),
+        min(max(hints, 0), 3) if type(hints) is int else 0,
+        len(attempts) if isinstance(attempts, dict) else 0,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,327 @@
+"""Starts worker processes, talks to them against the clock, and ends them with all they started."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from grader.sandbox import usage
+from grader.worker import protocol
+from grader.worker.values import Failure
+
+START = Path(__file__).resolve().parents[1] / "worker" / "start.py"
+START_S = 120.0  # for an interpreter to come up and import torch on a busy machine
+TICK_S = 0.1  # between two looks at what a worker uses
+TICKS_OF_FILES = 5  # its files are looked at each so many times
+BRIEF_S = 0.002  # an answer that comes within this has left nothing worth a look of its own
+STRETCH = 3  # a time limit is so many times as long at most, however busy the machine is
+
+
+class SandboxError(RuntimeError):
+    """The grader could not run a worker: its own fault, never the learner's."""
+
+
+class WorkerLost(Exception):
+    """A worker that gave no valid answer and was ended; `failure` says why."""
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        super().__init__(f"{kind}{detail and ': '}{detail}")
+        self.kind = kind
+        self.detail = detail
+
+    def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
+        """What is said of it; subject: what ran, as a sentence begins, 'Cell 7'."""
+        said = {
+            "timeout": f"{subject} did not finish within {timeout_s:g} s.",
+            "memory": f"{subject} used more than {memory_bytes / 2**30:g} GiB of memory.",
+            "disk": f"{subject} filled the notebook's folder: {self.detail}.",
+            "threads": f"{subject} ran {self.detail}.",
+            "died": f"{subject} ended the process{self.detail}.",
+        }
+        kind = "died" if self.kind in ("disk", "threads") else self.kind
+        return Failure(kind, message=said.get(self.kind, self.detail))
+
+
+class _Stream(io.RawIOBase):
+    """What comes from a worker, to be read through a buffer."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._worker.receive(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class Worker:
+    """One worker process and the channel to it. Subclasses know how it was started.
+
+    folder: the only place where it may write, once that is known.
+    lost:   why it was ended, where it has used too much.
+    """
+
+    folder = ""
+    lost: Exception | None = None
+    _pid = 0
+
+    def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
+        self._channel = channel
+        self._memory_bytes = memory_bytes
+        self._asked = self._waited_s = self._limit_s = self._deadline = 0.0  # of the request at hand
+        self._come = io.BufferedReader(_Stream(self), 1 << 16)
+        self._over = threading.Event()
+        self._guard: threading.Thread | None = None
+        # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
+        self._awaited = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        self._awaited.register(channel, selectors.EVENT_READ)
+
+    def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Sends one request and returns the reply to it. Raises as `replies` does, and wire.WireError for what cannot travel."""
+        body = protocol.body(message)
+        with self._or_lost():
+            return protocol.unpack(next(self.replies(body, 1, timeout_s)))
+
+    def replies(self, request: protocol.Body, count: int, timeout_s: float) -> Iterator[protocol.Body]:
+        """Sends one request and yields the replies to it as they come: the worker need not wait for the next question.
+
+        Raises: WorkerLost after the time, beyond the memory or the files, or where what comes is no reply to this
+        request; the worker has been ended then. What a reply says is not looked at.
+        """
+        nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
+        self._asked, self._waited_s, self._limit_s = time.monotonic(), usage.waited_s(self._pid), timeout_s
+        self._deadline = self._asked + timeout_s
+        with self._or_lost():
+            self._send(protocol.frame(request, nonce))
+            for left in reversed(range(count)):
+                reply, named = protocol.receive_body(self._come.read)
+                if named != nonce:
+                    raise protocol.WireError("a reply to another question")
+                if not left and time.monotonic() - self._asked > BRIEF_S:
+                    self._look([self._pid], files=True)  # so that what a cell has used is not held against the next
+                yield reply
+
+    @contextlib.contextmanager
+    def _or_lost(self) -> Iterator[None]:
+        """Ends the worker where what comes of it fails. Raises: WorkerLost, which says how."""
+        try:
+            yield
+        except (EOFError, ConnectionError):
+            self.close()
+            raise self.lost or WorkerLost("died", self.ending()) from None
+        except protocol.WireError as error:
+            self.close()
+            raise WorkerLost("invalid", str(error)) from None
+        except WorkerLost:
+            self.close()
+            raise
+
+    def _send(self, data: bytes) -> None:
+        self._channel.settimeout(max(self._deadline - time.monotonic(), 0.001))
+        try:
+            self._channel.sendall(data)
+        except TimeoutError:
+            raise WorkerLost("timeout") from None
+
+    def receive(self, count: int) -> bytes:
+        """At most that many bytes of what has come, b"" at its end. Raises: WorkerLost as `replies` does."""
+        while True:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                left = self._limit_s - self.spent_s()
+                self._deadline = time.monotonic() + left
+            if left <= 0:
+                raise WorkerLost("timeout")
+            ready = self._ready(min(left, TICK_S))
+            if self._channel in ready:
+                return self._channel.recv(count)
+            if self._has_ended(bool(ready)) and self._channel not in self._ready(0):
+                return b""
+
+    def spent_s(self) -> float:
+        """Seconds since the last request, without those in which a busy machine left it waiting for a processor."""
+        took = time.monotonic() - self._asked
+        return max(took - max(usage.waited_s(self._pid) - self._waited_s, 0.0), took / STRETCH)
+
+    def _ready(self, timeout_s: float) -> list[Any]:
+        """Which of what is awaited has something to read, after that time at most."""
+        return [key.fileobj for key, _ in self._awaited.select(timeout_s)]
+
+    def guard(self) -> None:
+        """From now on what it uses is looked at by the clock, whatever comes of it and whether it is asked anything or not."""
+        self._guard = threading.Thread(target=self._look_on, daemon=True)
+        self._guard.start()
+
+    def _look_on(self) -> None:
+        ticks = 0
+        while not self._over.wait(TICK_S):
+            ticks += 1
+            try:
+                self._look(self._pids(), files=ticks % TICKS_OF_FILES == 0)
+            except WorkerLost as lost:
+                self.lost = lost
+            except Exception as error:  # ours; what nobody looks at must not go on
+                self.lost = SandboxError(f"what a worker uses could not be looked at: {error!r}")
+            if self.lost is not None:
+                for process in self._processes():
+                    with contextlib.suppress(psutil.Error):
+                        process.kill()  # the thread that asks it something then sees that it is gone
+                return
+
+    def _processes(self) -> list[psutil.Process]:
+        found = []
+        for pid in self._pids():
+            with contextlib.suppress(psutil.Error):
+                found.append(psutil.Process(pid))
+        return found
+
+    def _look(self, pids: list[int], files: bool) -> None:
+        """Raises: WorkerLost where these processes of its use more than it may."""
+        found = usage.too_much(pids, self.folder, self._memory_bytes, files and bool(self.folder))
+        if found is not None:
+            raise WorkerLost(*found)
+
+    def is_alone(self) -> bool:
+        """Whether nothing that it started is still there beside it."""
+        return len(self._pids()) <= 1
+
+    def close(self) -> None:
+        """Ends the worker and all that it started. May be called again."""
+        self._over.set()
+        if self._guard is not None:
+            self._guard.join()
+        self._end()
+
+    def ending(self) -> str:
+        """How the process ended, ' (exit status 3)'; '' where that is not known."""
+        raise NotImplementedError
+
+    def _has_ended(self, event: bool) -> bool:
+        raise NotImplementedError
+
+    def _pids(self) -> list[int]:
+        """Its own and those of all that it started."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+
+class SpawnedWorker(Worker):
+    """A fresh interpreter of its own: slower, and safe on every system."""
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket, memory_bytes: int, mark: str) -> None:
+        super().__init__(channel, memory_bytes)
+        self._process = process
+        self._pid = process.pid
+        self._mark = mark
+
+    def _has_ended(self, event: bool) -> bool:
+        return self._process.poll() is not None
+
+    def _pids(self) -> list[int]:
+        return [self._process.pid, *usage.below(self._process.pid)] if self._process.returncode is None else []
+
+    def _end(self) -> None:
+        self._channel.close()
+        if self._process.returncode is None or self._mark:
+            end_tree(self._processes(), self._process.pid)
+            self._process.wait()
+            end_marked(self._mark)
+            self._mark = ""
+
+    def ending(self) -> str:
+        return ending_of(self._process.returncode)
+
+
+def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
+    """A worker in a fresh interpreter."""
+    ours, theirs = socket.socketpair()
+    handed = "share" if sys.platform == "win32" else str(theirs.fileno())
+    process = start_interpreter(["worker", handed, str(os.getpid()), "torch" if torch else "plain"], folder, theirs)
+    if handed == "share":
+        shared = theirs.share(process.pid)  # type: ignore[attr-defined]
+        assert process.stdin is not None
+        process.stdin.write(len(shared).to_bytes(4, "big") + shared)
+        process.stdin.close()
+    theirs.close()
+    return SpawnedWorker(process, ours, memory_bytes, folder)
+
+
+def start_interpreter(
+    arguments: list[str], folder: str, channel: socket.socket, program: Path = START
+) -> subprocess.Popen[bytes]:
+    windows = sys.platform == "win32"
+    with open(os.path.join(folder, "errors.txt"), "wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-B", str(program), *arguments],
+            env=_environment(folder), cwd=folder, pass_fds=() if windows else (channel.fileno(),),
+            stdin=subprocess.PIPE if windows else subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+            start_new_session=not windows, close_fds=True,
+        )  # fmt: skip
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """What the interpreter needs and nothing else: no tokens, no names, no paths of the grader's user."""
+    kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
+    rest = {"MPLBACKEND": "Agg", "LANG": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "", "PATH": os.defpath}
+    return {name: os.environ[name] for name in kept if name in os.environ} | threads | places | rest
+
+
+def ending_of(status: int | None) -> str:
+    if status is None:
+        return ""
+    if status >= 0:
+        return f" (exit status {status})"
+    if -status == getattr(signal, "SIGXCPU", 0):
+        return ": its threads together used up the processor time that a notebook gets"
+    try:
+        return f" (signal {signal.Signals(-status).name})"
+    except ValueError:
+        return f" (signal {-status})"
+
+
+def end_tree(processes: list[psutil.Process], group: int) -> None:
+    """Kills a process group and the given processes, which may have left it."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def end_marked(folder: str) -> None:
+    """Kills what a worker left behind outside its tree: such processes carry its folder as TMPDIR."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get("TMPDIR") == folder:
+                process.kill()
+
+
+def last_words(folder: str) -> str:
+    """The last line that a failed start left."""
+    with contextlib.suppress(OSError):
+        lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()
+        return json.dumps(lines[-1][:500]) if lines else "it ended without a word"
+    return "it ended without a word"

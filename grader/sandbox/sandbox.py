@@ -1,0 +1,214 @@
+"""Runs notebooks in worker processes; session.py asks them what each exercise shows.
+
+The trusted side of the wall: it sends inputs and receives observations, and counts the seconds.
+A worker that ends, hangs or answers nonsense costs the cell or the exercise that was running; the
+rest of the notebook goes on in a fresh worker.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grader.course import registry
+from grader.course.spec import Case
+from grader.sandbox.process import SandboxError, Worker, WorkerLost, spawn
+from grader.sandbox.reader import Reader, SourcesApart
+from grader.sandbox.scratch import new_folder, remove_folder
+from grader.sandbox.session import Session
+from grader.sandbox.zygote import Nursery, StartedParent, WarmParent
+from grader.worker.values import Failure, Observation
+
+if TYPE_CHECKING:
+    from grader.submission.submission import Plan
+
+TIMEOUT_S = 10.0
+MEMORY_BYTES = 2 << 30
+LEVELS = ("process", "full")  # of isolation, weakest first
+CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
+
+__all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
+
+
+class TooOpen(SandboxError):
+    """Less isolation holds here than was asked for."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An exercise as the judge sees it: a name, and a way to try a case on what the learner wrote."""
+
+    name: str
+    sources: SourcesApart | None
+    session: Session
+
+    @property
+    def problem(self) -> Failure | None:
+        """Why there is nothing to try, or None."""
+        return self.session.problem(self.name)
+
+    def observe(self, case: Case) -> Observation:
+        """What the case shows; never raises for anything that the learner's code does."""
+        return self.observe_all((case,))[-1]
+
+    def observe_all(self, cases: Sequence[Case]) -> list[Observation]:
+        """What each case shows; shorter than `cases` where one of them was the end, which the last one tells."""
+        return self.session.observe_all(self.name, cases)
+
+
+class Sandbox:
+    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each submission.
+
+    timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell; those in which a busy machine
+                  had no processor for it do not count, up to three times the limit (Linux).
+    memory_bytes: of one worker and all that it starts, beyond what the libraries take.
+    torch:        whether workers have torch imported from the start.
+    fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
+                  None: whichever this system allows.
+    walls:        whether workers shut themselves in where the kernel can (isolation 'full').
+    require:      the least isolation with which anything is run, one of LEVELS.
+    nursery:      a warm process to share with other sandboxes; without one, a warm parent of its own is started.
+    reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
+    """
+
+    def __init__(
+        self,
+        timeout_s: float = TIMEOUT_S,
+        memory_bytes: int = MEMORY_BYTES,
+        torch: bool = False,
+        fork: bool | None = None,
+        walls: bool = True,
+        require: str = "process",
+        nursery: Nursery | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.memory_bytes = memory_bytes
+        self.isolation = "process"
+        self._walls = walls
+        self._require = require
+        self._torch = torch
+        self._nursery = nursery
+        self._given_reader = reader
+        self._own_reader: Reader | None = None
+        self._fork = sys.platform == "linux" if fork is None else fork
+        self._warm: WarmParent | None = None
+        self._session: Session | None = None
+        self._learner: object = None  # whose notebook that is
+        if self._fork:
+            self._warm = self._warm_parent()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def end_submission(self) -> None:
+        """Ends the worker of the notebook before, so that nothing of a submission lives while the next is waited for."""
+        if self._session is not None:
+            self._session.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file that the workers left."""
+        self.end_submission()
+        if self._warm is not None:
+            self._warm.close()
+        if self._own_reader is not None:
+            self._own_reader.close()
+        self._warm = self._session = self._own_reader = None
+
+    @property
+    def reader(self) -> Reader:
+        """The process in which notebooks are read, begun when it is asked for."""
+        if self._given_reader is not None:
+            return self._given_reader
+        if self._own_reader is None:
+            self._own_reader = Reader()
+        return self._own_reader
+
+    def _warm_parent(self) -> WarmParent:
+        if self._nursery is not None and self._nursery.torch >= self._torch:
+            try:
+                parted = self._nursery.part()
+                self._torch = parted.torch
+                return parted
+            except OSError:  # the nursery has ended
+                self._nursery = None
+        return StartedParent(self._torch)
+
+    def need_torch(self) -> None:
+        """From now on workers have torch imported."""
+        if not self._torch:
+            self._torch = True
+            if self._session is not None:
+                self._session.close()  # its worker has no torch
+            if self._fork:
+                self._replace_warm_parent()
+
+    def _replace_warm_parent(self) -> None:
+        if self._warm is not None:
+            self._warm.close()
+        self._warm = self._warm_parent()
+
+    def candidates(self, plan: Plan, sources: SourcesApart | None = None, learner: object = None) -> Mapping[str, Candidate]:
+        """The exercises of one notebook, by name. Its cells run when the first of them is asked.
+
+        learner: whose it is. A worker goes on from one notebook to the next of the same object, where the first left
+            nothing behind; it never goes on to another's, nor to one of nobody's.
+        The candidates of an earlier notebook are closed by this.
+        """
+        on_meta = self._warm is not None and any(map(registry.moves_to_meta, plan.exercises))
+        worker = None
+        if self._session is not None and learner is not None and learner is self._learner and not on_meta:
+            worker = self._session.leave()
+        elif self._session is not None:
+            self._session.close()
+        if on_meta:
+            self._warm.prepare_meta()  # type: ignore[union-attr]
+        self._session, self._learner = Session(self, plan, worker), learner
+        return {name: Candidate(name, sources, self._session) for name in plan.exercises}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the notebook whose candidates were asked for last did that its report should say."""
+        return self._session.notes if self._session is not None else ()
+
+    def verify(self) -> str:
+        """The isolation that holds, before any stranger's code runs. Raises SandboxError, TooOpen."""
+        worker = self.start()
+        worker.close()
+        remove_folder(worker.folder)
+        return self.isolation
+
+    def start(self) -> Worker:
+        """A fresh worker, ready for cells. Its folder stays until it is removed. Raises SandboxError, TooOpen."""
+        folder = new_folder()
+        try:
+            if self._fork:
+                if self._warm is None or not self._warm.alive:
+                    self._replace_warm_parent()
+                worker: Worker = self._warm.fork(self.memory_bytes)  # type: ignore[union-attr]
+            else:
+                worker = spawn(folder, self._torch, self.memory_bytes)
+            worker.folder = folder
+            begin = {
+                "do": "begin", "memory_bytes": self.memory_bytes, "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
+                "folder": folder, "walls": self._walls,
+            }  # fmt: skip
+            self.isolation = str(worker.request(begin, 120.0)["isolation"])
+            worker.guard()
+        except WorkerLost as error:
+            remove_folder(folder)
+            raise SandboxError(f"a worker could not be prepared: {error}") from error
+        except SandboxError:
+            remove_folder(folder)
+            raise
+        if LEVELS.index(self.isolation) < LEVELS.index(self._require):
+            worker.close()
+            remove_folder(folder)
+            raise TooOpen(f"isolation '{self._require}' was asked for, and '{self.isolation}' is what holds here")
+        return worker

@@ -1,0 +1,303 @@
+"""One notebook in its workers: its cells run once, and each exercise answers cases until it falls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from grader.course.spec import Case
+from grader.sandbox.process import SandboxError, Worker, WorkerLost
+from grader.sandbox.scratch import remove_folder
+from grader.worker import protocol
+from grader.worker.output import MUCH_BYTES
+from grader.worker.values import Failure, Observation
+
+if TYPE_CHECKING:
+    from grader.submission.submission import Plan
+
+CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
+ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
+REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
+AT_ONCE = 16  # cases of one message
+MAX_KEPT_BYTES = 16_384  # of a reply that is remembered: most of the course's are smaller
+MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
+MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
+
+PRINTED_MUCH = (
+    f"It printed more than {MUCH_BYTES // 10**6} MB while it was graded. Nothing of that is kept, and printing takes from the time that "
+    "an exercise has: print less in what the exercises call."
+)
+WENT_ON = (
+    "Something that the notebook had started went on while nothing was asked of it, and it {}. The notebook's process was ended, and "
+    "its cells were run again for what was left: let no thread go on by itself."
+)
+
+
+@lru_cache(maxsize=256)
+def _asking(name: str, cases: tuple[Case, ...]) -> protocol.Body:
+    """The request to try these cases. Every learner of a batch is asked the same."""
+    return protocol.body({"do": "observe", "name": name, "cases": [_experiment(case) for case in cases]})
+
+
+def _experiment(case: Case) -> dict[str, Any]:
+    """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
+    return {
+        "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs), "options": dict(case.options),
+        "names": tuple(case.names),
+    }  # fmt: skip
+
+
+class Workers(Protocol):
+    """Where workers come from: the sandbox, with its limits and the isolation that holds there."""
+
+    timeout_s: float
+    memory_bytes: int
+    isolation: str
+
+    def start(self) -> Worker:
+        """A fresh worker. Raises: SandboxError."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What a worker says to one case. observation: None where it asks to be replaced by a fresh one."""
+
+    observation: Observation | None
+    printed_much: bool
+
+
+def _answer(body: protocol.Body) -> Answer:
+    """Raises what `_read` does."""
+    return _kept(body) if len(body.text) + len(body.blob) <= MAX_KEPT_BYTES else _read(body)
+
+
+def _read(body: protocol.Body) -> Answer:
+    """Raises: WireError, KeyError, TypeError and ValueError for whatever is not exactly an answer."""
+    reply = protocol.unpack(body)
+    much = reply.get("printed_much") is True
+    if reply.get("stale") is True:
+        return Answer(None, much)
+    digest = blake2b(b"%d %b%b" % (len(body.text), body.text, body.blob), digest_size=32).digest()
+    return Answer(replace(protocol.observation_from_message(reply["observation"]), digest=digest), much)
+
+
+_kept = lru_cache(maxsize=1024)(_read)  # in a class, many show exactly the same numbers
+
+
+class NotRun(WorkerLost):
+    """A cell that was left out because of what others had done."""
+
+    def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
+        return Failure(self.kind, message=f"{subject} was not run, because {self.detail}.")
+
+
+class Session:
+    """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
+
+    def __init__(self, sandbox: Workers, plan: Plan, worker: Worker | None = None) -> None:
+        """worker: one in which another notebook of the same learner ran and left nothing behind."""
+        self._sandbox = sandbox
+        self._plan = plan
+        self._worker: Worker | None = None
+        self._taken_over = worker
+        self._restarts = 0
+        self._cells_s = 0.0  # the first run of each cell
+        self._repeats_s = 0.0  # the others, after a restart
+        self._known: set[int] = set()  # cells that have run to their end, by position in the plan
+        self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
+        self._failures: dict[int, Failure] = {}  # cells that raised
+        self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
+        self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
+        self._used_s: dict[str, float] = {}
+        self._shown_bytes: dict[str, int] = {}
+        self._printed_much = False
+        self._went_on = ""  # what was used up by nothing that had been asked for
+
+    def close(self) -> None:
+        """Ends the worker and removes its folder."""
+        worker, self._worker, self._taken_over = self._worker or self._taken_over, None, None
+        if worker is not None:
+            worker.close()
+            remove_folder(worker.folder)
+
+    def leave(self) -> Worker | None:
+        """Ends this session, too, but leaves its worker to another notebook of the same learner.
+
+        None where there is no worker, or where something of this notebook would stay in it: it has ended then.
+        """
+        worker = self._worker
+        try:
+            if worker is not None and self._request({"do": "begin anew"}, ANEW_S).get("anew") is True:
+                if self._sandbox.isolation == "full" or worker.is_alone():  # behind the walls it can start no process
+                    self._worker = None
+                    return worker
+        except WorkerLost:
+            pass
+        self.close()
+        return None
+
+    def problem(self, name: str) -> Failure | None:
+        """Why there is no object of this name: what its cell raised, or that no cell defines it."""
+        if name in self._fallen:
+            return None  # it was there; observe() tells what became of it
+        self._ready()
+        owner = self._plan.owners.get(name)
+        at = self._bound.get(name)
+        if owner is not None and at != owner:
+            if owner in self._skipped:
+                label = self._plan.cells[owner].label
+                subject = f"{label.capitalize()}, which was to define {name},"
+                return self._said(self._skipped[owner], subject)
+            if owner in self._failures:
+                return self._failures[owner]
+        return None if at is not None else Failure("missing", message=self._plan.missing(name))
+
+    def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
+        """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""
+        seen: list[Observation] = []
+        for first in range(0, len(cases), AT_ONCE):
+            seen += self._observe_some(name, cases[first : first + AT_ONCE])
+            if name in self._fallen:
+                break
+        return seen
+
+    def _observe_some(self, name: str, cases: Sequence[Case]) -> list[Observation]:
+        if name in self._fallen:
+            return [Observation(failure=self._fallen[name])]
+        self._ready()
+        problem = self.problem(name)
+        if problem is not None:  # after a restart the cell did not run as it had before
+            return [Observation(failure=problem)] * len(cases)
+        seen: list[Observation] = []
+        try:
+            if self._answers(name, cases, seen):
+                return seen
+            self.close()  # the exercise before left the libraries changed: this one starts afresh
+            self._ready()
+            if self.problem(name) is not None:
+                return [Observation(failure=self.problem(name))] * len(cases)
+            if not self._answers(name, cases, seen):
+                raise WorkerLost("invalid", "a fresh process says that it is stale")
+        except WorkerLost as lost:
+            self.close()
+            self._fallen[name] = self._said(lost, name)
+            seen.append(Observation(failure=self._fallen[name]))
+        return seen
+
+    def _answers(self, name: str, cases: Sequence[Case], seen: list[Observation]) -> bool:
+        """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
+        assert self._worker is not None
+        left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
+        for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
+            if shown > MAX_SHOWN_BYTES:
+                raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
+            reply = self._valid(lambda body=body: _answer(body))
+            self._printed_much = self._printed_much or reply.printed_much
+            if reply.observation is not None:
+                seen.append(reply.observation)
+            elif seen:
+                raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
+            else:
+                return False
+        self._used_s[name] = self._used_s.get(name, 0.0) + self._worker.spent_s()
+        return True
+
+    def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        assert self._worker is not None
+        try:
+            return self._worker.request(request, max(timeout_s, 0.001))
+        except WorkerLost:
+            self.close()
+            raise
+
+    def _note_output(self, reply: dict[str, Any]) -> None:
+        self._printed_much = self._printed_much or reply.get("printed_much") is True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the notebook did that its learner should know."""
+        return (PRINTED_MUCH,) * self._printed_much + (WENT_ON.format(self._went_on),) * bool(self._went_on)
+
+    def _valid(self, read: Any) -> Any:
+        """What `read` makes of a reply; a worker whose reply is malformed is lost."""
+        try:
+            return read()
+        except (protocol.WireError, KeyError, TypeError, ValueError) as error:
+            self.close()
+            raise WorkerLost("invalid", str(error)) from None
+
+    def _said(self, lost: WorkerLost, subject: str) -> Failure:
+        return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
+
+    def _ready(self) -> None:
+        """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
+        if self._worker is not None and isinstance(self._worker.lost, WorkerLost):
+            self._went_on = self._said(self._worker.lost, "it").message.removeprefix("it ").rstrip(".")
+            self.close()
+        while self._worker is None:
+            self._failures, self._bound = {}, {}
+            self._worker, self._taken_over, taken_over = self._taken_over, None, self._taken_over is not None
+            if self._worker is None:
+                self._worker = self._sandbox.start()
+            if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
+                often = NotRun("timeout", "running the cells again, each time that something ended their process, took too long")
+                self._skipped = dict.fromkeys(self._known, often) | self._skipped
+            for position in range(len(self._plan.cells)):
+                if position in self._skipped:
+                    continue
+                try:
+                    given = self._run(position)
+                except WorkerLost as lost:
+                    self._skip(position, lost)
+                    break
+                if given is not None:
+                    self.close()
+                    if not taken_over:
+                        raise SandboxError(f"the lesson's own first cells do not run: {given.type}: {given.message}")
+                    break  # something of the other notebook has stayed after all
+
+    def _run(self, position: int) -> Failure | None:
+        """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
+        cell = self._plan.cells[position]
+        known = position in self._known
+        if not known and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
+            self._skipped[position] = NotRun("timeout", "the cells before it took too long")
+            return None
+        request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
+        worker = self._worker
+        assert worker is not None
+        try:
+            reply = self._request(request, self._sandbox.timeout_s)
+            self._known.add(position)
+        finally:
+            if known:
+                self._repeats_s += worker.spent_s()
+            else:
+                self._cells_s += worker.spent_s()
+        self._note_output(reply)
+        failure, bound = self._valid(lambda: self._cell_result(reply))
+        if failure is not None:
+            self._failures[position] = failure
+            if not any(earlier.own for earlier in self._plan.cells[: position + 1]):
+                return failure
+        if cell.own:
+            self._bound.update(dict.fromkeys(bound, position))
+        return None
+
+    def _cell_result(self, reply: dict[str, Any]) -> tuple[Failure | None, list[str]]:
+        failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])
+        return failure, [name for name in reply["bound"] if name in self._plan.exercises]
+
+    def _skip(self, position: int, lost: WorkerLost) -> None:
+        """Leaves a cell out from now on; after too many, all that follow it; then all."""
+        self._skipped[position] = lost
+        self._restarts += 1
+        if self._restarts > MAX_RESTARTS:
+            first = position if self._restarts <= 2 * MAX_RESTARTS else 0
+            reason = f"{self._restarts} other cells ended the process"
+            for later in range(first, len(self._plan.cells)):
+                self._skipped.setdefault(later, NotRun(lost.kind, reason))

@@ -1,0 +1,98 @@
+"""Which names a cell's code defines and uses, read without running it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+import warnings
+from functools import lru_cache
+
+from grader.source.scopes import names_of
+
+MAX_CODE = 200_000  # characters of one cell that are parsed
+MAX_KEPT = 4_000  # of one whose tree is kept: a tree takes a hundred times the memory of its text
+_DEFINITION = re.compile(
+    r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
+)
+
+
+def parse(text: str) -> ast.Module | None:
+    """The syntax tree of a stranger's code, not to be changed; None where it is no Python, too long or nested too deeply."""
+    if len(text) > MAX_CODE:
+        return None
+    return _kept(text) if len(text) <= MAX_KEPT else _parse(text)
+
+
+def _tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return _tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def too_deep(text: str) -> bool:
+    """Whether code that `parse` gives up is too long or too deep for it: where more stack is allowed, it may still be Python."""
+    if len(text) > MAX_CODE:
+        return True
+    try:
+        _tree(text)
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        pass
+    return False
+
+
+_kept = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
+
+
+def defined_names(text: str) -> frozenset[str]:
+    """Names that a cell binds in the notebook: by def, class, assignment or import, nested blocks included.
+
+    Of code that does not parse, what looks like a definition counts.
+    """
+    tree = parse(text)
+    if tree is None:
+        found = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
+        return frozenset(unicodedata.normalize("NFKC", name) for name in found)
+    return frozenset(name for statement in tree.body for name in names_of(statement).binds)
+
+
+def changed_names(statement: ast.stmt) -> set[str]:
+    """Names of what a top-level statement changes without binding a name: by its attributes, its items or a method's call."""
+    changed: list[ast.AST] = []
+    waiting: list[ast.stmt] = [statement]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
+            changed += [node for node in ast.walk(one) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
+        elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
+            called = one.value.func
+            sets = isinstance(called, ast.Name) and called.id in ("setattr", "delattr")
+            changed += one.value.args[:1] if sets else [called] if isinstance(called, ast.Attribute) else []
+        elif not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+                waiting += getattr(one, part, ())
+    return {name for node in changed if (name := root(node))}
+
+
+def root(node: ast.AST) -> str:
+    """The name at the beginning of `name.a[0].b`, '' where something else stands there."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def used_names(text: str) -> frozenset[str]:
+    """Names that a cell reads, anywhere in it."""
+    tree = parse(text)
+    if tree is None:
+        return frozenset(re.findall(r"[^\W\d]\w*", text[:MAX_CODE]))
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))

@@ -1,0 +1,298 @@
+"""What a name of a learner's reaches: the statements of all cells that made it, and what was put into them since.
+
+Cells run in the order of the notebook, so the last definition of a name counts, and what is read while a cell
+runs is what the name meant there.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import Any
+
+from grader.source.definitions import root
+from grader.source.scopes import imported, names_of
+
+_SIGNS = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)  # a third of all nodes, without any name
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MOST = 200_000  # steps from statement to statement, of one walk; some tenths of a second
+_WALKS = 10  # so many walks of that length in one notebook
+IMPORTS = (ast.Import, ast.ImportFrom)
+
+
+class Effects:
+    """What a top-level statement does to names and takes from them; the tree is not kept.
+
+    at: its place among all. gives: names that it binds for certain; may_give: those that it may bind, in a branch, a
+    loop or a function that it defines; alters: names whose attributes or items it sets; touches: names on which it
+    calls a method; imports: what each name that it imports, at whatever depth, stands for; reads: global names that are
+    read while it runs, and those that its functions read when they are called; outside: names that are no local
+    variables here.
+    """
+
+    def __init__(self, node: ast.stmt, at: int) -> None:
+        self.at = at
+        names = names_of(node)
+        used = {part.id for part in _used(node) if isinstance(part, ast.Name)}
+        self.reads = names.now & used, names.later & used
+        self.gives = _given(node)
+        self.may_give = set(names.binds | names.deletes | names.sets) - self.gives
+        self.alters: set[str] = set()
+        self.touches: set[str] = set()
+        self.imports: dict[str, set[str]] = {}
+        for part in ast.walk(node):
+            if isinstance(part, IMPORTS):
+                for name, dotted in imported(part).items():
+                    self.imports.setdefault(name, set()).add(dotted)
+        if not isinstance(node, (*_DEFINITIONS, *IMPORTS)):
+            self._read_running(node)
+        self.outside = names.now | names.later | self.imports.keys()
+
+    def _read_running(self, node: ast.stmt) -> None:
+        waiting: list[ast.AST] = [node]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, (*_DEFINITIONS, ast.Lambda)):
+                continue
+            if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
+                self.alters.add(root(part))  # `SelfAttention.forward = helper` is part of SelfAttention
+            elif isinstance(part, ast.Call):
+                if isinstance(part.func, ast.Attribute):
+                    self.touches.add(root(part.func))
+                elif isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
+                    self.alters.add(root(part.args[0]))
+            waiting.extend(ast.iter_child_nodes(part))
+
+    def placed(self, at: int) -> Effects:
+        """The same at another place."""
+        made = copy(self)
+        made.at = at
+        return made
+
+
+def _given(node: ast.stmt) -> set[str]:
+    """Names that a statement binds whenever it runs to its end."""
+    if isinstance(node, _DEFINITIONS):
+        return {node.name}
+    if isinstance(node, IMPORTS):
+        return set(imported(node))
+    given: set[str] = set()
+    if isinstance(node, ast.Assign) or (isinstance(node, ast.AnnAssign) and node.value is not None):
+        waiting = list(node.targets if isinstance(node, ast.Assign) else [node.target])
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, ast.Name):
+                given.add(part.id)
+            elif isinstance(part, (ast.Tuple, ast.List, ast.Starred)):
+                waiting += [part.value] if isinstance(part, ast.Starred) else part.elts
+    return given
+
+
+class Statement(Effects):
+    """A statement at the top level of a cell. parts: all its nodes; depth: of their nesting."""
+
+    def __init__(self, node: ast.stmt, at: int, lines: list[str]) -> None:
+        super().__init__(node, at)
+        self.node, self._lines = node, lines
+        self.parts: list[ast.AST] = []
+        self.depth, level = 0, [node]
+        while level:
+            self.depth += 1
+            self.parts += level
+            level = [child for part in level for child in ast.iter_child_nodes(part) if not isinstance(child, _SIGNS)]
+
+    def line(self, node: ast.AST) -> str:
+        at = getattr(node, "lineno", 0)
+        return self._lines[at - 1].strip() if 0 < at <= len(self._lines) else ""
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All that may name something in order to use it; what only asks, describes or annotates is left out."""
+        return list(_used(self.node))
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A statement that a name leads to. name: by which of its names; first: False where it was met before by another."""
+
+    statement: Any  # a Statement, or what else the Reached was made of
+    name: str
+    first: bool
+
+
+class TooMuch(Exception):
+    """The cells' names lead to each other in more ways than are followed."""
+
+
+class _Life:
+    """The statements that made one value of a name: its definition, and what may have changed it before the next."""
+
+    __slots__ = ("calling", "statements")
+
+    def __init__(self, *statements: Effects) -> None:
+        self.statements: list[Effects] = []
+        self.calling: list[Effects] = []  # those that define functions
+        for statement in statements:
+            self.add(statement)
+
+    def add(self, statement: Effects) -> None:
+        self.statements.append(statement)
+        if statement.reads[1]:
+            self.calling.append(statement)
+
+    @property
+    def begins(self) -> int:
+        return self.statements[0].at if self.statements else -1
+
+
+class Reached:
+    """All statements of a notebook, and which of them a name leads to. Each one's `at` is its place among them.
+
+    Raises: TooMuch from its walks, where one of them, or all together, take more steps than are followed.
+    """
+
+    def __init__(self, statements: Iterable[Effects]) -> None:
+        self.statements: list[Any] = list(statements)
+        self._left = _WALKS * _MOST
+        own = {name for one in self.statements for name in (one.gives | one.may_give) - one.imports.keys()}
+        self._lives: dict[str, list[_Life]] = {}
+        for statement in self.statements:
+            for name in statement.gives:
+                self._lives.setdefault(name, []).append(_Life(statement))
+            for name in (statement.may_give | statement.alters | (statement.touches & own)) - statement.gives:
+                self._lives.setdefault(name, [_Life()])[-1].add(statement)
+        self._begin = {name: [life.begins for life in lives] for name, lives in self._lives.items()}
+
+    def last(self, name: str) -> list[Any]:
+        """What made the name's last value: its definition, and what changed that."""
+        return self._lives[name][-1].statements if name in self._lives else []
+
+    def live(self, name: str, at: int) -> list[Any]:
+        """What made the value that the name has before the statement number `at`."""
+        return self._lives[name][self.alive(name, at)].statements if name in self._lives else []
+
+    def walk(self, *names: str, at: int | None = None) -> Iterator[Binding]:
+        """Every statement that the names' values are made of, at whatever remove.
+
+        at: the number of the statement that reads the names; by default the last values count.
+        """
+        yield from _Walk(self, names, len(self.statements) if at is None else at).bindings()
+
+    def alive(self, name: str, at: int) -> int:
+        """Which of a name's values it has before the statement number `at`; the first where it has none yet."""
+        return max(0, bisect_left(self._begin[name], at) - 1)
+
+    def lives(self, name: str) -> list[_Life]:
+        return self._lives.get(name, [])
+
+    def spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise TooMuch
+
+
+class _Walk:
+    """One walk from names to all that they are made of.
+
+    A name that is read while a statement runs means what it meant there. What a function reads it reads when it is
+    called: at the end where the answer calls it, and in a cell or at any time after it where the cell did. The earliest
+    time counts, since it includes the later ones; to meet it first, what ran in cells goes before what is called.
+    """
+
+    def __init__(self, reached: Reached, names: Iterable[str], at: int) -> None:
+        self.reached = reached
+        self.left = _MOST
+        self.read: list[tuple[str, int]] = []  # names that a statement read while it ran, and its number
+        self.called = [(at, name) for name in sorted(names)]  # a heap: from when on a function may read which name
+        self.seen: set[int | tuple[int, str]] = set()
+        self.visited: dict[tuple[str, int], int] = {}  # a name's value, and from when on its functions were called
+        self.from_on: dict[str, int] = {}  # since when all values of a name have been visited
+        self.calls: dict[int, int] = {}  # a statement's functions, and since when they are called
+
+    def bindings(self) -> Iterator[Binding]:
+        while self.read or self.called:
+            self._spend(1)
+            if self.read:
+                name, at = self.read.pop()
+                if self.reached.lives(name):
+                    yield from self._visit(name, self.reached.alive(name, at), at)
+                continue
+            at, name = heappop(self.called)
+            if not self.reached.lives(name) or self.from_on.get(name, at + 1) <= at:
+                continue
+            self.from_on[name] = at
+            for number in range(self.reached.alive(name, at), len(self.reached.lives(name))):
+                yield from self._visit(name, number, at)
+
+    def _spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuch
+        self.reached.spend(steps)
+
+    def _visit(self, name: str, number: int, at: int) -> Iterator[Binding]:
+        """One value of a name, whose functions are called at that time or later."""
+        life, before = self.reached.lives(name)[number], self.visited.get((name, number))
+        self._spend(1)
+        if before is not None and before <= at:
+            return
+        self.visited[name, number] = at
+        statements = life.statements if before is None else life.calling
+        self._spend(len(statements))
+        for statement in statements:
+            here = statement.at
+            if before is None:
+                first = here not in self.seen
+                self.seen |= {(here, name), here}
+                yield Binding(statement, name, first)
+                if first:
+                    self.read += [(read, here) for read in sorted(statement.reads[0])]
+            when = max(at, here + 1)
+            if statement.reads[1] and when < self.calls.get(here, when + 1):
+                self.calls[here] = when
+                for read in statement.reads[1]:
+                    heappush(self.called, (when, read))
+
+
+def text_of(node: ast.AST | None) -> str | None:
+    """The text that an expression of constants makes, None where only running it tells."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = text_of(node.left), text_of(node.right)
+        return None if left is None or right is None else left + right
+    return None
+
+
+def _used(statement: ast.AST) -> Iterator[ast.AST]:
+    waiting = [statement]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns"):
+                continue
+            for child in value if isinstance(value, list) else (value,):
+                if isinstance(child, ast.AST) and not _only_asks(node, name, child):
+                    waiting.append(child)
+
+
+def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
+    """True for a name that is compared or asked about and not handed on: isinstance(x, nn.Linear), f.__doc__, a docstring."""
+    if isinstance(parent, ast.Expr):
+        return isinstance(child, ast.Constant)
+    if isinstance(parent, ast.MatchClass):
+        return field == "cls"
+    plain = child.elts if isinstance(child, ast.Tuple) else [child]
+    if not all(isinstance(part, ast.Attribute) and root(part) for part in plain):
+        return False
+    if isinstance(parent, ast.Compare):
+        return all(isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) for operator in parent.ops)
+    if isinstance(parent, ast.Call) and field == "args" and isinstance(parent.func, ast.Name):
+        return parent.func.id in ("isinstance", "issubclass") and child is parent.args[-1]
+    return isinstance(parent, ast.Attribute) and parent.attr in ("__doc__", "__name__", "generate_square_subsequent_mask")

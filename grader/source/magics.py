@@ -1,0 +1,83 @@
+"""Takes a notebook's magics and shell commands out of a cell, so that the rest runs as plain Python.
+
+`%%time`, `%%timeit`, `%%capture` and `%%prun` keep the cell below them; any other `%%magic` drops its
+cell. `%time statement` keeps the statement; every other line magic, shell line and question (`x?`) is
+dropped, and `x = %magic` or `x = !command` gives None. Line numbers stay.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.source.definitions import parse
+
+KEEPS_BODY = ("time", "timeit", "capture", "prun")
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*\n?")
+_LINE = re.compile(r"(\s*)(?:[%!?].*|[\w.\[\]]+\s*\?\??\s*)$")
+_TIMED = re.compile(r"(\s*)%time\s+(\S.*)$")
+_TARGETS = re.compile(r"[\w.\[\], ]+")
+# Possessive, and a string that does not end reaches to the line's end: no place of a line is read twice.
+_STRING = re.compile(r"'''|\"\"\"|'(?:\\.?|[^'\\])*+'?|\"(?:\\.?|[^\"\\])*+\"?|#.*|[()\[\]{}]")
+
+
+def without_magics(text: str) -> str:
+    """The cell as plain Python; unchanged where it already is. A dropped cell gives ''."""
+    match = _CELL_MAGIC.match(text)
+    if match:
+        if match[1] not in KEEPS_BODY:
+            return ""
+        text = "\n" + text[match.end() :]
+    if parse(text) is not None:
+        return text
+    return "\n".join(_plain_lines(text.split("\n")))
+
+
+def _plain_lines(lines: list[str]) -> list[str]:
+    """Each line, or what stands for it; lines inside brackets and strings are left alone."""
+    plain, depth, quote, continued = [], 0, "", False
+    for line in lines:
+        if continued:  # of a shell command that ended in a backslash
+            plain.append("")
+            continued = line.endswith("\\")
+            continue
+        new = line if depth or quote else _plain(line)
+        if new is not line:
+            continued = line.endswith("\\")
+        else:
+            depth, quote = _state(line, depth, quote)
+        plain.append(new)
+    return plain
+
+
+def _plain(line: str) -> str:
+    timed = _TIMED.match(line)
+    if timed:
+        return timed[1] + timed[2]
+    dropped = _LINE.match(line)
+    if dropped:
+        return f"{dropped[1]}pass"
+    targets, equals, value = line.partition("=")
+    if equals and value.lstrip()[:1] in ("%", "!") and _TARGETS.fullmatch(targets.strip()):
+        return f"{targets}= None"
+    return line
+
+
+def _state(line: str, depth: int, quote: str) -> tuple[int, str]:
+    """How many brackets, and which triple quote, are open after a line."""
+    at = 0
+    while True:
+        if quote:
+            end = line.find(quote, at)
+            if end < 0:
+                return depth, quote
+            at, quote = end + 3, ""
+        match = _STRING.search(line, at)
+        if match is None:
+            return depth, ""
+        at = match.end()
+        if match[0] in ("'''", '"""'):
+            quote = match[0]
+        elif match[0] in "([{":
+            depth += 1
+        elif match[0] in ")]}":
+            depth = max(depth - 1, 0)

@@ -1,0 +1,1 @@
+"""From a path to what runs: finds a learner's notebooks, reads them, lays them over the pristine lesson."""

@@ -1,0 +1,140 @@
+"""Finds the notebooks that a learner handed in, in whatever folder an archive or a habit has put them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grader.util import links
+from grader.util.names import printable
+
+MAX_FILES = 200  # notebooks of one learner that are read
+MAX_FOLDERS = 1000  # that are looked into
+MAX_NOTES = 20
+DEPTH = 4  # folders below the learner's own
+MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
+ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
+_DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
+_MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
+
+
+@dataclass
+class Found:
+    """What a learner's folder holds. files: those nearest to the top first; notes: sentences on what was passed over.
+
+    links: those of the notes that name a link.
+    """
+
+    files: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    folders: int = 0
+
+
+def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
+    """Every notebook in a folder, so many folders deep; hidden files and folders are nobody's work.
+
+    Below `base`, by default the folder that `top` is in, no link is followed. Raises: OSError where the folder itself
+    cannot be read.
+    """
+    os.listdir(top)
+    found, search = Found(), _Search(top, base or top.parent)
+    level = [top]
+    for depth in range(deepest + 2):
+        below: list[Path] = []
+        while level:
+            folder = level.pop(0)
+            if depth > deepest or found.folders >= MAX_FOLDERS:
+                most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
+                search.notes.append(f"{search.name(folder)} was not looked into: {most} is what is searched.")
+                continue
+            found.folders += 1
+            for path in search.entries(folder):
+                if not os.path.isdir(path):
+                    found.files += [path] if _is_notebook(path) else []
+                elif level_of(path / "x", top) > depth:
+                    below.append(path)
+                else:
+                    level.insert(0, path)
+        level = below
+    search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are." for path in found.files[MAX_FILES:]]
+    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes)
+    return found
+
+
+def level_of(file: Path, top: Path) -> int:
+    """How many folders lie between; a notebooks/ is as near as the folder that it is in, which says nothing of its own."""
+    parts = file.relative_to(top).parts[:-1]
+    return len(parts) - sum(part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts))
+
+
+def in_place_of_notebooks(top: Path) -> str:
+    """A sentence on what a folder without notebooks does hold; '' for an empty one. Never raises."""
+    try:
+        names = sorted(name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in MACHINES)
+    except OSError:
+        return ""
+    if not names:
+        return ""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"What is there: {', '.join(map(printable, names[:5]))}{more}."
+
+
+class _Search:
+    """What one search passes over, and says so."""
+
+    def __init__(self, top: Path, base: Path) -> None:
+        self.top, self.base = top, base
+        self.notes: list[str] = []
+        self.links: list[str] = []
+
+    def name(self, path: Path) -> str:
+        return printable(path.relative_to(self.top).as_posix())
+
+    def entries(self, folder: Path) -> Iterator[Path]:
+        """The folders and files of a folder that may be looked at, sorted."""
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            self.notes.append(f"{self.name(folder)} cannot be opened ({error.strerror}); it was not looked into.")
+            return
+        left = 0
+        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
+            if links.is_link(path):
+                if _is_notebook(path) or not os.path.isfile(path):
+                    self.links.append(f"{links.told(path, self.name(path))}; links are not followed, so it was not read.")
+            elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
+                self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
+            elif self._is_the_grader_s(path):
+                left += 1
+            else:
+                yield path
+        if left:
+            what = {"solutions": "of the course's own solutions", "backups": "dated by `grader reset` or `update`"}
+            number = f"{left} notebook{'s' if left > 1 else ''} {what[folder.name.lower()]}"
+            self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are nobody's answer.")
+
+    def _is_the_grader_s(self, path: Path) -> bool:
+        """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
+        place = path.parent.name.lower()
+        if place not in ("backups", "solutions") or not _is_notebook(path) or os.path.isdir(path):
+            return False
+        if place == "backups":
+            return _DATED.fullmatch(path.name) is not None
+        try:
+            return b'"built_from"' in (links.read(path, self.base, _MOST_BYTES, end=_END).data or b"")
+        except OSError:
+            return False
+
+
+def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:
+    """As many sentences on what was passed over as anybody reads."""
+    more = len(notes) - most
+    return notes[:most] + ([f"{more} more were passed over likewise."] if more > 0 else [])
+
+
+def _is_notebook(path: Path) -> bool:
+    return path.suffix.lower() == ".ipynb"

@@ -1,0 +1,167 @@
+"""Reads a stranger's notebook file, whatever it holds, into cells of code."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.util import links
+from grader.util.names import printable
+
+MAX_BYTES = 32 << 20
+MAX_MARKS = 2_000_000  # commas, brackets and braces: each may take a hundred times its byte once it is read
+MAX_CELLS = 20_000
+MAX_CODE = 300_000  # characters of all code cells together; the longest solved lesson has about 10,000
+MAX_NAME = 64  # characters of an id, as the format has it, and of an exercise's name
+ROLES = ("given", "demo", "exercise", "check", "payoff")
+EXPECTED = (
+    "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
+    "`grader reset` restores the lesson and keeps a backup; the cells can then be pasted into it."
+)
+
+
+class Unreadable(Exception):
+    """A notebook that cannot be read. what: the finding, one sentence; str(): also what to mend."""
+
+    def __init__(self, what: str, mend: str = EXPECTED) -> None:
+        super().__init__(f"{what} {mend}")
+        self.what = what
+
+
+@dataclass(frozen=True)
+class NotebookCell:
+    """A code cell. number: its position among all cells of the notebook, from 1."""
+
+    number: int
+    text: str
+    id: str = ""
+    role: str = ""
+    exercise: str = ""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The code cells of a file. lesson: what its metadata says, '' where they say nothing; defines: names that they bind."""
+
+    file: str
+    cells: tuple[NotebookCell, ...]
+    lesson: str = ""
+    notes: tuple[str, ...] = ()
+    defines: frozenset[str] = frozenset()
+
+
+def read_notebook(path: Path, base: Path | None = None) -> Notebook:
+    """The notebook of a file; below `base`, by default its folder, no link is followed.
+
+    Raises: Unreadable for everything that is none.
+    """
+    file = printable(path.name)
+    text, notes = _text(path, base or path.parent, file)
+    marks = sum(text.count(mark) for mark in ",[{")
+    if marks > MAX_MARKS:
+        what = f"{file} holds {marks:,} separate values; at most {MAX_MARKS:,} are read."
+        raise Unreadable(what, "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise Unreadable(f"{file} is nested too deeply to be a notebook.") from None
+    except ValueError as error:
+        raise Unreadable(f"{file} is not JSON ({_reason(error)}).") from None
+    return _notebook(file, content, notes)
+
+
+def code_cells(content: Any) -> list[NotebookCell] | None:
+    """The code cells of parsed JSON, of notebook format 3 too; None where it has no list of cells."""
+    if not isinstance(content, dict):
+        return None
+    cells = content.get("cells")
+    if not isinstance(cells, list):  # before format 4 the cells lay in worksheets
+        sheets = content.get("worksheets")
+        if not isinstance(sheets, list):
+            return None
+        inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+        cells = [cell for found in inside if isinstance(found, list) for cell in found]
+    return [_cell(number, cell) for number, cell in enumerate(cells, 1) if _is_code(cell)]
+
+
+def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell], list[NotebookCell]]:
+    """The cells that go into so many characters, and those left aside: the longest, such as pasted data, which are no answers."""
+    taken = set()
+    for at in sorted(range(len(cells)), key=lambda at: len(cells[at].text)):
+        room -= len(cells[at].text)
+        if room < 0:
+            break
+        taken.add(at)
+    return [cells[at] for at in sorted(taken)], [cell for at, cell in enumerate(cells) if at not in taken]
+
+
+def _text(path: Path, base: Path, file: str) -> tuple[str, list[str]]:
+    try:
+        found = links.read(path, base, MAX_BYTES)
+    except links.Linked as error:
+        raise Unreadable(str(error), "Hand in the notebook itself.") from None
+    except OSError as error:
+        raise Unreadable(f"{file} cannot be opened ({error.strerror}).") from None
+    data, size = found.data, found.status.st_size
+    if not stat.S_ISREG(found.status.st_mode):
+        raise Unreadable(f"{file} is not a regular file.")
+    if data is None:
+        more = f"{size / 2**20:.0f} MB, more than the {MAX_BYTES >> 20} MB that are read"
+        raise Unreadable(f"{file} has {more}.", "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
+    notes = links.hard(file, found.status)
+    if not data.strip():
+        raise Unreadable(f"{file} is empty.")
+    encoding = json.detect_encoding(data)  # by the byte-order mark, or by where the zeros are
+    try:
+        return data.decode(encoding), notes
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), [*notes, f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8."]
+
+
+def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
+    cells = code_cells(content)
+    if cells is None:
+        raise Unreadable(f"{file} is JSON, but no notebook: it has no list called cells.")
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete those of no use.")
+    cells, left = within(cells, MAX_CODE)
+    if left:
+        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
+        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
+        notes = [*notes, f"{what} Keep data in files and delete cells of no use."]
+    lesson = _metadata(content).get("lesson")
+    return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
+
+
+def _is_code(cell: Any) -> bool:
+    return isinstance(cell, dict) and cell.get("cell_type") == "code"
+
+
+def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
+    source = cell.get("source", cell.get("input", ""))  # 'input' before format 4
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    text = source if isinstance(source, str) else ""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
+    said = _metadata(cell)
+    role, exercise, id = said.get("role"), said.get("exercise"), cell.get("id")
+    return NotebookCell(
+        number, text, id if isinstance(id, str) and len(id) <= MAX_NAME else "", role if role in ROLES else "",
+        exercise if isinstance(exercise, str) and len(exercise) <= MAX_NAME else "",
+    )  # fmt: skip
+
+
+def _metadata(holder: dict[str, Any]) -> dict[str, Any]:
+    metadata = holder.get("metadata")
+    said = metadata.get("grader") if isinstance(metadata, dict) else None
+    return said if isinstance(said, dict) else {}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    return str(error)[:200] or type(error).__name__

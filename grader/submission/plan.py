@@ -1,0 +1,266 @@
+"""Lays a learner's cells over the pristine lesson: which cells run, in which order, and who defines what.
+
+Given cells come from the course. Exercise cells and cells that the learner added come from the
+submission. Demonstrations, checks and payoffs do not run, except for what a learner changed in one
+and what another cell needs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+from grader.source.definitions import changed_names, defined_names, parse, used_names
+from grader.source.magics import without_magics
+from grader.source.scopes import names_of
+from grader.submission.ipynb import Notebook, NotebookCell
+from grader.util.names import printable
+
+MAX_NOTES = 20  # of one notebook; nobody reads more
+
+
+@dataclass(frozen=True)
+class RunCell:
+    """A cell that runs while grading. own: the learner's; else the course's."""
+
+    label: str
+    text: str
+    own: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run and ask of one notebook.
+
+    owners: for each exercise that some cell defines, that cell's position in `cells` (the last counts).
+    absent: sentences for exercises that no cell defines.
+    notes:  sentences on the notebook itself.
+    """
+
+    lesson: str
+    exercises: tuple[str, ...]
+    cells: tuple[RunCell, ...] = ()
+    owners: dict[str, int] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def own_texts(self) -> tuple[str, ...]:
+        """The learner's code, in the notebook's order, magics removed."""
+        return tuple(cell.text for cell in self.cells if cell.own)
+
+    def missing(self, name: str) -> str:
+        """Says that an exercise has no definition, and which cell was to hold it."""
+        return self.absent.get(name, f"No cell defines {name}.")
+
+
+def empty_plan(lesson: str, exercises: Sequence[str], reason: str) -> Plan:
+    """For a notebook that is absent or cannot be read: every exercise is missing, for this reason."""
+    return Plan(lesson, tuple(exercises), absent={name: f"{name} is missing. {reason}" for name in exercises})
+
+
+def lay_over(pristine: Pristine, notebook: Notebook) -> Plan:
+    """The plan of a learner's notebook over the pristine lesson."""
+    return _Overlay(pristine, notebook).plan()
+
+
+class Pristine(NamedTuple):
+    """The code cells of a lesson's own notebook, and where to find one of them."""
+
+    lesson: str
+    exercises: tuple[str, ...]
+    cells: tuple[NotebookCell, ...]
+    by_id: dict[str, int]
+    by_text: dict[str, int]
+    by_exercise: dict[str, int]
+    taken: frozenset[str]  # names that its given cells bind
+
+    @classmethod
+    def of(cls, lesson: str, exercises: Sequence[str], cells: Sequence[Sequence[Any]]) -> Pristine:
+        """From what `plain` gives."""
+        made = tuple(NotebookCell(*cell) for cell in cells)
+        return cls(
+            lesson, tuple(exercises), made,
+            {cell.id: at for at, cell in enumerate(made) if cell.id},
+            {_normal(cell.text): at for at, cell in enumerate(made) if cell.role != "exercise"},
+            {cell.exercise: at for at, cell in enumerate(made) if cell.role == "exercise"},
+            frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
+        )  # fmt: skip
+
+    def plain(self) -> list[Any]:
+        """What it was made of, in lists and texts."""
+        return [self.lesson, self.exercises, [astuple(cell) for cell in self.cells]]
+
+
+class _Overlay:
+    def __init__(self, pristine: Pristine, notebook: Notebook) -> None:
+        self.notebook = notebook
+        self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
+        self.defined_names = cache(defined_names)  # parsing is what takes time
+        self.lesson, self.exercises, self.pristine, self.by_id, self.by_text, self.by_exercise, self.taken = pristine
+        self.cells: list[RunCell] = []
+        self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
+        self.notes = list(notebook.notes)
+        self.given = 0  # pristine cells before this one have been laid out
+
+    def plan(self) -> Plan:
+        self._note_magics([cell for cell, text in self.plain if text != cell.text])
+        self._lay_given(self._first_other())
+        for cell, text in self.plain:
+            self._lay(cell, text)
+        self._lay_given(len(self.pristine))
+        owners = self._owners()
+        absent = {name: self._absent(name) for name in self.exercises}
+        return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, _first(self.notes))
+
+    def _lay(self, cell: NotebookCell, text: str) -> None:
+        """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
+        role, at = self._match(cell)
+        if at is not None:
+            self._lay_given(at + (role == "given"))
+        if role in ("", "exercise"):
+            self._own(cell, text)
+        elif at is not None and _normal(self.pristine[at].text) == _normal(cell.text):
+            return
+        elif role == "given":
+            added = self._additions(text)
+            if added:
+                self._own(cell, added)
+                self.notes.append(
+                    f"Cell {cell.number} is one of the lesson's own: the course's copy ran, and after it what was added."
+                )
+        elif self.defined_names(text) & self.needed:
+            self._own(cell, text)
+
+    def _match(self, cell: NotebookCell) -> tuple[str, int | None]:
+        """The role of a learner's cell, and its place in the pristine lesson where it has one.
+
+        By metadata, else by id, else by its text, else by the exercises that it defines.
+        """
+        same = self.by_text.get(_normal(cell.text))
+        if cell.role == "exercise" or not cell.role and self._is_exercise(self.by_id.get(cell.id)):
+            at = self.by_exercise.get(cell.exercise, self.by_id.get(cell.id))
+            return "exercise", at
+        if same is not None:
+            return self.pristine[same].role, same
+        at = self.by_id.get(cell.id)
+        if cell.role or at is not None:
+            return cell.role or self.pristine[at].role, at  # type: ignore[index]
+        places = [self.by_exercise[name] for name in self.defined_names(cell.text) if name in self.by_exercise]
+        return "", max(places, default=None)
+
+    def _is_exercise(self, at: int | None) -> bool:
+        return at is not None and self.pristine[at].role == "exercise"
+
+    def _own(self, cell: NotebookCell, text: str) -> None:
+        if text.strip():
+            self.cells.append(RunCell(f"cell {cell.number}", text, True))
+            self.sources.append(cell)
+
+    def _lay_given(self, end: int) -> None:
+        """Lays out the course's given cells before this position of the pristine lesson."""
+        for at in range(self.given, end):
+            if self.pristine[at].role == "given":
+                self.cells.append(RunCell(f"given cell {self.pristine[at].number}", self.pristine[at].text, False))
+                self.sources.append(None)
+        self.given = max(self.given, end)
+
+    def _first_other(self) -> int:
+        """Learners run cells out of order; the imports come first wherever theirs stand."""
+        others = (at for at, cell in enumerate(self.pristine) if cell.role != "given")
+        return next(others, len(self.pristine))
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Names for which a changed demonstration runs after all: exercises, and what other cells use."""
+        used = set(self.exercises)
+        for cell, text in self.plain:
+            if self._match(cell)[0] in ("", "exercise"):
+                used |= used_names(text)
+        return frozenset(used)
+
+    def _additions(self, text: str) -> str:
+        """Of an edited given cell: what binds names that the lesson's own do not, or changes what such a name stands for."""
+        tree = parse(text)
+        lines = text.split("\n")
+        kept = [""] * len(lines)
+        added: set[str] = set()
+        for statement in tree.body if tree else ():
+            first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))]) - 1
+            names, written = names_of(statement).binds, lines[first : statement.end_lineno]
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                new = self._new_imports(statement)
+                if not new:
+                    continue
+                if len(new) < len(statement.names):  # the line may have been kept for what stands before the import
+                    written = [kept[first] or ast.unparse(_with_names(statement, new))]
+            elif names & self.taken or not (names or changed_names(statement) & added):
+                continue
+            added |= names - self.taken
+            kept[first : first + len(written)] = written
+        return "\n".join(kept) if any(kept) else ""
+
+    def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
+        """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
+        dotted = isinstance(statement, ast.Import)
+        return [
+            alias for alias in statement.names
+            if (alias.asname or alias.name.partition(".")[0]) not in self.taken or dotted and "." in alias.name and not alias.asname
+        ]  # fmt: skip
+
+    def _owners(self) -> dict[str, int]:
+        """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
+        owners: dict[str, int] = {}
+        defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
+        for name in self.exercises:
+            defining = [at for at, names in enumerate(defined) if name in names]
+            meant = list(self._meant_for(name))
+            if defining or meant:
+                owners[name] = (defining or meant)[-1]
+            if len(defining) > 1:
+                numbers = [str(self.sources[at].number) for at in defining]  # type: ignore[union-attr]
+                said = f"{', '.join(numbers[:-1][-20:])} and {numbers[-1]}"
+                self.notes.append(f"{name} is defined in cells {said}; the last of them, cell {numbers[-1]}, counts.")
+        return owners
+
+    def _meant_for(self, name: str) -> Iterator[int]:
+        for at, cell in enumerate(self.sources):
+            if cell is not None and cell.role == "exercise" and cell.exercise == name:
+                yield at
+
+    def _absent(self, name: str) -> str:
+        meant = [self.sources[at] for at in self._meant_for(name)]
+        if meant and meant[-1] is not None:
+            return f"{name} is missing: cell {meant[-1].number} was to define it and does not."
+        file = printable(self.notebook.file)
+        begins = self._begins(name)
+        return f"{name} is missing: no cell of {file} defines it{begins and f'; its cell begins with `{begins}`'}."
+
+    def _begins(self, name: str) -> str:
+        at = self.by_exercise.get(name)
+        lines = self.pristine[at].text.splitlines() if at is not None else []
+        return next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
+
+    def _note_magics(self, cells: list[NotebookCell]) -> None:
+        if cells:
+            numbers = ", ".join(str(cell.number) for cell in cells[:20])
+            self.notes.append(f"Magics and shell commands are not run while grading (cell {numbers}).")
+
+
+def _first(notes: list[str]) -> tuple[str, ...]:
+    """The notes, or the first of them and how many more there were."""
+    if len(notes) <= MAX_NOTES:
+        return tuple(notes)
+    return (*notes[: MAX_NOTES - 1], f"There are {len(notes) - MAX_NOTES + 1} more notes such as these.")
+
+
+def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
+    return ast.Import(names) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, names, statement.level)
+
+
+def _normal(text: str) -> str:
+    """A cell's text as compared: without space at the ends of its lines."""
+    return "\n".join(map(str.rstrip, text.strip().split("\n")))

@@ -1,0 +1,61 @@
+"""What is read of a stranger's notebook without running it: its cells, the plan of what runs, what is forbidden in it.
+
+`Here` reads in this process. Where strangers are graded, reader.py has the same done by a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from grader.source.definitions import defined_names
+from grader.source.magics import without_magics
+from grader.submission.ipynb import Notebook, read_notebook
+from grader.submission.plan import Plan, Pristine, lay_over
+
+if TYPE_CHECKING:
+    from grader.source.policy import Offence
+
+Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what it forbids, what it requires
+
+
+class Reads(Protocol):
+    """Whoever reads notebooks."""
+
+    def begin(self) -> None:
+        """Another learner's notebooks follow."""
+        ...
+
+    def notebook(self, path: Path, base: Path) -> Notebook:
+        """The notebook of a file, with the names that its cells bind; no link below `base` is followed. Raises: Unreadable."""
+        ...
+
+    def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
+        """What to run of it. Raises: Unreadable."""
+        ...
+
+    def offences(self, cells: Sequence[str], rules: Rules) -> dict[str, Offence | None]:
+        """For each exercise the first offence in the code that it reaches."""
+        ...
+
+
+class Here:
+    """Reads in this process, however long that takes."""
+
+    def begin(self) -> None:
+        pass
+
+    def notebook(self, path: Path, base: Path) -> Notebook:
+        read = read_notebook(path, base)
+        return replace(read, defines=frozenset().union(*(defined_names(without_magics(cell.text)) for cell in read.cells)))
+
+    def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
+        return lay_over(pristine, notebook)
+
+    def offences(self, cells: Sequence[str], rules: Rules) -> dict[str, Offence | None]:
+        from grader.source.policy import Sources, offence  # imports NumPy, for which the first notebook need not wait
+
+        sources = Sources(tuple(cells))
+        return {name: offence(name, tuple(forbids), tuple(requires), sources) for name, (forbids, requires) in rules.items()}

@@ -1,0 +1,279 @@
+"""From a PATH to what is run: finds a learner's notebooks, tells their lessons, plans each.
+
+The trusted side reads strangers' files here; nothing in one of them makes it raise.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from grader.course import registry
+from grader.submission import platforms
+from grader.submission.discover import find, in_place_of_notebooks, level_of
+from grader.submission.ipynb import Notebook, Unreadable, code_cells
+from grader.submission.plan import Plan, Pristine, empty_plan
+from grader.submission.reads import Here, Reads
+from grader.util import links
+from grader.util.names import of_learner, printable
+
+__all__ = ["Plan", "Submission", "SubmissionError", "nothing_handed_in", "read_submission"]
+
+
+class SubmissionError(ValueError):
+    """A PATH that cannot be graded at all; one sentence for the person who typed it."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One learner's notebooks, read. message: what to mend where one cannot be read, else ''.
+
+    lessons: those to grade, in the course's order. A plan is made when it is asked for, because it needs
+    the lesson's specification, whose import takes a while.
+    """
+
+    name: str
+    path: str
+    lessons: tuple[str, ...]
+    message: str
+    mentions_torch: bool
+    found: _Found
+
+    @property
+    def unreadable(self) -> str:
+        """What is the trouble with the first file that cannot be read; '' where all can."""
+        return next((file.what for file in self.found.read if file.notebook is None), "")
+
+    def plan(self, lesson: str) -> Plan:
+        """What to run of one of its lessons."""
+        return self.found.plan(lesson)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to mend.
+
+    place: its path within what was handed in, printable; level: the folders between; changed: when, in ns.
+    """
+
+    place: str
+    level: int
+    changed: int
+    notebook: Notebook | None
+    lesson: str
+    what: str = ""
+    problem: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether it has its lesson's own name."""
+        return PurePosixPath(self.place).stem.lower() == self.lesson
+
+
+@dataclass(frozen=True)
+class _Found:
+    """All files of a submission, and the one that counts for each lesson. doubts: where another may be meant."""
+
+    read: list[_Read]
+    chosen: dict[str, _Read]
+    notes: dict[str, list[str]]
+    doubts: dict[str, list[str]]
+    reads: Reads
+
+    def plan(self, lesson: str) -> Plan:
+        file = self.chosen.get(lesson)
+        try:
+            if file is not None and file.notebook is not None:
+                plan = self.reads.plan(_pristine(lesson), file.notebook)
+            else:
+                plan = empty_plan(lesson, registry.CONTRACT[lesson], self._trouble(lesson).what)
+        except Unreadable as error:
+            plan = replace(empty_plan(lesson, registry.CONTRACT[lesson], error.what), notes=(str(error),))
+        return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
+
+    def message(self, lessons: Sequence[str]) -> str:
+        """What to mend: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
+        absent = [lesson for lesson in lessons if lesson not in self.chosen or self.chosen[lesson].problem]
+        said = [self._trouble(lesson).problem for lesson in absent]
+        said += [file.problem for file in self.read if not file.lesson]
+        said += [doubt for lesson in lessons for doubt in self.doubts.get(lesson, ())]
+        return " ".join(dict.fromkeys(said))[:4000]
+
+    def _trouble(self, lesson: str) -> _Read:
+        """What stands for a lesson whose notebook is absent or cannot be read."""
+        unknown = [file for file in self.read if not file.lesson]
+        if lesson in self.chosen:
+            return self.chosen[lesson]
+        if unknown:
+            return unknown[0]
+        what = f"No notebook of lesson {lesson} was handed in."
+        return _Read("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
+
+
+@cache
+def _pristine(lesson: str) -> Pristine:
+    cells = code_cells(registry.pristine(lesson)) or []
+    return Pristine.of(lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in cells])
+
+
+def read_submission(
+    path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None, reads: Reads | None = None,
+    base: Path | None = None,
+) -> Submission:
+    """Reads what a learner handed in: one notebook, or a folder of notebooks.
+
+    name:    the learner's; by default the folder's name, or the file's without its ending.
+    lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
+             notebook has every exercise missing.
+    reads:   who reads the files, a Reader for a stranger's; by default this process, however long it takes.
+    base:    the folder above it below which no link is followed; by default the current one for a relative path, and
+             for an absolute one the folder that holds it.
+    Raises:  SubmissionError for a path that is not there, is no notebook or holds none, for one with a
+             link on the way, and for an unknown lesson.
+    """
+    path = Path(path)
+    base = base or (path.parent if path.is_absolute() else Path())
+    asked = _known(lessons)
+    files, notes = _files_of(path, base)
+    top = path if path not in files else path.parent
+    reads = reads or Here()
+    reads.begin()
+    read = [_read(file, top, base, asked, reads) for file in files]
+    found = _Found(read, *_choose(read), reads)
+    if asked is None:
+        asked = tuple(lesson for lesson in registry.lessons() if lesson in found.chosen) or registry.lessons()
+    for note in notes:
+        found.notes.setdefault(asked[0], []).append(note)
+    cells = [cell for file in found.chosen.values() if file.notebook for cell in file.notebook.cells]
+    torch = any("torch" in cell.text for cell in cells)
+    return Submission(name or _name(path), str(path), asked, found.message(asked), torch, found)
+
+
+def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
+    """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
+    asked = _known(lessons) or registry.lessons()
+    return Submission(name, path, asked, "No notebook was handed in: files that end in .ipynb are expected.", False,
+                      _Found([], {}, {}, {}, Here()))  # fmt: skip
+
+
+def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The lessons asked for, in the course's order; '01' stands for '01_three_tokens'."""
+    if lessons is None:
+        return None
+    found = set()
+    for asked in lessons:
+        matches = [name for name in registry.lessons() if name == asked or name.partition("_")[0] == asked]
+        if not matches:
+            raise SubmissionError(f"There is no lesson {asked!r}; the lessons are {', '.join(registry.lessons())}.")
+        found.update(matches)
+    return tuple(name for name in registry.lessons() if name in found)
+
+
+def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
+    """The notebooks of a path, and notes on those left aside. Raises: SubmissionError as read_submission() does."""
+    said = printable(str(path))
+    link = links.first(path, base)
+    if link is not None:
+        why = "Links are not followed, since another learner's work may lie behind one: give the path of the work itself."
+        raise SubmissionError(f"{links.told(link)}. {why}")
+    try:
+        if path.is_file():
+            if path.suffix.lower() != ".ipynb":
+                unpack = " Unpack it first." if platforms.packed([path.name]) else ""
+                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
+            return [path], []
+        if not path.is_dir():
+            raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is no file and no folder.")
+        found = find(path, base)
+    except OSError as error:
+        raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
+    if not found.files:
+        expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
+        raise SubmissionError(" ".join((f"{said} holds no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip())
+    return found.files, found.notes
+
+
+def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, reads: Reads) -> _Read:
+    place, level = printable(path.relative_to(top).as_posix()), level_of(path, top)
+    about = (place, level, _changed(path))
+    try:
+        notebook = reads.notebook(path, base)
+    except Unreadable as error:
+        return _Read(*about, None, lesson_of_name(path), error.what, str(error))
+    lesson = notebook.lesson if notebook.lesson in registry.lessons() else ""
+    lesson = lesson or lesson_of_name(path) or _lesson_of_cells(notebook)
+    if not lesson and asked is not None and len(asked) == 1:
+        lesson = asked[0]
+    if lesson:
+        return _Read(*about, notebook, lesson)
+    what = f"{place} belongs to no lesson of this course."
+    mend = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
+    return _Read(*about, notebook, "", what, f"{what} {mend}")
+
+
+def lesson_of_name(path: Path) -> str:
+    """The lesson that a file's name tells, '' for none."""
+    stem = path.stem.lower()
+    for lesson in registry.lessons():
+        if lesson in stem:
+            return lesson
+    number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
+    return next((name for name in registry.lessons() if number and name.startswith(f"{number[1]}_")), "")
+
+
+def _lesson_of_cells(notebook: Notebook) -> str:
+    """The lesson with the most exercises that the notebook defines."""
+    counts = Counter({lesson: len(notebook.defines & set(registry.CONTRACT[lesson])) for lesson in registry.lessons()})
+    return next((lesson for lesson, count in counts.most_common(1) if count), "")
+
+
+def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
+    """One file a lesson: the one nearest to the top; of several the one that has the lesson's own name, else the one
+    last changed. Also the notes on the others, and what to mend where one of those was changed later."""
+    chosen: dict[str, _Read] = {}
+    notes: dict[str, list[str]] = {}
+    doubts: dict[str, list[str]] = {}
+    for lesson in {file.lesson for file in read if file.lesson}:
+        order = [file for file in read if file.lesson == lesson]
+        order.sort(key=lambda file: (-file.level, file.named, file.notebook is not None, file.changed, file.place), reverse=True)
+        best, *others = order
+        chosen[lesson] = best
+        if others:
+            first = f"{best.place} counts, because it {_why(best, others[0])}"
+            rest = ", ".join(file.place for file in others[:10]) + (", …" if len(others) > 10 else "")
+            notes[lesson] = [f"More than one notebook of this lesson: {first}; not read: {rest}."]
+            doubts[lesson] = [_doubt(best, file) for file in others if _differs_and_is_later(file, best)][:3]
+    return chosen, notes, doubts
+
+
+def _why(best: _Read, other: _Read) -> str:
+    if best.level != other.level:
+        return "lies nearest to the top"
+    return "has the lesson's own name" if best.named else "was changed last"
+
+
+def _differs_and_is_later(file: _Read, best: _Read) -> bool:
+    mine, theirs = ([cell.text for cell in one.notebook.cells] if one.notebook else [] for one in (best, file))
+    return file.changed > best.changed and file.notebook is not None and mine != theirs
+
+
+def _doubt(best: _Read, later: _Read) -> str:
+    return (f"{later.place} was changed later than {best.place}, and does not count, because the other {_why(best, later)}. "
+            f"Hand in one notebook of each lesson, as {best.lesson}.ipynb.")  # fmt: skip
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.lstat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _name(path: Path) -> str:
+    whole = Path(os.path.abspath(path))
+    return of_learner(whole.stem if path.is_file() else whole.name)

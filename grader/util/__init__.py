@@ -1,0 +1,1 @@
+"""What every stage may use: errors that are sentences, files written whole, names, links."""

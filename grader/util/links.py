@@ -1,0 +1,162 @@
+"""Reads and writes below a folder with no link followed on the way, also none that is put there meanwhile.
+
+Who types a path answers for it; what lies below is a stranger's, and a link there may lead to a classmate's work.
+Where the system can, each step is opened from the one before; elsewhere (Windows) the way is compared before and after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.util.names import printable
+
+WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_ALONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+_REPARSED = (0xA0000003, 0xA000000C)  # Windows' junctions and symbolic links
+
+
+class Linked(OSError):
+    """A link lies on the way; str(): one sentence that names it and its target."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file as it was when it was opened. data: None where it is no regular file or larger than asked for."""
+
+    status: os.stat_result
+    data: bytes | None
+
+
+def is_link(path: Path) -> bool:
+    """Whether a path is itself a symbolic link or a junction; False where nothing is there."""
+    try:
+        status = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) in _REPARSED
+
+
+def first(path: Path, base: Path) -> Path | None:
+    """The first link below `base` on the way to a path, the path itself included; None: there is none."""
+    way = base
+    for part in path.relative_to(base).parts:
+        way = way / part
+        if is_link(way):
+            return way
+    return None
+
+
+def told(link: Path, name: str = "") -> str:
+    """'NAME is a link to TARGET', with the name to call it by; by default its path."""
+    try:
+        target = printable(os.readlink(link).removeprefix("\\\\?\\"))
+    except OSError:
+        target = "another place"
+    return f"{name or printable(str(link))} is a link to {target}"
+
+
+def hard(name: str, status: os.stat_result) -> list[str]:
+    """A sentence where a file has other names, which may be a classmate's: that is no link to be seen and not followed."""
+    if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+        return []
+    return [f"{name} has {status.st_nlink} names on the disk (hard links); the same file may lie in another learner's folder."]
+
+
+def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
+    """What a file holds, if it has at most so many bytes; with `end` only so many at its end.
+
+    Nothing but a regular file is opened: a pipe would wait for ever. Raises: Linked; OSError as open() does.
+    """
+    with _opened(path.parent, base) as folder:
+        name, where = (path.name, {"dir_fd": folder}) if WALKS else (os.fspath(path), {})
+        before = os.stat(name, follow_symlinks=False, **where)
+        if is_link(path) or stat.S_ISLNK(before.st_mode):
+            raise Linked(f"{told(path)}; links are not followed.")
+        if not stat.S_ISREG(before.st_mode) or before.st_size > most:
+            return Content(before, None)
+        file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _ALONE, **where)
+        with open(file, "rb") as stream:
+            status = os.fstat(file)
+            if not os.path.samestat(before, status) or not WALKS and first(path, base):
+                raise Linked(f"{printable(path.name)} was replaced while it was opened; it was not read.")
+            if status.st_size > most:
+                return Content(status, None)
+            stream.seek(max(status.st_size - end, 0) if end else 0)
+            return Content(status, stream.read(status.st_size))  # what is written meanwhile may be more than `most`
+
+
+def write(path: Path, base: Path, data: bytes, like: Path | None = None) -> None:
+    """Writes a file in one step, its folders below `base` too where they are missing.
+
+    like: a file as open as a new one is to be; by default a new one is open to whom the umask lets.
+
+    Raises: Linked, and OSError; what was there is then still there.
+    """
+    with _opened(path.parent, base, make=True) as folder:
+        if is_link(path):
+            raise Linked(f"{told(path)}; links are not followed.")
+        at = {"dir_fd": folder} if WALKS else {}
+        into = {"src_dir_fd": folder, "dst_dir_fd": folder} if WALKS else {}
+        name, scratch = (path.name if WALKS else os.fspath(path)), f".{path.name}.{secrets.token_hex(6)}"
+        scratch = scratch if WALKS else os.fspath(path.with_name(scratch))
+        rights = _rights(name, at)
+        if rights is None and like is not None:
+            rights = stat.S_IMODE(os.lstat(like).st_mode) & 0o777
+        try:
+            with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALONE, 0o666, **at), "wb") as file:
+                file.write(data)
+                if rights is not None and hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), rights)
+            os.replace(scratch, name, **into)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(scratch, **at)
+            raise
+
+
+def _rights(name: str, at: dict[str, int]) -> int | None:
+    """Of the file that is there; None: there is none, and a new one's follow from the umask."""
+    try:
+        return stat.S_IMODE(os.stat(name, follow_symlinks=False, **at).st_mode) & 0o777
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[int]:
+    """A descriptor of a folder below `base`, each step opened from the one before; -1 where the system can't do that."""
+    parts = folder.relative_to(base).parts
+    if not WALKS:
+        link = first(folder, base)
+        if link is not None:
+            raise Linked(f"{told(link)}; links are not followed.")
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        yield -1
+        return
+    here = os.open(base, _FOLDER)
+    try:
+        way = base
+        for part in parts:
+            way = way / part
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=here)
+            try:
+                inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            except OSError:
+                if is_link(way):
+                    raise Linked(f"{told(way)}; links are not followed.") from None
+                raise
+            os.close(here)
+            here = inner
+        yield here
+    finally:
+        os.close(here)

@@ -1,0 +1,101 @@
+"""The house as README and CONTRIBUTING show it: rooms that data passes, one above the other, and imports that point down."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "grader"
+STUB_GRADER = {"worker.stub_grader": {"figures"}}  # what it imports is the empty stand-in that it serves itself
+
+
+def floors() -> list[list[str]]:
+    """The rooms as CONTRIBUTING draws them, the top floor first."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    drawing = re.search(r"<!-- floors -->\n```text\n(.*?)```", text, re.DOTALL)[1]
+    return [line.split() for line in drawing.splitlines()]
+
+
+FLOOR = {room: -number for number, rooms in enumerate(floors()) for room in rooms}
+
+
+def modules() -> dict[str, set[str]]:
+    """Each module's name without 'grader.', and what it imports of the package, in function bodies too."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "_course" not in path.parts:
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            if name != "grader":
+                found[name.removeprefix("grader.")] = set(_imports(path, name))
+    return found
+
+
+def _imports(path: Path, name: str):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.removeprefix("grader.") for alias in node.names if alias.name.startswith("grader."))
+        elif isinstance(node, ast.ImportFrom):
+            package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module == "grader" or module.startswith("grader."):
+                for alias in node.names:
+                    inner = f"{module}.{alias.name}"
+                    yield (inner if _is_module(inner) else module).removeprefix("grader").lstrip(".")
+
+
+def _is_module(dotted: str) -> bool:
+    path = ROOT.joinpath(*dotted.split("."))
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+def _room(name: str) -> str:
+    return name.split(".")[0]
+
+
+def test_the_drawing_shows_every_room_and_no_other():
+    there = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").is_file()}
+    assert sorted(FLOOR) == sorted(there)
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}, "a module has a room"
+
+
+def test_readme_says_of_every_room_what_the_room_says_of_itself():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for room in FLOOR:
+        said = importlib.import_module(f"grader.{room}").__doc__.splitlines()[0]
+        line = re.search(rf"^  {room}/ +(.+)$", text, re.MULTILINE)
+        assert line and line[1] == said.rstrip("."), f"README's line for {room}/ is {said!r}"
+
+
+@pytest.mark.parametrize("name, imported", sorted(modules().items()))
+def test_imports_point_down(name, imported):
+    room = _room(name)
+    if room == "__main__":
+        return
+    for other in {_room(module) for module in imported if module} - STUB_GRADER.get(name, set()) - {room}:
+        assert FLOOR[other] < FLOOR[room], f"grader.{name} imports from {other}/, which is no floor below {room}/"
+
+
+def test_no_module_imports_itself_by_a_detour():
+    graph, done = modules(), set()
+
+    def walk(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " → ".join((*path, name))
+        if name not in done:
+            for other in graph.get(name, ()):
+                walk(other, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        walk(name, ())
+
+
+def test_what_runs_beside_a_learner_s_code_knows_nothing_else():
+    assert {_room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported} <= {"worker", "figures"}
