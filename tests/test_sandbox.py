@@ -358,7 +358,7 @@ def test_check_and_figures_are_harmless_in_a_worker(quick):
     assert seen(quick, "f", text).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["grader.course", "grader.course.lessons.library", "grader.model", "solutions", "grader.worker"])
+@pytest.mark.parametrize("module", ["grader.course", "grader.course.lessons.library", "grader.course.spec", "solutions", "grader.worker"])
 def test_the_course_is_not_importable(sandbox, module):
     failure = seen(sandbox, "f", f"import {module}\ndef f(x): return x")
     assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
