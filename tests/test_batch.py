@@ -229,7 +229,7 @@ def test_a_parcel_is_laid_out_as_it_was(tmp_path):
     assert (laid / "large.ipynb").stat().st_size == 100 << 20 and (laid / "pipe.ipynb").is_fifo()
     for place in (("..", "x"), ("", "etc"), ("a/../../b",)):
         with pytest.raises(ValueError):
-            roster.unpack(roster.Parcel("k", "n", "p", False, (roster.Packed(place, b"", 0, 0),)), tmp_path / "bad")
+            roster.unpack(roster.PackedSubmission("k", "n", "p", False, (roster.Packed(place, b"", 0, 0),)), tmp_path / "bad")
 
 
 # --- grading processes that end --------------------------------------------------------------
@@ -269,14 +269,14 @@ class Fragile:
 
 @pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
-    found = [roster.Entry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(width, once={"c"})
     assert sorted(batch.graded(found, batch.Settings(), pool)) == sorted("abcdef")
     assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
-    found = [roster.Entry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(1, always={"c"})
     lines = list(batch.graded(found, batch.Settings(lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")

@@ -7,12 +7,12 @@ import subprocess
 import pytest
 
 from grader.cli import doctor, main
-from grader.cli.doctor import Sign
+from grader.cli.doctor import Check
 from grader.course import registry
 from grader.sandbox.sandbox import SandboxError
 
 
-def signs(folder) -> dict[str, Sign]:
+def signs(folder) -> dict[str, Check]:
     return {sign.what: sign for sign in doctor.examine(folder)}
 
 
@@ -39,7 +39,7 @@ def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
     assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 
-def torch_says(monkeypatch, stdout: str, stderr: str = "", code: int = 0) -> list[Sign]:
+def torch_says(monkeypatch, stdout: str, stderr: str = "", code: int = 0) -> list[Check]:
     done = subprocess.CompletedProcess([], code, stdout, stderr)
     monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **__: done)
     return list(doctor._torch())
@@ -112,7 +112,7 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torchless>=1"])
     assert signs(tmp_path)["torch"].found == "not installed; these lessons need none"
     monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torch>=2.4"])
-    monkeypatch.setattr(doctor, "_torch", lambda: iter([Sign("torch", "does not import: x", "install it")]))
+    monkeypatch.setattr(doctor, "_torch", lambda: iter([Check("torch", "does not import: x", "install it")]))
     assert not signs(tmp_path)["torch"].well
 
 

@@ -15,7 +15,7 @@ from grader.course import registry
 from grader.grading import batch
 from grader.grading.grade import ours
 from grader.grading.handed_in import choice
-from grader.grading.journal import Result, begun_with, to_line
+from grader.grading.journal import JournalEntry, begun_with, to_line
 from grader.grading.roster import entries, pack
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.submission.submission import read_submission
@@ -119,7 +119,7 @@ def graded(monkeypatch):
             if entry.key in failing:
                 verdicts[0] = ours(verdicts[0].exercise, "out of memory")
             lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
-        return to_line(Result(entry.key, parcel.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons))))
+        return to_line(JournalEntry(entry.key, parcel.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons))))
 
     monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.grading import journal
-from grader.grading.journal import Journal, Result, from_line, load, to_line
+from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
 from grader.judging.crop import cut
 from grader.judging.verdict import LessonReport, SubmissionReport, Table, Verdict
 from grader.reports import json as json_report
@@ -60,7 +60,7 @@ def same(one, other) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_comes_back_bit_for_bit(name):
-    result = Result(name, "d1", "full", report(name))
+    result = JournalEntry(name, "d1", "full", report(name))
     line = to_line(result)
     assert line.endswith(b"\n") and line.count(b"\n") == 1
     same(from_line(line), result)
@@ -69,19 +69,19 @@ def test_a_report_comes_back_bit_for_bit(name):
 
 def test_a_table_that_was_cut_comes_back():
     large = cut([Table("x", np.arange(3_000.0).reshape(2, 30, 50), "got", "float64"), Table("y", np.full((40, 30), np.nan), "input")])
-    line = to_line(Result("ada", "d1", "full", report(tables=large)))
+    line = to_line(JournalEntry("ada", "d1", "full", report(tables=large)))
     assert len(line) < 4_000
     same(from_line(line).report.lessons[0].verdicts[0].tables, large)
 
 
 @pytest.mark.parametrize("number", [None, 0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-320])
 def test_the_largest_difference_comes_back(number):
-    result = Result("ada", "d", "full", report(max_difference=number))
+    result = JournalEntry("ada", "d", "full", report(max_difference=number))
     assert repr(from_line(to_line(result)).report.lessons[0].verdicts[0].max_difference) == repr(number)
 
 
 def test_every_line_is_json_for_others_too():
-    line = to_line(Result("ada", "d", "full", report(max_difference=float("nan"))))
+    line = to_line(JournalEntry("ada", "d", "full", report(max_difference=float("nan"))))
     json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 
@@ -94,7 +94,7 @@ def test_every_line_is_json_for_others_too():
     lambda data: data["report"]["lessons"][0]["verdicts"][0].update(seconds="soon"),
 ])  # fmt: skip
 def test_a_line_that_was_changed_is_no_result(change):
-    data = json.loads(to_line(Result("ada", "d", "full", report())))
+    data = json.loads(to_line(JournalEntry("ada", "d", "full", report())))
     change(data)
     with pytest.raises(ValueError):
         from_line(json.dumps(data).encode())
@@ -103,7 +103,7 @@ def test_a_line_that_was_changed_is_no_result(change):
 def begun(path, *names: str):
     with Journal(path, SETTINGS) as made:
         for name in names:
-            made.add(to_line(Result(name, "d", "full", report(name))))
+            made.add(to_line(JournalEntry(name, "d", "full", report(name))))
     return path
 
 
@@ -119,7 +119,7 @@ def test_each_result_is_synced_before_the_next(tmp_path, monkeypatch):
     path, seen = tmp_path / "journal.jsonl", []
     with Journal(path, SETTINGS) as made:
         monkeypatch.setattr(journal.os, "fsync", lambda handle: seen.append(path.read_bytes()))
-        lines = [to_line(Result(name, "d", "full", report(name))) for name in ("ada", "bob")]
+        lines = [to_line(JournalEntry(name, "d", "full", report(name))) for name in ("ada", "bob")]
         for line in lines:
             made.add(line)
     assert [text.endswith(line) for text, line in zip(seen, lines, strict=True)] == [True, True]
@@ -129,7 +129,7 @@ def test_a_later_result_of_a_key_counts_and_opens_a_finished_run(tmp_path):
     path = begun(tmp_path / "journal.jsonl", "ada")
     with Journal(path, SETTINGS) as again:
         again.finish()
-        again.add(to_line(Result("ada", "d2", "full", report())))
+        again.add(to_line(JournalEntry("ada", "d2", "full", report())))
     found = load(path)
     assert found.results["ada"].digest == "d2" and not found.finished
 
@@ -145,7 +145,7 @@ def test_a_torn_line_at_any_byte_is_dropped_and_written_over(tmp_path):
             assert kept == ["ada"] * (length >= len(header + first))
             for name in ("ada", "bob"):
                 if name not in kept:
-                    again.add(to_line(Result(name, "d", "full", report(name))))
+                    again.add(to_line(JournalEntry(name, "d", "full", report(name))))
         assert path.read_bytes() == whole
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader.notebook import record as module
-from grader.notebook.record import Entry, Record, default_path
+from grader.notebook.record import ExerciseRecord, Record, default_path
 
 
 @pytest.fixture
@@ -21,22 +21,22 @@ def path(tmp_path):
 
 def test_attempts_are_counted_by_code_and_a_pass_stays(path):
     record = Record(path)
-    assert record.entry("softmax") == Entry()
+    assert record.entry("softmax") == ExerciseRecord()
     record.attempted("softmax", "a", "failed")
     record.attempted("softmax", "a", "failed")
     record.attempted("softmax", "b", "passed")
     record.attempted("softmax", "c", "error")
     record.hinted("softmax", 2)
     record.hinted("softmax", 1)
-    assert Record(path).entry("softmax") == Entry("error", passed=True, hints=2, attempts=3)
-    assert Record(path).entry("log_softmax") == Entry()
+    assert Record(path).entry("softmax") == ExerciseRecord("error", passed=True, hints=2, attempts=3)
+    assert Record(path).entry("log_softmax") == ExerciseRecord()
     assert record.take_notes() == ()
 
 
 def test_an_untouched_stub_is_no_attempt(path):
     record = Record(path)
     record.attempted("softmax", "stub", "not_started")
-    assert record.entry("softmax") == Entry("not_started", attempts=0)
+    assert record.entry("softmax") == ExerciseRecord("not_started", attempts=0)
 
 
 def test_file_is_what_the_documentation_says(path):
@@ -81,10 +81,10 @@ def test_odd_values_inside_a_readable_file_count_as_nothing(path):
     odd = {"status": 3, "passed": None, "hints": "many", "attempts": [1, 2]}
     path.write_text(json.dumps({"format": 1, "exercises": {"softmax": odd}}))
     record = Record(path)
-    assert record.entry("softmax") == Entry()
+    assert record.entry("softmax") == ExerciseRecord()
     record.hinted("softmax", 1)
     record.attempted("softmax", "a", "failed")
-    assert record.entry("softmax") == Entry("failed", hints=1, attempts=1)
+    assert record.entry("softmax") == ExerciseRecord("failed", hints=1, attempts=1)
 
 
 def test_what_this_version_does_not_know_is_kept(path):
@@ -133,7 +133,7 @@ def test_a_full_disk_loses_nothing(path, monkeypatch):
 
     monkeypatch.setattr(module.os, "replace", full)
     record.attempted("softmax", "b", "passed")
-    assert record.entry("softmax") == Entry("passed", passed=True, attempts=2)
+    assert record.entry("softmax") == ExerciseRecord("passed", passed=True, attempts=2)
     assert path.read_text() == before and not [one for one in path.parent.iterdir() if one.name.startswith(f".{path.name}")]
     assert record.take_notes() == (
         f"Progress cannot be written to {path} (No space left on device); it is kept until this kernel ends.",

@@ -538,9 +538,9 @@ def test_a_warm_parent_that_was_killed_is_replaced():
 def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
     code = (
         "import os, sys\n"
-        "from grader.worker import rehearsal\n"
+        "from grader.worker import warm_up\n"
         "if sys.argv[1] == 'torch': import torch; torch.set_num_threads(1)\n"
-        "failed = rehearsal.rehearse(sys.argv[1] == 'torch')\n"
+        "failed = warm_up.rehearse(sys.argv[1] == 'torch')\n"
         "print(failed, 'torch' in sys.modules, len(os.listdir('/proc/self/task')), 'sympy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, libraries], capture_output=True, text=True, cwd=ROOT, timeout=120,

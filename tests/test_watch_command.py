@@ -19,7 +19,7 @@ from rich.console import Console
 
 from grader.cli import main
 from grader.course import registry
-from grader.grading.watch import Room, Seat, Watcher, next_step, wrongs
+from grader.grading.watch import LearnerState, WatchedRoom, Watcher, next_step, wrongs
 from grader.grading.watch.files import learners, notebooks
 from grader.grading.watch.screen import draw, lines
 from grader.judging.verdict import LessonReport, Verdict
@@ -46,7 +46,7 @@ def watching(monkeypatch, tmp_path):
     assert not children()
 
 
-def until(watcher: Watcher, holds, within_s: float = 20.0) -> Room:
+def until(watcher: Watcher, holds, within_s: float = 20.0) -> WatchedRoom:
     """The first room for which something holds."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
@@ -56,7 +56,7 @@ def until(watcher: Watcher, holds, within_s: float = 20.0) -> Room:
     raise AssertionError("it did not come to hold")
 
 
-def idle(room: Room) -> bool:
+def idle(room: WatchedRoom) -> bool:
     return bool(room.seats) and not room.waiting
 
 
@@ -66,7 +66,7 @@ def save(folder: Path, content, file: str = f"{toy.NAME}.ipynb") -> Path:
     return toy.write(folder / file, content)
 
 
-def statuses(room: Room, at: int = 0, lesson: str = toy.NAME) -> list[str]:
+def statuses(room: WatchedRoom, at: int = 0, lesson: str = toy.NAME) -> list[str]:
     return [verdict.status for verdict in room.seats[at].lessons[lesson].verdicts]
 
 
@@ -212,7 +212,7 @@ def test_a_folder_that_is_away_for_a_moment_costs_nothing(watching, tmp_path, mo
     assert "Input/output error" in room.note and statuses(room) == ["passed"] * 3
 
 
-def many(count: int) -> tuple[Seat, ...]:
+def many(count: int) -> tuple[LearnerState, ...]:
     """A room in which every third learner has the same mistake; one has a name that attacks the terminal."""
     def verdicts(at: int):
         status = "failed" if at % 3 == 0 else "passed"
@@ -224,14 +224,14 @@ def many(count: int) -> tuple[Seat, ...]:
 
     points = {"attention_scores": 1, "softmax_rows": 2}
     return tuple(
-        Seat(f"learner\x1b[2J-{at:02}", {"01_three_tokens": LessonReport("01_three_tokens", verdicts(at), points)})
+        LearnerState(f"learner\x1b[2J-{at:02}", {"01_three_tokens": LessonReport("01_three_tokens", verdicts(at), points)})
         for at in range(count)
     )
 
 
 @pytest.mark.parametrize("height", [24, 60])
 def test_a_full_room_fits_the_terminal_and_names_the_mistake(height):
-    room = Room("room", many(40), alone=False, waiting=0)
+    room = WatchedRoom("room", many(40), alone=False, waiting=0)
     console = Console(file=io.StringIO(), width=100, height=height, force_terminal=True, color_system="standard")
     console.print(draw(room, height - 1))
     shown = console.file.getvalue()
@@ -241,16 +241,16 @@ def test_a_full_room_fits_the_terminal_and_names_the_mistake(height):
 
 
 def test_lines_of_a_room_carry_no_escapes():
-    said = "\n".join(lines(Room("room", many(3), False, 0, news=()), None))
+    said = "\n".join(lines(WatchedRoom("room", many(3), False, 0, news=()), None))
     assert "\x1b" not in said
 
 
 def test_several_lessons_are_shown_by_their_points():
     seat = many(2)[1]
     other = LessonReport("00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1})
-    both = Seat("ada", {"00_start_here": other, **seat.lessons})
+    both = LearnerState("ada", {"00_start_here": other, **seat.lessons})
     console = Console(file=io.StringIO(), width=80, height=30)
-    console.print(draw(Room("room", (both, seat), alone=False, waiting=0), 29))
+    console.print(draw(WatchedRoom("room", (both, seat), alone=False, waiting=0), 29))
     row = next(line for line in console.file.getvalue().splitlines() if line.strip().startswith("ada"))
     assert row.split() == ["ada", "1/1", "3/3", "4/4"]
 
@@ -298,8 +298,8 @@ def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from grader.grading.watch.lanes import Lanes, Task\n"
-        "lanes, files = Lanes((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
+        "from grader.grading.watch.lanes import Task, WorkerThreads\n"
+        "lanes, files = WorkerThreads((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
         "for number, file in enumerate(files): lanes.add(Task((False, 0, number), file.parent, file), 3)\n"
         "for file in files: print(*{v.status for v in lanes.results.get(timeout=100).lesson.verdicts})\n"
         "lanes.close()"

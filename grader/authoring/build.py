@@ -19,7 +19,7 @@ from grader.course import registry
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import as_cells, digest, encode, learner_notebook, notebook, unmarked
-from grader.util.errors import AuthorError, Slip
+from grader.util.errors import AuthorError, LintError
 
 
 def solution_path(name: str) -> Path:
@@ -34,7 +34,7 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     names = tuple(exercise.name for exercise in lesson.exercises)
     if names != registry.CONTRACT[name]:
         module = f"grader/course/lessons/{name}/__init__.py"
-        slips.append(Slip(module, 0, f"exercises are {', '.join(names)}; the contract has "
+        slips.append(LintError(module, 0, f"exercises are {', '.join(names)}; the contract has "
                                      f"{', '.join(registry.CONTRACT[name])}, in this order."))
     if slips:
         raise AuthorError(slips)

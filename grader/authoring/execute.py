@@ -9,7 +9,7 @@ from grader.authoring import kernel
 from grader.authoring.build import checked_cells, solution_notebook, solution_path
 from grader.course.registry import notebook_path
 from grader.course.stubs import encode, learner_notebook
-from grader.util.errors import AuthorError, Slip
+from grader.util.errors import AuthorError, LintError
 from grader.util.files import write_whole
 
 CELL_TIMEOUT_S = 180
@@ -30,12 +30,12 @@ def build(name: str) -> None:
     try:
         outputs = run(solved)
     except kernel.KernelError as error:
-        raise AuthorError([Slip(file, 0, str(error))]) from None
+        raise AuthorError([LintError(file, 0, str(error))]) from None
     for cell, source, (count, shown) in zip(solved["cells"], cells, outputs, strict=True):
         for output in shown:
             if output["output_type"] == "error":
                 sentence = f"this cell raises {output['ename']}: {output['evalue'] or 'no message'}"
-                raise AuthorError([Slip(file, source.line, sentence)])
+                raise AuthorError([LintError(file, source.line, sentence)])
         if cell["cell_type"] == "code":
             cell["execution_count"], cell["outputs"] = count, shown
     write_whole(notebook_path(name), learner)

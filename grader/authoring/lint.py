@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
-from grader.util.errors import Slip
+from grader.util.errors import LintError
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
 
 
-def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[Slip]:
+def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
     slips = [slip for cell in cells for slip in _of_one(file, cell, names)]
@@ -23,9 +23,9 @@ def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[Slip]:
     return sorted(slips, key=lambda slip: slip.line)
 
 
-def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[Slip]:
-    def slip(sentence: str, line: int = 0) -> Slip:
-        return Slip(file, cell.line + line, sentence)
+def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[LintError]:
+    def slip(sentence: str, line: int = 0) -> LintError:
+        return LintError(file, cell.line + line, sentence)
 
     if cell.role == "prose":
         head = cell.text.split("\n", 1)[0]
@@ -44,7 +44,7 @@ def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[Slip]:
         yield from _of_code(slip, cell)
 
 
-def _of_code(slip, cell: Cell) -> Iterator[Slip]:
+def _of_code(slip, cell: Cell) -> Iterator[LintError]:
     try:
         ast.parse(cell.text)
     except SyntaxError as error:
@@ -58,7 +58,7 @@ def _of_code(slip, cell: Cell) -> Iterator[Slip]:
         yield slip(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson runs to its end.", 1)
 
 
-def _of_regions(slip, cell: Cell) -> Iterator[Slip]:
+def _of_regions(slip, cell: Cell) -> Iterator[LintError]:
     opened, regions = 0, 0
     for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
         if line.startswith(BEGIN):
@@ -79,20 +79,20 @@ def _of_regions(slip, cell: Cell) -> Iterator[Slip]:
         yield slip(f"only an exercise cell has a solution region; this one's role is {cell.role!r}.")
 
 
-def _of_all(file: str, cells: Sequence[Cell], names: Sequence[str]) -> Iterator[Slip]:
+def _of_all(file: str, cells: Sequence[Cell], names: Sequence[str]) -> Iterator[LintError]:
     for name in names:
         own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
         tasks = [cell for cell in cells if cell.role == "prose" and task_name(cell.text) == name]
         checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
         for found, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
             if not found:
-                yield Slip(file, 0, f"the specification has {name}, but the source has no {what} for it.")
+                yield LintError(file, 0, f"the specification has {name}, but the source has no {what} for it.")
             for extra in found[1:]:
-                yield Slip(file, extra.line, f"a second {what} for {name}; the first is in line {found[0].line}.")
+                yield LintError(file, extra.line, f"a second {what} for {name}; the first is in line {found[0].line}.")
         if own and tasks and not tasks[0].number < own[0].number:
-            yield Slip(file, tasks[0].line, f"the task of {name} comes after its exercise cell.")
+            yield LintError(file, tasks[0].line, f"the task of {name} comes after its exercise cell.")
         if own and checks and not own[0].number < checks[0].number:
-            yield Slip(file, checks[0].line, f"the check of {name} comes before its exercise cell.")
+            yield LintError(file, checks[0].line, f"the check of {name} comes before its exercise cell.")
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

@@ -152,9 +152,9 @@ def _failed(result: Any) -> bool:
 def _summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
     from grader.reports import text
-    from grader.reports.room import Room, remarks, told
+    from grader.reports.room import ClassSummary, remarks, told
 
-    room = Room(report)
+    room = ClassSummary(report)
     count = len(report.submissions)
     lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
              f"median {100 * room.median:.0f} %; isolation: {report.isolation}."]  # fmt: skip

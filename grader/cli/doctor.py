@@ -28,7 +28,7 @@ print(json.dumps({"version": torch.__version__, "cuda": cuda, "mps": bool(mps an
 
 
 @dataclass(frozen=True)
-class Sign:
+class Check:
     """One thing that was looked at. repair: '' where nothing is wrong; optional: the course runs without it."""
 
     what: str
@@ -41,19 +41,19 @@ class Sign:
         return self.optional or not self.repair
 
 
-def examine(folder: Path) -> Iterator[Sign]:
+def examine(folder: Path) -> Iterator[Check]:
     """Looks at what the course needs, the quickest first. folder: where notebooks are to be written."""
     yield _python()
     yield from _packages()
     yield _kernel()
-    yield from _torch() if _wants_torch() else [Sign("torch", "not installed; these lessons need none")]
+    yield from _torch() if _wants_torch() else [Check("torch", "not installed; these lessons need none")]
     yield _lessons()
     yield _isolation()
     yield _writable("notebook folder", folder)
     yield _machine()
 
 
-def render(signs: list[Sign]) -> str:
+def render(signs: list[Check]) -> str:
     """A line for each sign, and below it the repair where one is needed."""
     lines = []
     for sign in signs:
@@ -75,13 +75,13 @@ def _reinstall() -> str:
     return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
 
 
-def _python() -> Sign:
+def _python() -> Check:
     found = f"{sys.version.split()[0]} at {sys.executable}"
     old = sys.version_info < (3, 11)
-    return Sign("Python", found, "install Python 3.11 or newer, then: make lab PYTHON=python3.11" if old else "")
+    return Check("Python", found, "install Python 3.11 or newer, then: make lab PYTHON=python3.11" if old else "")
 
 
-def _packages() -> Iterator[Sign]:
+def _packages() -> Iterator[Check]:
     found, lacking = [], []
     for name in NEEDED:
         try:
@@ -89,26 +89,26 @@ def _packages() -> Iterator[Sign]:
         except PackageNotFoundError:
             lacking.append(name)
     if lacking:
-        yield Sign("packages", f"not installed: {', '.join(lacking)}", _reinstall())
+        yield Check("packages", f"not installed: {', '.join(lacking)}", _reinstall())
     else:
-        yield Sign("packages", ", ".join(found))
+        yield Check("packages", ", ".join(found))
 
 
-def _kernel() -> Sign:
+def _kernel() -> Check:
     """Whether the kernel called python3 is this interpreter's, so that `import grader` works in notebooks."""
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
-        return Sign("kernel", "none: jupyter_client is not installed", _reinstall())
+        return Check("kernel", "none: jupyter_client is not installed", _reinstall())
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
-        return Sign("kernel", "none is called python3", "python -m ipykernel install --sys-prefix --name python3")
+        return Check("kernel", "none is called python3", "python -m ipykernel install --sys-prefix --name python3")
     command = spec.argv[0]
     mine = command in ("python", "python3") or _same_file(command, sys.executable)
     if mine:
-        return Sign("kernel", "python3 runs this Python")
-    return Sign("kernel", f"python3 runs another Python, {command}",
+        return Check("kernel", "python3 runs this Python")
+    return Check("kernel", f"python3 runs another Python, {command}",
                 "python -m ipykernel install --sys-prefix --name python3")
 
 
@@ -125,40 +125,40 @@ def _wants_torch() -> bool:
     return find_spec("torch") is not None or any(re.match(r"torch\b", line) for line in required)
 
 
-def _torch() -> Iterator[Sign]:
+def _torch() -> Iterator[Check]:
     try:
         done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        yield Sign("torch", f"is still importing after {IMPORT_TIMEOUT_S} s", "try once more; then reinstall torch")
+        yield Check("torch", f"is still importing after {IMPORT_TIMEOUT_S} s", "try once more; then reinstall torch")
         return
     try:
         seen = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
         reason = (done.stderr.strip().splitlines() or [f"its process ended with code {done.returncode}"])[-1]
-        yield Sign("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
+        yield Check("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
         return
     wrong = "" if seen["right"] else "python -m pip install --force-reinstall torch"
-    yield Sign("torch", f"{seen['version']}" + ("" if seen["right"] else ", and it multiplies wrongly"), wrong)
+    yield Check("torch", f"{seen['version']}" + ("" if seen["right"] else ", and it multiplies wrongly"), wrong)
     yield _accelerator(seen)
 
 
-def _accelerator(seen: dict) -> Sign:
+def _accelerator(seen: dict) -> Check:
     if seen["cuda"]:
-        return Sign("accelerator", f"{len(seen['cuda'])} with CUDA: {', '.join(seen['cuda'])}")
+        return Check("accelerator", f"{len(seen['cuda'])} with CUDA: {', '.join(seen['cuda'])}")
     if seen["mps"]:
-        return Sign("accelerator", "Apple's GPU, by MPS")
+        return Check("accelerator", "Apple's GPU, by MPS")
     if seen["built_for_cuda"]:
-        return Sign("accelerator", f"none; this torch is built for CUDA {seen['built_for_cuda']}, but no GPU answers",
+        return Check("accelerator", f"none; this torch is built for CUDA {seen['built_for_cuda']}, but no GPU answers",
                     "if this computer has one, check its driver with nvidia-smi; every lesson runs without it", True)
-    return Sign("accelerator", "none; every lesson runs on the CPU")
+    return Check("accelerator", "none; every lesson runs on the CPU")
 
 
-def _lessons() -> Sign:
+def _lessons() -> Check:
     from grader.course import registry
 
     names = registry.lessons()
     found = f"{registry.edition()} with {len(registry.exercise_names())} exercises"
-    return Sign("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
+    return Check("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
 
 
 def isolation() -> str:
@@ -169,37 +169,37 @@ def isolation() -> str:
         return sandbox.verify()
 
 
-def _isolation() -> Sign:
+def _isolation() -> Check:
     from grader.sandbox.sandbox import SandboxError
 
     try:
         level = isolation()
     except SandboxError as error:
-        return Sign("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
+        return Check("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
                     "another computer", True)
     if level == "full":
-        return Sign("isolation", "full: what is graded cannot read this computer's files")
-    return Sign("isolation", f"{level}: what is graded can read this computer's files",
+        return Check("isolation", "full: what is graded cannot read this computer's files")
+    return Check("isolation", f"{level}: what is graded can read this computer's files",
                 "your own work needs no more; grade strangers' on Linux with Landlock and seccomp", True)
 
 
-def _writable(what: str, folder: Path) -> Sign:
+def _writable(what: str, folder: Path) -> Check:
     """Tries it: permissions alone don't tell of full disks and read-only mounts."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-") as file:
             file.write(b"0" * 4096)
             file.flush()
     except OSError as error:
-        return Sign(what, f"{folder.resolve()} can't be written to ({error.strerror})",
+        return Check(what, f"{folder.resolve()} can't be written to ({error.strerror})",
                     "copy the notebooks to a folder of your own and work there; check the free space of the disk")
-    return Sign(what, str(folder.resolve()))
+    return Check(what, str(folder.resolve()))
 
 
-def _machine() -> Sign:
+def _machine() -> Check:
     try:
         import psutil
 
         memory = f", {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"
     except ImportError:
         memory = ""
-    return Sign("computer", f"{os.cpu_count()} cores{memory}")
+    return Check("computer", f"{os.cpu_count()} cores{memory}")

@@ -84,9 +84,9 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _without_score(report: Any) -> str:
-    from grader.reports.room import Room, remarks
+    from grader.reports.room import ClassSummary, remarks
 
-    return remarks(Room(report))[-1]
+    return remarks(ClassSummary(report))[-1]
 
 
 def _told(path: str) -> None:

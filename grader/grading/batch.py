@@ -1,7 +1,7 @@
 """Many submissions: each is graded by a lane, a thread of a grading process that keeps one warm sandbox.
 
 A grading process that ends costs nothing: what it had in hand is graded again, each alone in a fresh one, and only
-what ends that too is 'could_not_grade'. cluster.py does the same on other machines.
+what ends that too is 'could_not_grade'. dask_pool.py does the same on other machines.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any, Protocol
 
 from grader.course import registry
 from grader.grading.grade import grade_submission, ours
-from grader.grading.journal import Result, from_line, to_line
-from grader.grading.roster import Entry, Parcel, pack, unpack
+from grader.grading.journal import JournalEntry, from_line, to_line
+from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.sandbox.zygote import Nursery, StartedParent
+from grader.sandbox.zygote import SharedZygote, StartedParent
 from grader.submission.submission import nothing_handed_in
 
 LONGEST_TEMPORARY = 70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
@@ -64,7 +64,7 @@ class Pool(Protocol):
 # --- in the grading process ------------------------------------------------------------------
 
 
-class Lane:
+class WarmSandbox:
     """One thread's warm sandbox and its scratch folder."""
 
     def __init__(self, settings: Settings) -> None:
@@ -82,17 +82,17 @@ class Lane:
         remove_folder(self.folder)
 
 
-_lanes: dict[int, Lane] = {}  # by thread
+_lanes: dict[int, WarmSandbox] = {}  # by thread
 _guard = threading.Lock()
-_nursery: Nursery | None = None  # of all grading processes of this machine
+_nursery: SharedZygote | None = None  # of all grading processes of this machine
 
 
-def _lane(settings: Settings) -> Lane:
+def _lane(settings: Settings) -> WarmSandbox:
     me = threading.get_ident()
     lane = _lanes.get(me)
     if lane is None or lane.settings != settings:
         _close_lane()
-        lane = Lane(settings)
+        lane = WarmSandbox(settings)
         with _guard:
             _lanes[me] = lane
     return lane
@@ -119,7 +119,7 @@ def level(settings: Settings) -> str:
     return _lane(settings).isolation
 
 
-def grade_parcel(parcel: Parcel, settings: Settings) -> bytes:
+def grade_parcel(parcel: PackedSubmission, settings: Settings) -> bytes:
     """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
     try:
         line, sound = _attempt(parcel, settings)
@@ -133,7 +133,7 @@ def grade_parcel(parcel: Parcel, settings: Settings) -> bytes:
     return line
 
 
-def _attempt(parcel: Parcel, settings: Settings) -> tuple[bytes, bool]:
+def _attempt(parcel: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """The line, and whether the grader did all that it should."""
     lane = _lane(settings)
     place = Path(tempfile.mkdtemp(dir=lane.folder))
@@ -146,7 +146,7 @@ def _attempt(parcel: Parcel, settings: Settings) -> tuple[bytes, bool]:
     finally:
         remove_folder(str(place))
     report = _noted(replace(report, path=parcel.path), parcel.notes)
-    line = to_line(Result(parcel.key, parcel.digest, lane.isolation, report))
+    line = to_line(JournalEntry(parcel.key, parcel.digest, lane.isolation, report))
     return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
 
 
@@ -210,7 +210,7 @@ class Local:
         remove_folder(self._folder)
 
 
-def _begin_process(ends: Any, folder: str, nursery: Nursery | None) -> None:
+def _begin_process(ends: Any, folder: str, nursery: SharedZygote | None) -> None:
     global _nursery
     _nursery = nursery
     gc.freeze()  # a collection here then leaves what was imported before shared
@@ -243,11 +243,11 @@ def isolation_of(pool: Pool, settings: Settings) -> str:
         raise SandboxError(f"no grading process could be started: {error}") from error
 
 
-def graded(entries: Iterable[Entry], settings: Settings, pool: Pool) -> Iterator[bytes]:
+def graded(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
     """Yields each submission's line of the journal, in the order in which they end."""
-    waiting: deque[Entry] = deque(entries)
-    running: dict[Future, Parcel] = {}
-    suspects: list[Parcel] = []  # in hand when a process ended; one of them may have ended it
+    waiting: deque[RosterEntry] = deque(entries)
+    running: dict[Future, PackedSubmission] = {}
+    suspects: list[PackedSubmission] = []  # in hand when a process ended; one of them may have ended it
     broken = False
     while waiting or running or suspects:
         if not running and (broken or not waiting):
@@ -276,7 +276,7 @@ def graded(entries: Iterable[Entry], settings: Settings, pool: Pool) -> Iterator
                 yield line
 
 
-def _alone(parcel: Parcel, settings: Settings, pool: Pool) -> bytes:
+def _alone(parcel: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
     """The second attempt, with no other submission in hand: what ends this process is this submission."""
     try:
         return pool.submit(grade_parcel, parcel, settings).result()
@@ -289,7 +289,7 @@ def _alone(parcel: Parcel, settings: Settings, pool: Pool) -> bytes:
         return _ours(parcel, settings, f"{type(error).__name__}: {error}")
 
 
-def _ours(parcel: Parcel, settings: Settings, why: str) -> bytes:
+def _ours(parcel: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
     lessons = []
     for lesson in settings.lessons or registry.lessons():
@@ -297,15 +297,15 @@ def _ours(parcel: Parcel, settings: Settings, why: str) -> bytes:
         points = {exercise.name: exercise.points for exercise in registry.lesson(lesson).exercises}
         lessons.append(LessonReport(lesson, judged, points, parcel.notes if not lessons else ()))
     report = SubmissionReport(parcel.name, parcel.path, tuple(lessons))
-    return to_line(Result(parcel.key, parcel.digest, settings.require, report))
+    return to_line(JournalEntry(parcel.key, parcel.digest, settings.require, report))
 
 
-def report_of(results: Sequence[Result], settings: Settings) -> Report:
+def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
     return Report(tuple(result.report for result in results), settings.seed, isolation=held)
 
 
-def read(line: bytes) -> Result:
+def read(line: bytes) -> JournalEntry:
     """A line that graded() yielded."""
     return from_line(line)

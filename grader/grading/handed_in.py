@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course import registry
-from grader.grading.roster import Entry, Packed, pack
+from grader.grading.roster import Packed, RosterEntry, pack
 from grader.submission.submission import lesson_of_name
 from grader.util.errors import InputError
 
@@ -40,7 +40,7 @@ class Choice:
         return tuple(said)
 
 
-def choice(found: Sequence[Entry], kept: Sequence[str] | None = None) -> Choice:
+def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> Choice:
     """The lessons that at least half of the learners handed in. kept: those of the run that goes on, whatever came since.
 
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.

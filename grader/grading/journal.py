@@ -28,7 +28,7 @@ _LISTS = ("details", "mistakes", "sentences", "verified")
 
 
 @dataclass(frozen=True)
-class Result:
+class JournalEntry:
     """One submission, graded. key: its entry's name; digest: of its files; isolation: the level that held."""
 
     key: str
@@ -37,20 +37,20 @@ class Result:
     report: SubmissionReport
 
 
-def to_line(result: Result) -> bytes:
+def to_line(result: JournalEntry) -> bytes:
     """One line, with its end. Exact: what from_line() makes of it equals the result in every bit."""
     data = {"key": result.key, "digest": result.digest, "isolation": result.isolation,
             "report": _from_report(result.report)}  # fmt: skip
     return _line(data)
 
 
-def from_line(line: bytes) -> Result:
+def from_line(line: bytes) -> JournalEntry:
     """Raises: ValueError where the line is none that to_line() wrote."""
     try:
         data = _read(line)
         for key in ("key", "digest", "isolation"):
             _text(data[key])
-        return Result(data["key"], data["digest"], data["isolation"], _to_report(data["report"]))
+        return JournalEntry(data["key"], data["digest"], data["isolation"], _to_report(data["report"]))
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"not a result: {error!r}") from None
 
@@ -66,7 +66,7 @@ class Journal:
         """Opens or begins it. Raises: InputError where it belongs to other settings, to no journal at all, or to
         another process at this moment; OSError where the file can't be written."""
         self.path = path
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, JournalEntry] = {}
         self.finished = False
         self.dropped = 0
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
@@ -124,7 +124,7 @@ class Found:
     """What a journal's file holds. settings: None where not even its first line is whole; length: of its whole lines."""
 
     settings: dict[str, Any] | None = None
-    results: dict[str, Result] = field(default_factory=dict)
+    results: dict[str, JournalEntry] = field(default_factory=dict)
     finished: bool = False
     dropped: int = 0
     length: int = 0

@@ -1,6 +1,6 @@
 """Who is in a class's folder, and what each handed in, as bytes that can travel to another process or machine.
 
-Strangers' files are opened here and nothing in them is understood: reading.py does that, where they are graded.
+Strangers' files are opened here and nothing in them is understood: submission/ipynb.py does that, where they are graded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_LEARNERS = (*MACHINES, "backups", "solutions")  # in lower case, directly in
 
 
 @dataclass(frozen=True)
-class Entry:
+class RosterEntry:
     """One learner's place in the folder. key: the entry's name as it is; name: for reports; note: why it isn't read."""
 
     key: str
@@ -45,7 +45,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackedSubmission:
     """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on."""
 
     key: str
@@ -66,7 +66,7 @@ class Parcel:
         return made.hexdigest()[:32]
 
 
-def entries(folder: Path) -> tuple[list[Entry], list[str]]:
+def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     """The learners of a class's folder, sorted by name, and the names of what was passed over.
 
     Raises: InputError where there is no such folder, none of its entries can be a learner's, or they are as a learning
@@ -97,18 +97,18 @@ def entries(folder: Path) -> tuple[list[Entry], list[str]]:
     return found, [name for name in passed if name.lower() not in MACHINES]
 
 
-def _entry(path: Path, key: str) -> Entry | None:
+def _entry(path: Path, key: str) -> RosterEntry | None:
     if key.startswith(".") or key.lower() in NOT_LEARNERS:
         return None
     notebook = path.suffix.lower() == ".ipynb"
     name = of_learner(path.stem if notebook else key)
     if links.is_link(path):
         note = f"{links.told(path, printable(key))}; links are not followed, so it was not read."
-        return Entry(key, name, path, note) if notebook or not os.path.isfile(path) else None
-    return Entry(key, name, path) if notebook or os.path.isdir(path) else None
+        return RosterEntry(key, name, path, note) if notebook or not os.path.isfile(path) else None
+    return RosterEntry(key, name, path) if notebook or os.path.isdir(path) else None
 
 
-def same_names(found: Sequence[Entry]) -> list[str]:
+def same_names(found: Sequence[RosterEntry]) -> list[str]:
     """A sentence on each group of learners whose names a grade book may take for one, and what stands for them."""
     names = [one.name for one in found]
     shown_as = labels(names)
@@ -119,11 +119,11 @@ def same_names(found: Sequence[Entry]) -> list[str]:
     ]
 
 
-def pack(entry: Entry) -> Parcel:
+def pack(entry: RosterEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
     files, notes = [], []
     if entry.note:
-        return Parcel(entry.key, entry.name, str(entry.path), False, (), (entry.note,))
+        return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,))
     try:
         paths, notes = _notebooks(entry.path)
     except OSError as error:
@@ -146,7 +146,7 @@ def pack(entry: Entry) -> Parcel:
         files.append(file[0])
         notes = [*notes, *links.hard(said, file[1])]
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
-    return Parcel(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
+    return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
 
 
 def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
@@ -170,7 +170,7 @@ def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[
     return Packed(place, found.data, len(found.data), about.st_mtime_ns), about
 
 
-def unpack(parcel: Parcel, folder: Path) -> Path | None:
+def unpack(parcel: PackedSubmission, folder: Path) -> Path | None:
     """Lays a submission out in an empty folder. Returns: what to grade, None where no notebook was handed in."""
     for file in parcel.files:
         if any(part in ("", ".", "..") or os.sep in part for part in file.place):

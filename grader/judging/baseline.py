@@ -22,7 +22,7 @@ from grader.worker.watch import GROUPS
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Baseline:
     """The cases of an exercise for one seed, and what the reference shows on them.
 
     inputs: of each case, by name, as candidates get them. verdicts: on what workers have shown, by the digests of their messages.
@@ -37,13 +37,13 @@ class Drawn:
 
 
 @cache
-def drawn(exercise: Exercise, seed: int) -> Drawn:
+def drawn(exercise: Exercise, seed: int) -> Baseline:
     """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
     with same_random_state():
         return _drawn(exercise, seed)
 
 
-def _drawn(exercise: Exercise, seed: int) -> Drawn:
+def _drawn(exercise: Exercise, seed: int) -> Baseline:
     reference = references.reference(exercise.name)
     names = _parameter_names(exercise, reference)
     watch = tuple(group for group in exercise.forbids if group in GROUPS)
@@ -65,7 +65,7 @@ def _drawn(exercise: Exercise, seed: int) -> Drawn:
         if (shown.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
     wanted = tuple(flatten(exercise, shown) for shown in expected)
-    return Drawn(tuple(cases), expected, wanted, given, Diagnosis(exercise, unwatched, expected, given))
+    return Baseline(tuple(cases), expected, wanted, given, Diagnosis(exercise, unwatched, expected, given))
 
 
 def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:

@@ -1,6 +1,6 @@
 """Judges by the operations that ran, as worker/watch.py saw them: whether a forbidden one did, and an asked-for one did not.
 
-What the source says is judged in allowed.py.
+What the source says is judged in source/policy.py.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Live:
 def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None:
     """The statements that made what `name` now is, in the order in which they ran; None where no text is known.
 
-    They are found as `grader grade` finds them (reached.py), in the cells that ran: of a name that was bound several
+    They are found as `grader grade` finds them (source/dependencies.py), in the cells that ran: of a name that was bound several
     times only the last binding counts, so that an earlier try with a forbidden call is no offence.
     """
     history = _history(obj, namespace)

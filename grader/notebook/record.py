@@ -34,7 +34,7 @@ MAX_BYTES = 5_000_000  # a larger file is not this record
 
 
 @dataclass(frozen=True)
-class Entry:
+class ExerciseRecord:
     """What is known of one exercise. attempts: how many different states of the code were checked."""
 
     status: str = "not_started"
@@ -70,7 +70,7 @@ class Record:
         self._memory: dict[str, Any] | None = None  # holds the record where the file cannot
         self._notes: list[str] = []
 
-    def entry(self, exercise: str) -> Entry:
+    def entry(self, exercise: str) -> ExerciseRecord:
         """What is known of an exercise."""
         return _entry(self._read()["exercises"].get(exercise))
 
@@ -192,10 +192,10 @@ def _parsed(raw: bytes) -> dict[str, Any] | None:
     return data if all(isinstance(kept, dict) for kept in data["exercises"].values()) else None
 
 
-def _entry(kept: Any) -> Entry:
+def _entry(kept: Any) -> ExerciseRecord:
     kept = kept if isinstance(kept, dict) else {}
     hints, attempts, status = kept.get("hints"), kept.get("attempts"), kept.get("status")
-    return Entry(
+    return ExerciseRecord(
         status if isinstance(status, str) else "not_started",
         bool(kept.get("passed")),
         min(max(hints, 0), 3) if type(hints) is int else 0,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from grader.judging.verdict import Report
 from grader.reports import sheet
-from grader.reports.room import Room, plain, scaled
+from grader.reports.room import ClassSummary, plain, scaled
 
 COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
@@ -25,10 +25,10 @@ def render(report: Report, max_points: float | None = None, assignment: str = ""
 
     assignment: its name in Canvas; by default the course's.
     """
-    return sheet.write(rows(Room(report), max_points, assignment or report.course))
+    return sheet.write(rows(ClassSummary(report), max_points, assignment or report.course))
 
 
-def rows(room: Room, max_points: float | None, assignment: str) -> Iterator[list[sheet.Cell]]:
+def rows(room: ClassSummary, max_points: float | None, assignment: str) -> Iterator[list[sheet.Cell]]:
     """The heading, the row of points possible, and a row a learner who has a score."""
     learners = room.report.submissions
     most = plain(max_points) if max_points is not None else max((one.max_score for one in learners), default=0)

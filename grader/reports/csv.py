@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, text
-from grader.reports.room import Room
+from grader.reports.room import ClassSummary
 
 
 def render(report: Report) -> str:
     """The table as CSV; its first row names the columns."""
-    return sheet.write(rows(Room(report)))
+    return sheet.write(rows(ClassSummary(report)))
 
 
-def rows(room: Room) -> Iterator[list[sheet.Cell]]:
+def rows(room: ClassSummary) -> Iterator[list[sheet.Cell]]:
     """learner, each lesson's score, total, max, each exercise's status, message."""
     yield ["learner", *room.lessons, "total", "max", *(column.exercise for column in room.columns), "message"]
     for label, one, mine in zip(room.labels, room.report.submissions, room.verdicts, strict=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 from grader.judging.verdict import Report
 from grader.reports import canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
 from grader.reports.figures import Pictures
-from grader.reports.room import Room
+from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
@@ -64,7 +64,7 @@ def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]
     yield "report.json", json.render(report)
     yield "junit.xml", junit.render(report)
     yield "summary.md", markdown.render(report)
-    labels, pictures = Room(report).labels, Pictures()
+    labels, pictures = ClassSummary(report).labels, Pictures()
     for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
         results = gradescope.as_text((one,), max_points, report.isolation)

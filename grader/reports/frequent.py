@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from grader.reports import text
 from grader.reports.html import code, escape, paragraphs, prose
-from grader.reports.room import ATTEMPTED, Column, Frequent, Room, likeliest, told
+from grader.reports.room import ATTEMPTED, ClassSummary, Column, Frequent, likeliest, told
 
 MOST = 8  # mistakes told at once, the rest folded
 NAMES = 24  # names in a row, the rest folded
 
 
-def mistakes(room: Room) -> str:
+def mistakes(room: ClassSummary) -> str:
     """Each mistake: how many made it, the sentence, why, and who."""
     if not room.mistakes:
         return "<p>No known mistake was met.</p>"
@@ -28,7 +28,7 @@ def mistakes(room: Room) -> str:
     return made
 
 
-def _mistake(room: Room, met: Frequent) -> str:
+def _mistake(room: ClassSummary, met: Frequent) -> str:
     about = told(met)
     why = [paragraphs(about.why)] if about.why else []
     why += [
@@ -51,7 +51,7 @@ def _bar(part: int, whole: int) -> str:
     return f'<span class="bar" aria-hidden="true"><i style="width: {100 * part / max(whole, 1):.0f}%"></i></span>'
 
 
-def names(room: Room, learners: Sequence[int]) -> str:
+def names(room: ClassSummary, learners: Sequence[int]) -> str:
     """Learners' names, each a link to what is said of them."""
     linked = [f'<a href="#learner-{who}">{escape(room.labels[who])}</a>' for who in learners]
     said = ", ".join(linked[:NAMES])
@@ -62,7 +62,7 @@ def names(room: Room, learners: Sequence[int]) -> str:
     return said
 
 
-def others(room: Room) -> str:
+def others(room: ClassSummary) -> str:
     """Who needs something that no mistake names."""
     said = "".join(
         f'<tr><th scope="row">{title}</th><td class="number">{len(who)}</td><td>{names(room, who)}</td></tr>'
@@ -78,7 +78,7 @@ def others(room: Room) -> str:
     )
 
 
-def _groups(room: Room) -> Iterable[tuple[str, list[int]]]:
+def _groups(room: ClassSummary) -> Iterable[tuple[str, list[int]]]:
     def having(*statuses: str) -> list[int]:
         return [who for who, mine in enumerate(room.verdicts) if any(v.status in statuses for v in mine.values())]
 
@@ -100,7 +100,7 @@ def _groups(room: Room) -> Iterable[tuple[str, list[int]]]:
     yield "could not be graded: the grader's failure, grade these again", having("could_not_grade")
 
 
-def exercises(room: Room) -> str:
+def exercises(room: ClassSummary) -> str:
     """The exercises, those that fewest passed first."""
     counted = [(column, Counter(judged.status for _, judged in room.of(column))) for column in room.columns]
     counted.sort(key=lambda pair: pair[1]["passed"] / max(_graded(pair[1]), 1))
@@ -117,7 +117,7 @@ def _graded(met: Counter[str]) -> int:
     return met.total() - met["could_not_grade"]
 
 
-def _exercise(room: Room, column: Column, met: Counter[str]) -> str:
+def _exercise(room: ClassSummary, column: Column, met: Counter[str]) -> str:
     otherwise = ", ".join(
         f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed"
     )  # fmt: skip

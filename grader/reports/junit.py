@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.reports.room import Room
+from grader.reports.room import ClassSummary
 
 ERRORS = ("error", "timeout", "memory", "could_not_grade")  # the code did not run to its end, or ours did not
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
@@ -20,7 +20,7 @@ def render(report: Report) -> str:
     """The report as one XML document."""
     top = ElementTree.Element("testsuites", name=_valid(report.course))
     several = len(report.submissions) > 1
-    for label, one in zip(Room(report).labels, report.submissions, strict=True):
+    for label, one in zip(ClassSummary(report).labels, report.submissions, strict=True):
         _submission(top, one, f"{label}." if several else "")
     for key in ("tests", "failures", "errors"):
         top.set(key, str(sum(int(suite.get(key, "0")) for suite in top)))

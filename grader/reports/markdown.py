@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
-from grader.reports.room import Room, remarks, told
+from grader.reports.room import ClassSummary, remarks, told
 
 # Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.
 _LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-(?=\d))", re.IGNORECASE)
@@ -22,7 +22,7 @@ MOST_BYTES = 900_000  # GitHub takes 1 MiB for a step's summary, and nothing of 
 
 def render(report: Report) -> str:
     """The report; several submissions begin with what concerns them all."""
-    room = Room(report)
+    room = ClassSummary(report)
     several = len(report.submissions) > 1
     parts = [*_class(room)] if several else [escape(note) for note in report.notes]
     left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
@@ -36,7 +36,7 @@ def render(report: Report) -> str:
     return "\n\n".join([*parts, text.conditions(report)]) + "\n"
 
 
-def _class(room: Room) -> Iterator[str]:
+def _class(room: ClassSummary) -> Iterator[str]:
     """What is to be known first, everybody's points, and the mistakes that several made."""
     yield from (escape(said) for said in remarks(room))
     rows = [

@@ -8,7 +8,7 @@ from itertools import groupby
 from grader.judging.verdict import SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import escape
-from grader.reports.room import Room
+from grader.reports.room import ClassSummary
 
 # One sign a status, no two alike, each drawn by common fonts.
 SIGNS = {
@@ -17,7 +17,7 @@ SIGNS = {
 }  # fmt: skip
 
 
-def table(room: Room) -> str:
+def table(room: ClassSummary) -> str:
     """The legend and the table; it scrolls in its own box, names and headings stay."""
     if not room.columns:
         return "<p>No exercise was graded.</p>"
@@ -32,20 +32,20 @@ def table(room: Room) -> str:
     )
 
 
-def _fits(room: Room) -> bool:
+def _fits(room: ClassSummary) -> bool:
     """Whether there is room for every lesson's whole name above its columns, in characters of a page's width."""
     counts = Counter(column.lesson for column in room.columns)
     return sum(max(len(name), 4 * count) for name, count in counts.items()) <= 90
 
 
-def _key(room: Room) -> str:
+def _key(room: ClassSummary) -> str:
     """What the signs mean; those that occur."""
     met = {judged.status for mine in room.verdicts for judged in mine.values()}
     said = "".join(f"<li><b>{sign}</b> {text.WORDS[status]}</li>" for status, sign in SIGNS.items() if status in met)
     return f'<ul class="key">{said}</ul>'
 
 
-def _head(room: Room) -> str:
+def _head(room: ClassSummary) -> str:
     lessons = "".join(
         f'<th class="lesson" scope="colgroup" colspan="{len(list(columns))}" title="{escape(name)}">{escape(name)}</th>'
         for name, columns in groupby(room.columns, key=lambda column: column.lesson)
@@ -60,7 +60,7 @@ def _head(room: Room) -> str:
     )
 
 
-def _row(room: Room, who: int, label: str, one: SubmissionReport, mine) -> str:  # type: ignore[no-untyped-def]
+def _row(room: ClassSummary, who: int, label: str, one: SubmissionReport, mine) -> str:  # type: ignore[no-untyped-def]
     cells = "".join(
         _cell(mine.get((column.lesson, column.exercise)), at == 0 or room.columns[at - 1].lesson != column.lesson)
         for at, column in enumerate(room.columns)
@@ -80,5 +80,5 @@ def _cell(judged: Verdict | None, first: bool) -> str:
     )
 
 
-def _first(room: Room, at: int) -> str:
+def _first(room: ClassSummary, at: int) -> str:
     return ' class="first"' if at == 0 or room.columns[at - 1].lesson != room.columns[at].lesson else ""

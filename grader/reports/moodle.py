@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from grader.judging.verdict import Report
 from grader.reports import sheet
-from grader.reports.room import Room, scaled
+from grader.reports.room import ClassSummary, scaled
 
 
 def render(report: Report, max_points: float | None = None, item: str = "") -> str:
@@ -22,10 +22,10 @@ def render(report: Report, max_points: float | None = None, item: str = "") -> s
 
     item: the grade item's heading; by default the course's name.
     """
-    return sheet.write(rows(Room(report), max_points, item or report.course))
+    return sheet.write(rows(ClassSummary(report), max_points, item or report.course))
 
 
-def rows(room: Room, max_points: float | None, item: str) -> Iterator[list[sheet.Cell]]:
+def rows(room: ClassSummary, max_points: float | None, item: str) -> Iterator[list[sheet.Cell]]:
     """The heading and a row a learner who has a score."""
     yield ["Username", "Email address", item]
     for label, one in zip(room.labels, room.report.submissions, strict=True):

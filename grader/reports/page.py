@@ -10,7 +10,7 @@ from grader.reports import feedback, frequent, matrix, scores
 from grader.reports.figures import Pictures
 from grader.reports.html import escape
 from grader.reports.page_style import document
-from grader.reports.room import Room, plain, remarks
+from grader.reports.room import ClassSummary, plain, remarks
 
 PARTS = (
     ("scores", "Scores"), ("mistakes", "What the room gets wrong"), ("exercises", "Exercises, hardest first"),
@@ -20,7 +20,7 @@ PARTS = (
 
 def render(report: Report) -> str:
     """The page of the class; of one submission alone, what is said of it."""
-    room = Room(report)
+    room = ClassSummary(report)
     if len(report.submissions) == 1:
         return feedback.page(report.submissions[0], room.labels[0], report.course, foot=_foot(report))
     pictures = Pictures(shared=True)
@@ -36,7 +36,7 @@ def render(report: Report) -> str:
     return document(_title(report), body)
 
 
-def _top(room: Room) -> str:
+def _top(room: ClassSummary) -> str:
     """The figures at a glance and the way to the parts."""
     count = len(room.report.submissions)
     full = sum(one.max_score > 0 and one.score == one.max_score for one in room.report.submissions)
@@ -62,7 +62,7 @@ def percent(part: float) -> str:
     return f"{plain(round(100 * part))} %"
 
 
-def _learners(room: Room, pictures: Pictures) -> str:
+def _learners(room: ClassSummary, pictures: Pictures) -> str:
     return "".join(
         feedback.section(one, label, pictures, level=3, id=f"learner-{who}")
         for who, (label, one) in enumerate(zip(room.labels, room.report.submissions, strict=True))

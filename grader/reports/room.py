@@ -38,7 +38,7 @@ class Frequent:
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class ClassSummary:
     """The class as counts; a learner is known by a number, the place in the report, and by a label."""
 
     report: Report
@@ -115,7 +115,7 @@ class Room:
         return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
 
 
-def remarks(room: Room) -> tuple[str, ...]:
+def remarks(room: ClassSummary) -> tuple[str, ...]:
     """What whoever reads the marks is to know first: which lessons were taken, and who has no score."""
     if not room.ungraded:
         return room.report.notes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from grader.reports.html import escape
-from grader.reports.room import Room
+from grader.reports.room import ClassSummary
 
 BINS = 10
 WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of the picture, and of where its bars stand
 
 
-def counts(room: Room) -> list[int]:
+def counts(room: ClassSummary) -> list[int]:
     """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
     found = [0] * BINS
     for part in room.shares:
@@ -17,7 +17,7 @@ def counts(room: Room) -> list[int]:
     return found
 
 
-def svg(room: Room) -> str:
+def svg(room: ClassSummary) -> str:
     """A bar for each tenth, its count above it, the median marked."""
     found = counts(room)
     step = (WIDTH - 2 * LEFT) / BINS
@@ -40,7 +40,7 @@ def svg(room: Room) -> str:
     )
 
 
-def _left_out(room: Room) -> str:
+def _left_out(room: ClassSummary) -> str:
     return f" Without a score, and not counted here: {len(room.ungraded)}." if room.ungraded else ""
 
 

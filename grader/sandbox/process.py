@@ -267,12 +267,12 @@ def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
 
 
 def start_interpreter(
-    arguments: list[str], folder: str, channel: socket.socket, program: Path = START
+    arguments: list[str], folder: str, channel: socket.socket, program: Path | None = None
 ) -> subprocess.Popen[bytes]:
     windows = sys.platform == "win32"
     with open(os.path.join(folder, "errors.txt"), "wb") as errors:
         return subprocess.Popen(
-            [sys.executable, "-I", "-B", str(program), *arguments],
+            [sys.executable, "-I", "-B", str(program or START), *arguments],
             env=_environment(folder), cwd=folder, pass_fds=() if windows else (channel.fileno(),),
             stdin=subprocess.PIPE if windows else subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
             start_new_session=not windows, close_fds=True,

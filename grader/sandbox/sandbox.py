@@ -19,7 +19,7 @@ from grader.sandbox.process import SandboxError, Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Session
-from grader.sandbox.zygote import Nursery, StartedParent, WarmParent
+from grader.sandbox.zygote import SharedZygote, StartedParent, WarmParent
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Sandbox:
         fork: bool | None = None,
         walls: bool = True,
         require: str = "process",
-        nursery: Nursery | None = None,
+        nursery: SharedZygote | None = None,
         reader: Reader | None = None,
     ) -> None:
         self.timeout_s = timeout_s

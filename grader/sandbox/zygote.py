@@ -149,9 +149,9 @@ class StartedParent(WarmParent):
         return self._popen.poll() is None and self.control.fileno() >= 0
 
     @property
-    def nursery(self) -> Nursery:
+    def nursery(self) -> SharedZygote:
         """For others to have warm parents of their own forked from this one, which then forks no workers itself."""
-        return Nursery(self.control, self.torch, self._folder)
+        return SharedZygote(self.control, self.torch, self._folder)
 
     def close(self) -> None:
         running = self.control.fileno() >= 0
@@ -169,7 +169,7 @@ class StartedParent(WarmParent):
 
 
 @dataclass(frozen=True)
-class Nursery:
+class SharedZygote:
     """A warm parent from which further ones are forked, so that all share its memory: the libraries are there once.
 
     control: its channel, which several processes may hold; it takes requests and gives no answer.
@@ -187,7 +187,7 @@ class Nursery:
 class PartedParent(WarmParent):
     """Forked from a nursery, which ends what it leaves behind."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: SharedZygote) -> None:
         super().__init__(nursery.torch, nursery.folder)
         self._known: psutil.Process | None = None
         with self._theirs:

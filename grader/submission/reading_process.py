@@ -1,7 +1,7 @@
 """The process that reads strangers' notebooks, so that what a notebook does to Python's parsers costs its learner alone.
 
-Run by its path: `python -I -B reads_apart.py FD MEMORY_BYTES CPU_S`. It runs nothing of theirs, and knows no answer.
-A message is framed as worker/wire.py does it, without arrays, since NumPy takes longer to import than a notebook to read.
+Run by its path: `python -I -B reading_process.py FD MEMORY_BYTES CPU_S`. It runs nothing of theirs, and knows no answer.
+A message is framed as worker/protocol.py does it, without arrays, since NumPy takes longer to import than a notebook to read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ except ImportError:  # Windows has none; there the clock and the memory are the 
     resource = None  # type: ignore[assignment]
 
 HEADER = struct.Struct(">20sIQ")  # magic and nonce, which go back as they came; bytes of JSON; bytes of arrays, none
-MOST_BYTES = 4_000_000  # of a reply, see worker/wire.py
+MOST_BYTES = 4_000_000  # of a reply, see worker/protocol.py
 _here = Here()
 
 

@@ -15,7 +15,7 @@ class WorkspaceError(InputError):
 
 
 @dataclass(frozen=True)
-class Slip:
+class LintError:
     """One thing that an author has to mend, in one sentence. line counts from 1; 0: the whole file."""
 
     file: str
@@ -29,6 +29,6 @@ class Slip:
 class AuthorError(Exception):
     """A lesson's source or specification can't be built as it stands; `slips` says why."""
 
-    def __init__(self, slips: Sequence[Slip]) -> None:
+    def __init__(self, slips: Sequence[LintError]) -> None:
         super().__init__("\n".join(map(str, slips)))
         self.slips = tuple(slips)

@@ -18,7 +18,7 @@ _ABSENT = object()
 _FUTURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 
 
-class Notebook:
+class CellRunner:
     """A namespace in which cells run as they do in a kernel, `__name__ == "__main__"` included."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import limits, output, probes, protocol, stub_grader, watch
-from .cells import Notebook
+from .cells import CellRunner
 from .contamination import Start
 from .observe import failure_from, observe, seed
 from .values import Failure, Observation
@@ -89,19 +89,19 @@ def _settle(folder: str) -> None:
     tempfile.tempdir = None
 
 
-def fresh_notebook() -> Notebook:
+def fresh_notebook() -> CellRunner:
     """One whose cells find everything as every other notebook's do."""
     output.written_bytes = 0
     seed()
-    return Notebook()
+    return CellRunner()
 
 
-def run_cell(notebook: Notebook, request: dict[str, Any]) -> dict[str, Any]:
+def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
     failure, bound = notebook.run(request["label"], request["text"], request["wanted"])
     return {"failure": None if failure is None else protocol.failure_to_message(failure), "bound": list(bound)}
 
 
-def answer_of(notebook: Notebook, name: str, case: dict[str, Any]) -> dict[str, Any]:
+def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:
     experiment = Experiment(*(case[key] for key in ("probe", "args", "kwargs", "options", "names")))
     try:
         seen = observe(notebook.namespace[name], experiment)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import protocol
-from .cells import Notebook
+from .cells import CellRunner
 from .contamination import Surroundings
 from .main import answer_of, body_of, run_cell
 from .values import Tensor
@@ -53,7 +53,7 @@ def rehearse(torch: bool) -> list[str]:
     """Goes through everything, torch's part only if asked to. Returns what failed: nothing should."""
     x = np.array([[1.0, 2.0], [3.0, 5.0]])
     asked = [("rows", _case("call", (x, x), watch=("softmax", "attention", "einsum")))]
-    notebook = Notebook()
+    notebook = CellRunner()
     if torch:
         tensor = Tensor(x, "float32", requires_grad=True)
         watch = ("softmax", "attention")

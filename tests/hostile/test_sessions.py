@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from grader.grading import batch, grade, roster
-from grader.grading.watch.lanes import Lanes, Task
+from grader.grading.watch.lanes import Task, WorkerThreads
 from grader.sandbox import usage
 from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
@@ -52,7 +52,7 @@ def warm(monkeypatch, tmp_path, scratch):
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     before = children()
     with Sandbox(timeout_s=3.0) as by_grade.sandbox:
-        by_watch.lanes = Lanes((), 7, 3.0)
+        by_watch.lanes = WorkerThreads((), 7, 3.0)
         yield scratch
         by_watch.lanes.close()
         batch.close_lanes()
@@ -79,7 +79,7 @@ def test_nothing_goes_on_after_its_submission(tmp_path, warm, way, what):
     assert not [name for name in files(warm) if "flood" in name]
 
 
-USES = {  # more than usage.py allows in the tests below; what is held stays
+USES = {  # more than sandbox/usage.py allows in the tests below; what is held stays
     "files": "for i in range(300): open(str(i), 'w').write('x')",
     "bytes": "open('big', 'wb').write(bytes(30 << 20))",
     "removed files": "import tempfile; held.append(tempfile.TemporaryFile()); held[-1].write(bytes(30 << 20)); held[-1].flush()",

@@ -34,7 +34,7 @@ from grader.reports import (  # fmt: skip
     sheet,
     terminal,
 )
-from grader.reports.room import Room
+from grader.reports.room import ClassSummary
 from grader.reports.text import one_line
 from grader.util.errors import InputError
 from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
@@ -46,7 +46,7 @@ def read(said: str) -> list[list[str]]:
 
 
 def test_the_room_counts_what_stands_in_the_report():
-    room = Room(CLASS)
+    room = ClassSummary(CLASS)
     assert room.shares == pytest.approx((2 / 14, 0, 10 / 14))  # grace: all but softmax_rows and project_qkv
     assert [column.exercise for column in room.columns][:2] == ["attention_scores", "scale_scores"]
     assert room.lessons == ("01_three_tokens", "05_numpy_to_pytorch")
@@ -58,7 +58,7 @@ def test_the_room_counts_what_stands_in_the_report():
 
 def test_a_pair_counts_for_both_of_its_halves():
     both = replace(PROVEN, mistakes=("SD1+SM1",), sentences=("First. Also: Second.",))
-    room = Room(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
+    room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
     assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
     made = frequent.mistakes(room)
     assert "The scores are √d_k too large" in made and "Softmax ran over the queries" in made
@@ -130,7 +130,7 @@ def html_style() -> str:
 
 
 def test_the_table_reads_without_colour_and_by_ear():
-    made = matrix.table(Room(CLASS))
+    made = matrix.table(ClassSummary(CLASS))
     assert made.count('scope="row"') == 3 and made.count('scope="colgroup"') == 2 and made.count('scope="col"') == 9
     assert len(set(matrix.SIGNS.values())) == len(matrix.SIGNS)
     assert '<td class="failed"><span aria-hidden="true">✗</span><span class="unseen">failed</span></td>' in made
@@ -138,10 +138,10 @@ def test_the_table_reads_without_colour_and_by_ear():
 
 
 def test_the_scores_picture_says_its_counts():
-    assert scores.counts(Room(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
-    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in scores.svg(Room(CLASS))
+    assert scores.counts(ClassSummary(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
+    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in scores.svg(ClassSummary(CLASS))
     full = Report((SubmissionReport("a", "a", (lesson("01_x", PASSED),)),), 7)
-    assert scores.counts(Room(full))[-1] == 1
+    assert scores.counts(ClassSummary(full))[-1] == 1
 
 
 def test_what_many_share_is_drawn_once():
@@ -174,7 +174,7 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
     twins = Report(
         tuple(SubmissionReport(name, "x", (lesson("01_x", PASSED),)) for name in (" a", "a", "A\u00ad", "a (2)")), 7
     )
-    assert Room(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and Room(twins).alike == [0, 1, 2]
+    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).alike == [0, 1, 2]
     assert junit.render(twins).count('<testsuite name="a.01_x"') == 1
     assert "whose work is it?" in page.render(twins)
 
@@ -242,14 +242,14 @@ EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions
 def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
     folder.write_all(CLASS, tmp_path, max_points=most)  # an earlier run, whose files are not to stay
     report = failing(who, exercise)
-    label = Room(report).labels[who]
+    label = ClassSummary(report).labels[who]
     folder.write_all(report, tmp_path, max_points=most)
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
-    stem = folder.stems(Room(report).labels)[who]
+    stem = folder.stems(ClassSummary(report).labels)[who]
     cell = sheet.guarded(label)
 
-    assert [row[0] for row in read(files["moodle.csv"])[1:]] == [sheet.guarded(one) for one in Room(report).labels if one != label]
-    assert [row[0] for row in read(files["canvas.csv"])[2:]] == [sheet.guarded(one) for one in Room(report).labels if one != label]
+    assert [row[0] for row in read(files["moodle.csv"])[1:]] == [sheet.guarded(one) for one in ClassSummary(report).labels if one != label]
+    assert [row[0] for row in read(files["canvas.csv"])[2:]] == [sheet.guarded(one) for one in ClassSummary(report).labels if one != label]
     assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, most))[1]
     rows = read(files["grades.csv"])
     mine = dict(zip(rows[0], next(row for row in rows if row[0] == cell), strict=True))
@@ -260,7 +260,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     data = jsonlib.loads(files["report.json"])["submissions"][who]
     assert data["score"] is None and [one["score"] for one in data["lessons"] if one["name"] == lesson.name] == [None]
     assert [e["score"] for one in data["lessons"] for e in one["exercises"] if e["name"] == exercise] == [None]
-    assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(set(folder.stems(Room(report).labels)) - {stem})
+    assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(set(folder.stems(ClassSummary(report).labels)) - {stem})
     assert gradescope.render(report) == ""
 
     suites = ElementTree.fromstring(files["junit.xml"])
@@ -271,7 +271,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
 @pytest.mark.parametrize("who, exercise", EVERYWHERE)
 def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise):
     report = failing(who, exercise)
-    label = Room(report).labels[who]
+    label = ClassSummary(report).labels[who]
     named = f"no learner's: {one_line(label)} ({exercise})."
     score = f"? of {report.submissions[who].max_score} points, because {exercise} could not be graded"
     summary = _summary(report, Path("out"))
@@ -291,14 +291,14 @@ def plain(said: str) -> str:
 
 def test_what_could_not_be_graded_counts_for_nobody():
     report = failing(2, "softmax_rows")
-    room, whole = Room(report), Room(CLASS)
+    room, whole = ClassSummary(report), ClassSummary(CLASS)
     assert room.shares == whole.shares[:2] and room.mean == pytest.approx(sum(whole.shares[:2]) / 2) and room.ungraded == (2,)
     assert sum(scores.counts(room)) == 2 and "not counted here: 1." in scores.svg(room)
     row = next(row for row in frequent.exercises(room).split("<tr>") if ">softmax_rows<" in row)
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
-    assert "nothing attempted" not in frequent.others(Room(nobody)), "it isn't known what bob attempted"
-    assert Room(Report(nobody.submissions[:1], 7)).mean == 0.0  # a class of which nobody has a score
+    assert "nothing attempted" not in frequent.others(ClassSummary(nobody)), "it isn't known what bob attempted"
+    assert ClassSummary(Report(nobody.submissions[:1], 7)).mean == 0.0  # a class of which nobody has a score
 
 
 def test_file_names_are_safe_and_no_two_alike_anywhere():

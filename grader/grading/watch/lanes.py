@@ -17,7 +17,7 @@ from grader.grading.grade import grade_submission
 from grader.grading.watch.files import Stamp, stamp_of
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import Sandbox, SandboxError
-from grader.sandbox.zygote import Nursery, StartedParent
+from grader.sandbox.zygote import SharedZygote, StartedParent
 from grader.submission.submission import read_submission
 
 
@@ -31,7 +31,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Result:
+class WatchResult:
     """stamp: of the file as it was read; None where it changed meanwhile. problem: why it cannot be read, or ''."""
 
     task: Task
@@ -41,17 +41,17 @@ class Result:
     seconds: float = 0.0
 
 
-class Lanes:
+class WorkerThreads:
     """Takes tasks and hands out results; `results` may be waited for. close() ends all that runs."""
 
     def __init__(self, lessons: Sequence[str], seed: int, timeout_s: float) -> None:
         self.lessons, self.seed, self.timeout_s = tuple(lessons), seed, timeout_s
         self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
-        self.results: queue.Queue[Result] = queue.Queue()
+        self.results: queue.Queue[WatchResult] = queue.Queue()
         self.stopping = threading.Event()
-        self.nursery: Nursery | None = None  # where several lanes share what they import
+        self.nursery: SharedZygote | None = None  # where several lanes share what they import
         self._warm: StartedParent | None = None
-        self._lanes: list[_Lane] = []
+        self._lanes: list[_WorkerThread] = []
         self._others = {process.pid for process in psutil.Process().children(recursive=True)}
 
     def add(self, task: Task, lanes: int) -> None:
@@ -61,7 +61,7 @@ class Lanes:
             self.nursery = self._warm.nursery
         self.tasks.put(task)
         while len(self._lanes) < lanes:
-            self._lanes.append(_Lane(self))
+            self._lanes.append(_WorkerThread(self))
             self._lanes[-1].start()
 
     def close(self, patience_s: float = 5.0) -> None:
@@ -102,10 +102,10 @@ class _StoppableSandbox(Sandbox):
         return super().start(*args, **kwargs)
 
 
-class _Lane(threading.Thread):
+class _WorkerThread(threading.Thread):
     """One thread, one sandbox."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: WorkerThreads) -> None:
         super().__init__(daemon=True)
         self._of = lanes
         self._sandbox: _StoppableSandbox | None = None
@@ -120,24 +120,24 @@ class _Lane(threading.Thread):
                 result = self._grade(task)
             except Exception as error:  # ours; the next task gets a fresh sandbox
                 self.close()
-                result = Result(task, stamp_of(task.file), problem=f"{task.file.name} could not be graded: {error}")
+                result = WatchResult(task, stamp_of(task.file), problem=f"{task.file.name} could not be graded: {error}")
             self._of.results.put(replace(result, seconds=time.monotonic() - started))
 
-    def _grade(self, task: Task) -> Result:
+    def _grade(self, task: Task) -> WatchResult:
         stamp = stamp_of(task.file)
         if self._sandbox is None:
             self._sandbox = _StoppableSandbox(self._of.timeout_s, nursery=self._of.nursery)
             self._sandbox.stopping = self._of.stopping
         read = read_submission(task.file, reads=self._sandbox.reader, base=task.learner.parent)
         if read.unreadable:
-            return Result(task, stamp, problem=read.unreadable)
+            return WatchResult(task, stamp, problem=read.unreadable)
         lesson, *others = read.lessons
         if others or (self._of.lessons and lesson not in self._of.lessons):
-            return Result(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
+            return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
         report = grade_submission(task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox)
         if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
             self.close()  # the next task begins with all things fresh
-        return Result(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
+        return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
 
     def close(self) -> None:
         if self._sandbox is not None:

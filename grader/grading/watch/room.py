@@ -19,7 +19,7 @@ class News:
 
 
 @dataclass(frozen=True)
-class Seat:
+class LearnerState:
     """What is known of one learner. latest: the lesson saved last while we watched, or ''; notes: sentences."""
 
     name: str
@@ -29,11 +29,11 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Room:
+class WatchedRoom:
     """Everything at one moment. alone: the folder is one learner's; waiting: notebooks that are still to be graded."""
 
     folder: str
-    seats: tuple[Seat, ...]
+    seats: tuple[LearnerState, ...]
     alone: bool
     waiting: int
     news: tuple[News, ...] = ()
@@ -50,7 +50,7 @@ class Wrong:
     learners: tuple[str, ...]
 
 
-def next_step(seat: Seat) -> tuple[str, Verdict] | None:
+def next_step(seat: LearnerState) -> tuple[str, Verdict] | None:
     """(lesson, verdict) of the first exercise that isn't passed, the lesson saved last first; None: all passed."""
     order = [*([seat.latest] if seat.latest in seat.lessons else []), *sorted(seat.lessons)]
     for name in order:
@@ -60,7 +60,7 @@ def next_step(seat: Seat) -> tuple[str, Verdict] | None:
     return None
 
 
-def wrongs(seats: Sequence[Seat]) -> tuple[Wrong, ...]:
+def wrongs(seats: Sequence[LearnerState]) -> tuple[Wrong, ...]:
     """What the room gets wrong now, the most frequent first; what nobody has attempted is not wrong."""
     found: dict[tuple[str, str], tuple[Verdict, list[str]]] = {}
     for seat in seats:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.course import registry
-from grader.grading.watch.room import News, Room, Seat, Wrong, next_step, wrongs
+from grader.grading.watch.room import LearnerState, News, WatchedRoom, Wrong, next_step, wrongs
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
@@ -23,7 +23,7 @@ MISTAKES = 8  # of the room that are shown
 # --- words, for both -------------------------------------------------------------------------
 
 
-def next_lines(seat: Seat) -> list[str]:
+def next_lines(seat: LearnerState) -> list[str]:
     """What to do next: the exercise, what failed, the likely mistake, where to look."""
     step = next_step(seat)
     if step is None:
@@ -60,7 +60,7 @@ def points(one: LessonReport | SubmissionReport) -> str:
 # --- line by line ----------------------------------------------------------------------------
 
 
-def lines(room: Room, last: Room | None) -> Iterator[str]:
+def lines(room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
     """What is new in a room since the last one, as lines of text."""
     clock = time.strftime("%H:%M:%S")
     for news in room.news:
@@ -114,12 +114,12 @@ class Screen:
     def __exit__(self, *error: Any) -> None:
         self._live.__exit__(*error)
 
-    def show(self, room: Room) -> None:
+    def show(self, room: WatchedRoom) -> None:
         """Draws the room in place of the last one, within the terminal's height."""
         self._live.update(draw(room, self._console.height - 1), refresh=True)
 
 
-def draw(room: Room, height: int) -> Any:
+def draw(room: WatchedRoom, height: int) -> Any:
     """The room as something that rich prints in at most so many lines."""
     from rich.console import Group
     from rich.text import Text
@@ -130,13 +130,13 @@ def draw(room: Room, height: int) -> Any:
     return Group(*(_alone(room.seats[0]) if room.alone else _everyone(room, height - 3)), foot)
 
 
-def _foot(room: Room) -> str:
+def _foot(room: WatchedRoom) -> str:
     work = f"{room.waiting} to grade. " if room.waiting else ""
     took = f"Graded {time.strftime('%H:%M:%S')} in {room.news[-1].seconds:.1f} s. " if room.news else ""
     return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
 
 
-def _alone(seat: Seat) -> Iterator[Any]:
+def _alone(seat: LearnerState) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -168,7 +168,7 @@ def _exercises(lesson: LessonReport) -> Any:
     return table
 
 
-def _everyone(room: Room, height: int) -> Iterator[Any]:
+def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
     """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
     from rich.text import Text
 
@@ -192,12 +192,12 @@ def _everyone(room: Room, height: int) -> Iterator[Any]:
             yield Text(f"{text.one_line(seat.name, 40)}: {text.one_line(note)}", style="yellow", no_wrap=True)
 
 
-def _statuses(seats: Sequence[Seat]) -> list[str]:
+def _statuses(seats: Sequence[LearnerState]) -> list[str]:
     there = {verdict.status for seat in seats for lesson in seat.lessons.values() for verdict in lesson.verdicts}
     return [status for status in text.WORDS if status in there]
 
 
-def _at_work(seats: Sequence[Seat]) -> list[str]:
+def _at_work(seats: Sequence[LearnerState]) -> list[str]:
     """The lessons that somebody has begun; where nobody has begun one, the first that is there."""
     there = sorted({name for seat in seats for name in seat.lessons})
     idle = ("not_started", "missing")
@@ -208,14 +208,14 @@ def _at_work(seats: Sequence[Seat]) -> list[str]:
     return [name for name in there if name in begun] or there[:1]
 
 
-def _fitting(seats: Sequence[Seat], most: int) -> list[Seat]:
+def _fitting(seats: Sequence[LearnerState], most: int) -> list[LearnerState]:
     """Those with something wrong first, where not all can be shown; in their own order."""
     wrong = {name for found in wrongs(seats) for name in found.learners}
     chosen = {id(seat) for seat in sorted(seats, key=lambda seat: seat.name not in wrong)[:most]}
     return [seat for seat in seats if id(seat) in chosen]
 
 
-def _table(seats: Sequence[Seat], names: Sequence[str]) -> Any:
+def _table(seats: Sequence[LearnerState], names: Sequence[str]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -13,8 +13,8 @@ from typing import Any
 
 from grader.course import registry
 from grader.grading.watch.files import Stamp, learners
-from grader.grading.watch.lanes import Lanes, Result, Task
-from grader.grading.watch.room import News, Room, Seat
+from grader.grading.watch.lanes import Task, WatchResult, WorkerThreads
+from grader.grading.watch.room import LearnerState, News, WatchedRoom
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission.discover import some
@@ -69,7 +69,7 @@ class Watcher:
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
         self._shown_folder = printable(str(folder))
         self._asked = lanes
-        self._lanes = Lanes(lessons, seed, timeout_s)
+        self._lanes = WorkerThreads(lessons, seed, timeout_s)
         self._known: dict[Path, _Known] = {}
         self._alone = True
         self._began = False
@@ -88,7 +88,7 @@ class Watcher:
         """Ends all grading; no process and no file stays behind."""
         self._lanes.close()
 
-    def look(self, wait_s: float = LOOK_S) -> Room | None:
+    def look(self, wait_s: float = LOOK_S) -> WatchedRoom | None:
         """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
         news = tuple(self._take(wait_s))
         self._scan()
@@ -108,7 +108,7 @@ class Watcher:
                     yield news
                 result = self._lanes.results.get_nowait()
 
-    def _keep(self, result: Result) -> News | None:
+    def _keep(self, result: WatchResult) -> News | None:
         """Keeps one result; where the file could not be read, the result before it stays."""
         task = result.task
         self._under_way.discard(task.file)
@@ -130,7 +130,7 @@ class Watcher:
         known.latest = name if again else known.latest
         return News(_name(task.learner), result.lesson, before, result.seconds)
 
-    def _torn(self, file: _File, result: Result) -> None:
+    def _torn(self, file: _File, result: WatchResult) -> None:
         now = time.monotonic()
         file.torn_at = file.torn_at or now
         file.not_before = now + LOOK_S
@@ -177,12 +177,12 @@ class Watcher:
         if not same:
             known.lessons = {name: report for name, report in known.lessons.items() if name != lesson}
 
-    def _room(self, news: tuple[News, ...]) -> Room:
+    def _room(self, news: tuple[News, ...]) -> WatchedRoom:
         seats = tuple(
-            Seat(_name(learner), known.lessons, known.latest, tuple(_notes(known)))
+            LearnerState(_name(learner), known.lessons, known.latest, tuple(_notes(known)))
             for learner, known in sorted(self._known.items())
         )
-        return Room(self._shown_folder, seats, self._alone, len(self._under_way), news, self._note)
+        return WatchedRoom(self._shown_folder, seats, self._alone, len(self._under_way), news, self._note)
 
 
 def _name(learner: Path) -> str:
