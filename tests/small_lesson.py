@@ -6,7 +6,7 @@ import jupytext
 
 from grader.course import references, registry
 from grader.course.percent import Cell
-from grader.course.spec import Case, Exercise, Lesson
+from grader.course.spec import Case, Exercise, Lesson, MistakeText
 from tests.mistakes import built
 
 NAME = "01_small"
@@ -86,4 +86,4 @@ def install(monkeypatch, folder, text: str = SOURCE) -> None:
     monkeypatch.setattr(registry, "lesson_of", lambda name: NAME)
     monkeypatch.setattr(references, "reference", lambda name: build_double())
     monkeypatch.setattr(registry, "next_exercise", lambda name: None)
-    monkeypatch.setattr(registry, "mistake_text", lambda id: __import__("grader.model").model.MistakeText(id, id, id))
+    monkeypatch.setattr(registry, "mistake_text", lambda id: MistakeText(id, id, id))

@@ -51,9 +51,9 @@ def test_what_changes_from_run_to_run_is_steadied(results):
 def test_a_large_picture_takes_no_time():
     """A pattern that begins with any number of non-blanks once took a minute on a picture's base64."""
     picture = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<img src='" + "A" * 400_000 + "'>"}}
-    started = time.perf_counter()
+    started = time.process_time()
     assert _steady(picture)["data"]["text/html"] == [picture["data"]["text/html"]]
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_outputs_keep_their_order_and_streams_are_put_together(results):

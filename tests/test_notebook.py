@@ -202,9 +202,9 @@ def test_a_repeated_check_returns_at_once():
     check(function)
     times = []
     for _ in range(9):
-        started = time.perf_counter()
+        started = time.process_time()
         check(function)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     assert sorted(times)[4] < 0.02
 
 

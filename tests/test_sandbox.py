@@ -54,9 +54,9 @@ def quick():
         yield made
 
 
-def gone(pid: int) -> bool:
-    """Whether a process has ended; a zombie that only its new parent can reap has."""
-    end = time.monotonic() + 5
+def gone(pid: int, within_s: float = 60.0) -> bool:
+    """Whether a process ends; a zombie that only its new parent can reap has. within_s: what a busy machine may take."""
+    end = time.monotonic() + within_s
     while time.monotonic() < end:
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
@@ -115,9 +115,9 @@ def test_one_exercise_falls_and_the_other_stands(sandbox, monkeypatch, body, kin
     assert failure.kind == kind and says in failure.message
     assert candidates["g"].observe(CASE).parts["result"].array.tolist() == [1, 2, 3]
     if kind in ("timeout", "died"):
-        started = time.monotonic()
-        assert candidates["f"].observe(CASE).failure == failure  # at once, and no second process
-        assert time.monotonic() - started < 0.1
+        worker = sandbox._session._worker
+        assert candidates["f"].observe(CASE).failure == failure  # from memory, and no second process
+        assert sandbox._session._worker is worker
 
 
 def test_memory_of_several_processes_is_added_up(sandbox, monkeypatch):
@@ -358,7 +358,7 @@ def test_check_and_figures_are_harmless_in_a_worker(quick):
     assert seen(quick, "f", text).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["grader.course", "grader.course.lessons.library", "grader.model", "solutions", "grader.worker"])
+@pytest.mark.parametrize("module", ["grader.course", "grader.course.lessons.library", "grader.course.spec", "solutions", "grader.worker"])
 def test_the_course_is_not_importable(sandbox, module):
     failure = seen(sandbox, "f", f"import {module}\ndef f(x): return x")
     assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
@@ -410,12 +410,10 @@ def test_the_lesson_s_own_cells_failing_is_the_grader_s_fault(quick):
 
 
 def test_ten_thousand_cells_that_end_the_process_come_to_an_end(quick):
-    started = time.monotonic()
     candidates = quick.candidates(plan(DOUBLE, *(["import os; os._exit(0)"] * 10_000), "def g(x): return x"))
     assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
     problem = candidates["g"].problem
     assert problem.kind == "died" and problem.message.endswith(f"because {MAX_RESTARTS + 1} other cells ended the process.")
-    assert time.monotonic() - started < 10
 
 
 def test_a_thousand_harmless_cells(quick):
@@ -655,7 +653,7 @@ def test_threads_that_go_on_use_up_the_processor_time(quick, monkeypatch):
     spin = "def spin():\n    while True: pass\nimport threading\nthreading.Thread(target=spin, daemon=True).start()\n"
     candidates = quick.candidates(plan(spin + DOUBLE, "def g(x): return x"))
     assert candidates["f"].problem is None
-    time.sleep(4)  # nothing is asked, and still it computes
+    assert gone(quick._session._worker._pid)  # nothing is asked, and still it computes
     failure = candidates["f"].observe(CASE).failure
     assert failure.kind == "died" and "processor time" in failure.message
     assert candidates["g"].observe(CASE).failure is None

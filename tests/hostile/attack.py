@@ -38,7 +38,7 @@ def earns(found: dict[str, Verdict], status: str | None) -> None:
 
 
 def bystanders(sandbox: Sandbox) -> list[psutil.Process]:
-    """Processes of ours that are neither the warm parent nor the last notebook's worker, zombies aside."""
+    """Processes of ours that are neither the warm parent, the last notebook's worker nor the reader, zombies aside."""
     sandbox.candidates(_nothing())  # closes the notebook before
     alive = [p for p in children() if p.status() != psutil.STATUS_ZOMBIE]
     return [process for process in alive if not any(own in " ".join(process.cmdline()) for own in ("start.py", "reading_process.py"))]

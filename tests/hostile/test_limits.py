@@ -48,6 +48,8 @@ ATTACKS = {
 @pytest.mark.parametrize("promise", ATTACKS)
 def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, shared, promise):
     text, status = ATTACKS[promise]
+    if not promise.startswith("endless"):
+        monkeypatch.setattr(shared, "timeout_s", 30.0)  # another limit is what ends these, on a busy machine, too
     found = verdicts(monkeypatch, tmp_path, shared, text)
     earns(found, status)
     assert sum(map(len, (found["double"].headline, *found["double"].details))) < 20_000
