@@ -2,7 +2,8 @@
 
 Only what the exercise reaches is read (dependencies.py): a cell in which a learner compares the result with torch's own
 operator is no offence, and neither is an earlier try. What the source hides is seen again while it runs
-(worker/watch.py, judging/runtime_policy.py); so what cannot be decided by reading is left to that, and what would blind it is refused anywhere.
+(worker/watch.py, judging/runtime_policy.py); so what cannot be decided by reading is left to that, and what would blind it
+is refused anywhere.
 """
 
 from __future__ import annotations
