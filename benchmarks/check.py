@@ -2,6 +2,8 @@
 
 check():        warm, in one process, for every exercise: its reference (passes) and each of its mistakes (fails, with
                 a diagnosis); the median and the worst of the medians over --runs.
+first failure:  the processor time of an exercise's first check in a session, where nothing is built yet, for every wrong
+                answer of the tests' zoo: with a mistake that is known, and with one that is not, for which pairs are sought.
 from grader import check: in a fresh process, beyond `python -c pass`.
 grader grade:   one solved notebook of each lesson, in turn with `python -c "import torch"`; what it takes beyond that.
 Goals are printed beside the figures. Compare the ratios: seconds differ from machine to machine.
@@ -13,6 +15,7 @@ import argparse
 import copy
 import json
 import os
+import runpy
 import statistics
 import subprocess
 import sys
@@ -25,12 +28,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from grader.course import references, registry
+from grader.judging import baseline
 from grader.judging.judge import judge
 from grader.notebook.live import Live
 from grader.reports import html, text
 from grader.util.files import write_whole
+from tests.live import from_cells
 
-CHECK_MEDIAN_MS, CHECK_WORST_MS, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.3, 1.0
+CHECK_MEDIAN_MS, CHECK_WORST_MS, FIRST_FAILURE_S, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.5, 0.3, 1.0
 
 
 def median_ms(work: Callable[[], object], runs: int) -> float:
@@ -101,6 +106,33 @@ def measure_checks(runs: int) -> list[bool]:
     return reached
 
 
+def first_failures() -> list[tuple[float, str, bool]]:
+    """(seconds of the processor, which answer, whether a mistake was named) of each wrong answer's first check."""
+    found = []
+    zoo = [runpy.run_path(str(path))["WRONG"] for path in sorted((Path(__file__).parent.parent / "tests" / "zoo").glob("lesson_*.py"))]
+    wrong = ((name, number, cell) for animals in zoo for name, cells in animals.items() for number, (_, cell) in enumerate(cells))
+    for name, number, text_of_cell in wrong:
+        candidate = from_cells(name, text_of_cell)
+        baseline.drawn.cache_clear()
+        started = time.process_time()
+        verdict = judge(registry.exercise(name), candidate)
+        seconds = time.process_time() - started
+        if verdict.status in ("failed", "error"):
+            found.append((seconds, f"{name} {number}", bool(verdict.mistakes)))
+    return sorted(found, reverse=True)
+
+
+def measure_first_failures(_: int) -> list[bool]:
+    found, reached = first_failures(), []
+    for named, what in ((True, "known"), (False, "unknown")):
+        slowest = [(seconds, answer) for seconds, answer, known in found if known == named]
+        label = f"first failure, {what}, worst in s"
+        reached.append(line(label, slowest[0][0], FIRST_FAILURE_S, f"of {len(slowest)}: {slowest[0][1]}"))
+        for seconds, answer in slowest[1:4]:
+            print(f"    then {seconds:.2f} s: {answer}")
+    return reached
+
+
 def measure_import(runs: int) -> list[bool]:
     seconds = process_s("-c", "from grader import check", runs=runs) - process_s("-c", "pass", runs=runs)
     return [line("from grader import check, in s", seconds, IMPORT_S)]
@@ -120,7 +152,7 @@ def measure_grade(runs: int) -> list[bool]:
     return reached
 
 
-MEASURES = {"check": measure_checks, "import": measure_import, "grade": measure_grade}
+MEASURES = {"check": measure_checks, "first": measure_first_failures, "import": measure_import, "grade": measure_grade}
 
 
 def main() -> int:
