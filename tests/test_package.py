@@ -68,7 +68,7 @@ def test_the_wheel_carries_the_course(wheel):
         for path in (registry.source_path(lesson), registry.notebook_path(lesson), solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
         assert f"grader/course/lessons/{lesson}/__init__.py" in names
-    for path in (ROOT / "grader" / "release" / "files").iterdir():
+    for path in (ROOT / "grader" / "authoring" / "release" / "files").iterdir():
         assert f"grader/authoring/release/files/{path.name}" in names
     assert zipfile.ZipFile(wheel).read("grader/_course/constraints.txt") == (ROOT / "constraints.txt").read_bytes()
     assert not [name for name in names if name.startswith(("tests/", "notebooks/")) or "checkpoint" in name]

@@ -140,9 +140,9 @@ def test_lessons_without_torch_do_not_import_it():
     """Notebook, figures and grading; what needs_torch reads in the source is true of what runs."""
     program = (
         "import sys; sys.modules['torch'] = None\n"
-        "import importlib; from grader import course; import grader.judging.judge\n"
+        "import importlib; from grader.course import references, registry; import grader.judging.judge\n"
         f"for name in {NUMPY!r}:\n"
-        "    course.lesson(name); course.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
+        "    registry.lesson(name); references.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
     )
     done = run(sys.executable, "-c", program, cwd=ROOT)
     assert done.returncode == 0, done.stderr

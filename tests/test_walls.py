@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are L
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))
 ATTEMPTS = {
     "read a solution": f"open({str(registry.source_path('01_three_tokens'))!r}).read()",
-    "read the specification": f"open({str(registry.root() / 'grader' / 'judge.py')!r}).read()",
+    "read the specification": f"open({str(registry.root() / 'grader' / 'judging' / 'judge.py')!r}).read()",
     "read the tests": f"open({__file__!r}).read()",
     "list the solutions": f"os.listdir({str(registry.root() / 'solutions')!r})",
     "list what the system has": "os.listdir('/usr')",
@@ -168,9 +168,9 @@ ENVIRONMENTS = {  # the environment's folder in the checkout; whether the packag
 }  # fmt: skip
 TRY = """
 import sys
-from grader.model import Case
-from grader.overlay import Plan, RunCell
-from grader.sandbox import Sandbox
+from grader.course.spec import Case
+from grader.sandbox.sandbox import Sandbox
+from grader.submission.plan import Plan, RunCell
 cell = RunCell("cell 1", f"PLACES = {sys.argv[1:]!r}" + '''
 import os
 def f(x):
@@ -207,7 +207,7 @@ def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path,
     for secret in secrets:
         secret.parent.mkdir(parents=True, exist_ok=True)
         secret.write_text("answer = 42")
-    places = [*secrets, *(secret.parent for secret in secrets), package / "judge.py", package / "lessons", checkout]
+    places = [*secrets, *(secret.parent for secret in secrets), package / "judging" / "judge.py", package / "course" / "lessons", checkout]
     through_link = [environment / "lib64" / path.relative_to(environment / "lib") for path in places if (environment / "lib") in path.parents]
     command = [environment / "bin" / "python", "-c", TRY, *places, *through_link]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
@@ -231,7 +231,7 @@ HALVES = {
 def test_the_level_is_what_was_tried_and_held(tmp_path, attempt):
     """A kernel may take a wall and not enforce it."""
     code = (
-        f"import os, threading, time\nfrom grader.worker import calls, limits, walls\nfolder = {str(tmp_path)!r}\n"
+        f"import os, threading, time\nfrom grader.worker import kernel_walls as walls, limits, system_calls as calls\nfolder = {str(tmp_path)!r}\n"
         f"limits.apply(1 << 30, 10)\nos.write(1, str({attempt}).encode())\nos._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=registry.root(), capture_output=True, text=True, timeout=60)

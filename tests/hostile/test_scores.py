@@ -44,7 +44,7 @@ ATTACKS = {
     "frames": (
         "import sys\ndef double(x):\n    frame = sys._getframe()\n    while frame:\n        for value in list(frame.f_locals.values()):\n"
         "            if isinstance(value, dict) and 'expected' in value: return value['expected']\n        frame = frame.f_back\n    return x", "failed"),
-    "import the course": ("def double(x):\n    from grader import course\n    return course.reference('double')(x)", None),
+    "import the course": ("def double(x):\n    from grader.course import references\n    return references.reference('double')(x)", None),
     "import without the hook": (
         "import sys\ndef double(x):\n    sys.meta_path[:] = sys.meta_path[1:]; sys.modules.pop('grader')\n    import tests.toy_course as t\n    return t.build_double()(x)", None),
     "warnings and errors": ("import sys, warnings\nwarnings.warn('x'); print('x', file=sys.stderr)\ndef double(x):\n    warnings.warn('y'); return 2 * x", "passed"),

@@ -21,7 +21,7 @@ ATTACKS = {
         f"def double(x):\n    s = u.spec_from_file_location('t', {ROOT + '/tests/toy_course.py'!r}); m = u.module_from_spec(s)\n"
         "    s.loader.exec_module(m); return m.build_double()(x)",
     "the specification by path": f"import sys\nsys.path.insert(0, {ROOT!r})\nsys.modules.pop('grader', 0); sys.meta_path[:] = sys.meta_path[1:]\n"
-        "def double(x):\n    from grader import course\n    return course.reference('double')(x)",
+        "def double(x):\n    from grader.course import references\n    return references.reference('double')(x)",
     "memory of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/mem', 'rb').read(1)",
     "maps of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/maps').read()",
     "arguments of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/cmdline').read()",
