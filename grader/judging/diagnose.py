@@ -98,7 +98,7 @@ class Diagnosis:
         shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, got[i])} for n in members}
         changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
         pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
-        return sorted(pairs, key=lambda pair: (-len(shows[pair[0]] | shows[pair[1]]), max(pair)))
+        return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
 
     def _shown(self, key: Key, i: int, got: Observation) -> set[str]:
         """What is wrong in what was observed and comes from a mistake alone just so: names of parts, or '' for a failure."""

@@ -1,7 +1,8 @@
 """Reads and writes below a folder with no link followed on the way, also none that is put there meanwhile.
 
 Who types a path answers for it; what lies below is a stranger's, and a link there may lead to a classmate's work.
-Where the system can, each step is opened from the one before; elsewhere (Windows) the way is compared before and after.
+Where the system can, each step is opened from the one before; elsewhere (Windows) the way is compared before and after, which
+a link that comes and goes in between can defeat: grade there what nobody else can write to.
 """
 
 from __future__ import annotations
