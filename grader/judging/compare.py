@@ -10,7 +10,6 @@ import numpy as np
 from grader.course.spec import Case, Exercise
 from grader.worker.values import Observation, Part
 
-FLOATS = ("float32", "float64")
 CONTAINERS = {
     "ndarray": ("a NumPy array", ("ndarray",)),
     "tensor": ("a torch tensor", ("tensor",)),
