@@ -54,4 +54,4 @@ def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
 def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(returned):
     text = f"def attention_einsum(q, k, v):\n    output = np.einsum('bqd,bkd->bq', q, k)\n    return {returned}\n"
     verdict = judge(registry.exercise("attention_einsum"), from_cells("attention_einsum", text))
-    assert verdict.headline.endswith("a NumPy array was asked for."), verdict.headline
+    assert verdict.headline.endswith("expected a NumPy array."), verdict.headline
