@@ -32,8 +32,7 @@ class scale_scores:
 
     hints = (
         "With d_k = 16, by what is each score divided?",
-        "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have "
-        "any shape.",
+        "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have any shape.",
         "```python\nreturn scores / ____(d_k)\n```",
     )
 
@@ -45,11 +44,9 @@ class scale_scores:
         "TT9": patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
         "TT10": patch("sqrt(d_k)", "sqrt(2)"),
         "TT11": patch("sqrt", "isqrt"),
-        "TT12": mistake(
-            patch("/ math", "// math"),
+        "TT12": mistake(patch("/ math", "// math"),
             says="`//` rounds every quotient down to a whole number; `/` keeps its decimals.",
-            why="Floor division turns a score of 0.7 into 0 and −0.2 into −1.",
-        ),
+            why="Floor division turns a score of 0.7 into 0 and −0.2 into −1."),
         "TT31": patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
         "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
     }
