@@ -1,12 +1,9 @@
 """The value whose key fits the query best, and nothing of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 Array = np.ndarray
 

@@ -1,11 +1,8 @@
 """One dot product for each pair of a query and a key."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import TABLE_K, TABLE_Q, single, whole
 

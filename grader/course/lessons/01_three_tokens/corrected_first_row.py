@@ -1,9 +1,6 @@
 """What the walk-throughs ought to print for the first token: an answer, so that its mistakes are values."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake
 
 
 @exercise(kind="answer", points=2, minutes=5, container="answer", rtol=0.0, atol=0.01)

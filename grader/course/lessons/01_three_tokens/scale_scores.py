@@ -1,11 +1,8 @@
 """The division by √d_k, for scores of any shape."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import TABLE_SCORES, single
 

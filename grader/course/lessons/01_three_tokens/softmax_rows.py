@@ -1,12 +1,9 @@
 """Softmax of each row, from scratch and without overflow."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, exercise, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1, unmoved
-from grader.course.spec import Case
 
 from .shared import TABLE_SCORES, single
 

@@ -1,6 +1,6 @@
 """Lesson 01: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("TT3", "K is not turned: `Q @ K` multiplies a query with the columns of K, but a key is a row.",

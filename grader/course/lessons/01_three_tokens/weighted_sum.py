@@ -1,11 +1,8 @@
 """Each output a blend of the values."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import TABLE_V, single, unlike
 

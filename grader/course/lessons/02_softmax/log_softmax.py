@@ -1,11 +1,8 @@
 """The logarithms of softmax, without softmax on the way."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, worst_sum
 

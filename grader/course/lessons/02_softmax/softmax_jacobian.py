@@ -1,11 +1,8 @@
 """How each weight of softmax answers to each score."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 JACOBIAN, DIAGONAL, PRODUCT = "np.diag(p) - np.outer(p, p)", "np.diag(p)", "np.outer(p, p)"
 

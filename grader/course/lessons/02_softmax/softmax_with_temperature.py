@@ -1,11 +1,8 @@
 """Softmax that a temperature makes sharper or flatter."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import FLOAT32_AT_1E4, by_math, common, sums_to_1
 

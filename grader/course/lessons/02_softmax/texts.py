@@ -1,6 +1,6 @@
 """Lesson 02: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("SX1", "The argument `axis` is not used: the last axis is always taken.",

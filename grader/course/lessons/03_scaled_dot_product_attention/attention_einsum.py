@@ -1,14 +1,11 @@
 """Attention whose two products are spelt in letters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.readings import flag, numbers
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 from .cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole

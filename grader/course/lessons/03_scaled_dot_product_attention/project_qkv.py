@@ -1,11 +1,8 @@
 """Queries, keys and values of every token, by three products."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .cases import Arrays, short
 

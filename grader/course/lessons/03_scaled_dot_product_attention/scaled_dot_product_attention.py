@@ -1,11 +1,8 @@
 """Attention and its weights, whatever stands before the last two axes."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .cases import TABLE, TWO_QUERIES, batches, drawn, extremes, keys_apart, near, whole
 from .shared import MISTAKES, ROOT, item_alone, row_at_fault, softmax_over, unordered

@@ -1,6 +1,6 @@
 """Lesson 03: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("AB8", "The code takes inputs of exactly three dimensions; they may have two, four or more.",

@@ -1,11 +1,8 @@
 """How far the dot products of random vectors spread."""
 
-from __future__ import annotations
-
 from functools import partial
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .sampled import judge, read_draws, read_results, read_use
 

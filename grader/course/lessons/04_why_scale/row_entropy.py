@@ -1,13 +1,10 @@
 """How undecided each row of weights is, in nats."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 SEEN, RETURN = "np.where(weights > 0, weights, 1)", "return entropy"
 

@@ -1,11 +1,8 @@
 """How much of a gradient softmax lets through."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 TOP, TOTAL = "scores.max(axis=-1, keepdims=True)", "e.sum(axis=-1, keepdims=True)"
 SQUARES, NORM = "(jacobian ** 2).sum(axis=(-1, -2))", "np.sqrt(squares)"

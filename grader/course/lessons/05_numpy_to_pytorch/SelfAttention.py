@@ -1,17 +1,13 @@
 """Attention as a module that owns its three projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import ROOM, attention_mistakes, items_apart
 

@@ -1,14 +1,10 @@
 """Any tensor as an array: off the graph, off its device, out of bfloat16."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 CONVERT = "if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()"
 LEAVE = patch("return tensor.numpy()", "return tensor")

@@ -1,16 +1,12 @@
 """Attention on tensors, with gradients for q, k and v."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import ROOM, attention_mistakes, by_hand, items_apart
 

@@ -1,11 +1,8 @@
 """A layer made from a NumPy weight: transposed, copied, float32, trainable."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 COPY = "layer.weight.copy_(torch.tensor(w.T))"
 

@@ -1,6 +1,6 @@
 """Lesson 05: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("NT6", "The scale uses the width of the values; it needs d_k, the width of queries and keys.",

@@ -1,9 +1,6 @@
 """The lower triangle, with queries that are the last of the positions."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 
 @exercise(points=2, minutes=8, container="tensor", dtype=("bool",))

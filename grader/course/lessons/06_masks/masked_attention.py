@@ -1,17 +1,13 @@
 """Attention behind a boolean mask, with rows that may see nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:

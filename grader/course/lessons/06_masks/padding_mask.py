@@ -1,14 +1,10 @@
 """Which positions hold real tokens, for sequences of different lengths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 REAL = "real = positions < lengths[:, None]"
 

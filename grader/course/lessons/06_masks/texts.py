@@ -1,6 +1,6 @@
 """Lesson 06: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("MA1", "The triangle is the wrong one: each query sees its future and not its past.",

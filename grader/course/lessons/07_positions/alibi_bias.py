@@ -1,11 +1,8 @@
 """A penalty on the scores in proportion to the distance, for each head at its own rate."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 SLOPES = "2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)"
 BIAS = "bias = -slopes[:, None, None] * distance"

@@ -1,14 +1,10 @@
 """Pairs of numbers turned by an angle that grows with the position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from .shared import wrong_angles
 

@@ -1,11 +1,8 @@
 """A table of sines and cosines, a row for each position."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import wrong_angles
 

@@ -1,6 +1,6 @@
 """Lesson 07: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("PO1", "An odd width is not refused with ValueError.",

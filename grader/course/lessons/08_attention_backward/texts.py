@@ -1,6 +1,6 @@
 """Lesson 08: what is said of mistakes that both of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("GB1", "The factor in front is missing: each difference is multiplied by its weight.",

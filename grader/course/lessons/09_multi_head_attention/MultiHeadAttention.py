@@ -1,17 +1,13 @@
 """Attention in several heads, between two projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import hidden_gets_no_weight, normal, random_mask, rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import DEALT, INTERLEAVED, LAYERS, REFUSED, VIEWED, state_of
 

@@ -1,11 +1,8 @@
 """The weights of torch's own module, written into ours."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import LAYERS, state_of
 

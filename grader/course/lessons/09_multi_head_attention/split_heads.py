@@ -1,12 +1,8 @@
 """Each head's slice of every token."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from .shared import DEALT, REFUSED, VIEWED
 

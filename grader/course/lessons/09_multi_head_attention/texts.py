@@ -1,6 +1,6 @@
 """Lesson 09: what is said of mistakes that several of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("MU1", "A d_model that num_heads does not divide is not refused with ValueError.",

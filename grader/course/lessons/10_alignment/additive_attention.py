@@ -1,14 +1,11 @@
 """Bahdanau's score: query and key are added inside a tanh."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import PROPERTIES, ROOM, SUMMED, THREE, alignment_mistakes, case, general
 

@@ -1,7 +1,5 @@
 """Luong's "general" score: a matrix between query and key."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from grader.course.declare import exercise, mistake, patch

@@ -1,6 +1,6 @@
 """Lesson 10: what is said of mistakes that both of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
     MistakeText("AL4", "The scores were divided or multiplied by a width or its root; these two scores are used as they are.",

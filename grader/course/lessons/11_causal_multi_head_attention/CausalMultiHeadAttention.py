@@ -1,16 +1,12 @@
 """Causal attention of many heads in one module: its mask, its dropout, its fused projection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from . import readings
 from .shared import weights_of

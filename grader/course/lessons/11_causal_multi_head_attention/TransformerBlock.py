@@ -1,16 +1,12 @@
 """A block of a Transformer: attention and a small network, each behind a normalisation and beside a residual path."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.patches import Patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from . import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention

@@ -1,15 +1,11 @@
 """A loop that lets a language model write on: greedy, whose ids are compared, and drawn, whose shares are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from . import readings
 

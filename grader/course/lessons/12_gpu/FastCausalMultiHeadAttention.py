@@ -1,17 +1,13 @@
 """Lesson 11's class on the fused operator."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:

@@ -1,9 +1,6 @@
 """How many operations attention's two matrix products take."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagonal included, in the ways to count them
     "(t_q + 1) / (2 * t_q)",

@@ -1,9 +1,6 @@
 """The device to work on, asked of a torch that pretends to have this or that GPU."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 CUDA = "if torch.cuda.is_available():\n        return torch.device('cuda')"
 MPS = "if torch.backends.mps.is_available():\n        return torch.device('mps')"

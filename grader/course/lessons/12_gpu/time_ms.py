@@ -1,9 +1,6 @@
 """A stopwatch for devices that work while Python goes on, tried on calls of known length."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .clock import reading
 
