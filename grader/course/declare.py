@@ -29,9 +29,10 @@ from inspect import cleandoc
 from typing import Any
 
 from grader.course.patches import patch
-from grader.course.spec import Exercise, Lesson, Mistake, MistakeText, Property
+from grader.course.spec import Case, Exercise, Lesson, Mistake, MistakeText, Property
+from grader.worker.values import Tensor
 
-__all__ = ["collected", "exercise", "holds", "mistake", "patch"]
+__all__ = ["Case", "MistakeText", "Property", "Tensor", "collected", "exercise", "holds", "mistake", "patch"]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,8 @@
 """The division by √d_k, for scores of any shape."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import TABLE_SCORES, single
 
@@ -32,8 +29,7 @@ class scale_scores:
 
     hints = (
         "With d_k = 16, by what is each score divided?",
-        "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have "
-        "any shape.",
+        "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have any shape.",
         "```python\nreturn scores / ____(d_k)\n```",
     )
 
@@ -45,11 +41,9 @@ class scale_scores:
         "TT9": patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
         "TT10": patch("sqrt(d_k)", "sqrt(2)"),
         "TT11": patch("sqrt", "isqrt"),
-        "TT12": mistake(
-            patch("/ math", "// math"),
+        "TT12": mistake(patch("/ math", "// math"),
             says="`//` rounds every quotient down to a whole number; `/` keeps its decimals.",
-            why="Floor division turns a score of 0.7 into 0 and −0.2 into −1.",
-        ),
+            why="Floor division turns a score of 0.7 into 0 and −0.2 into −1."),
         "TT31": patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
         "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
     }

@@ -1,14 +1,11 @@
 """Lesson 02: what its softmaxes share: cases, a property, and mistakes with the maximum, the sum and their axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from grader.course.declare import patch
+from grader.course.declare import Case, Property, patch
 from grader.course.patches import Patch
-from grader.course.spec import Case, Property
 
 Array = np.ndarray
 FLOAT32_AT_1E4 = 2e-3  # neighbouring float32 numbers near 10000 are 1e-3 apart; exp makes of it a relative error

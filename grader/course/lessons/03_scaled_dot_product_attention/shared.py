@@ -1,12 +1,9 @@
 """Properties of attention's result, and the mistakes of scale and softmax, for both attention exercises of lesson 03."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import patch
+from grader.course.declare import Property, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Property
 
 
 def row_at_fault(weights: np.ndarray, name: str) -> str | None:

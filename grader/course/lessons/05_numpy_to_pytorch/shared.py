@@ -1,12 +1,9 @@
 """What `attention_torch` and `SelfAttention` share: their lines of maths, and so the mistakes in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from grader.course.declare import patch
+from grader.course.declare import Property, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Property
 
 SCALE = " / math.sqrt(q.shape[-1])"
 ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # for scores of thousands

@@ -1,7 +1,5 @@
 """Mistakes in angles, which sinusoidal_positions and apply_rope compute in the same lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from grader.course.declare import patch

@@ -1,11 +1,8 @@
 """A gradient's way back through softmax."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import MISTAKES, mean_over
 
@@ -45,20 +42,16 @@ class softmax_backward:
         return None if total < 1e-4 else f"a row sums to {total:.4g}: raising all scores alike would change the weights."
 
     hints = (
-        "When one score grows, what happens to the other weights of its row? What does that say about the sum of a "
-        "row of the gradient?",
-        "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one "
-        "number. Which number?",
+        "When one score grows, what happens to the other weights of its row? What does that say about the sum of a row of the gradient?",
+        "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one number. Which number?",
         "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)",
     )
 
     mistakes = {
         **MISTAKES,
-        "GB6": mistake(
-            patch("weights).sum", "weights).mean"),
+        "GB6": mistake(patch("weights).sum", "weights).mean"),
             says="The row's total was divided by the number of keys: it is a sum, not a mean.",
-            why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the
-            number of keys makes it too small, and a constant gradient no longer gives 0.""",
-        ),
+            why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the number
+            of keys makes it too small, and a constant gradient no longer gives 0."""),
         "GB17": (*MISTAKES["GB17"], mean_over("-2 if weights.ndim > 1 else -1")),
     }

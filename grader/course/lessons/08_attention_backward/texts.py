@@ -1,68 +1,43 @@
 """Lesson 08: what is said of mistakes that both of its exercises share."""
 
-from grader.course.spec import MistakeText
+from grader.course.declare import MistakeText
 
 TEXTS = (
-    MistakeText(
-        "GB1", "The factor in front is missing: each difference is multiplied by its weight.",
-        "The gradient with respect to score j is `weights_j * (grad_j - total)`. Without the factor a key of weight 0 still "
-        "receives a gradient, although moving its score a little changes nothing. With weights (1, 0) and gradient (0, 3) the "
-        "right result is (0, 0); without the factor it is (0, 3).",
-    ),
-    MistakeText(
-        "GB2", "The sum ran over the whole array; each row has a total of its own.",
-        "Softmax normalises each row by itself, so its backward pass subtracts each row's own total. One total for everything "
-        "mixes queries and batch items: the gradient of one row then changes when another row does.",
-    ),
-    MistakeText(
-        "GB3", "The sign is reversed: it is the gradient minus the row's total.",
-        "A weight whose gradient is above the row's weighted mean is to grow, one below it to shrink. Reversed, a step of "
-        "gradient descent climbs. With weights (½, ½) and gradient (1, 0) the mean is ½ and the result (¼, −¼).",
-    ),
-    MistakeText(
-        "GB4", "The row's total was taken of the gradient alone; each entry counts by its weight.",
-        "The total is `sum_j grad_j * weights_j`, the mean of the gradient under the weights. A plain sum of the gradient is "
-        "larger by about the number of keys, and the rows no longer sum to 0. With weights (½, ½) and gradient (1, 1) the "
-        "result has to be (0, 0); the plain sum gives (−½, −½).",
-    ),
-    MistakeText(
-        "GB5", "Only the diagonal of the Jacobian was used: every score moves every weight of its row.",
-        "`weights * (1 - weights)` is how a weight answers its own score, as for a sigmoid. In softmax a score also takes from "
-        "all other weights of its row: ∂w_i/∂s_j = −w_i·w_j. Leaving that out makes the rows of the gradient sum to something "
-        "else than 0.",
-    ),
-    MistakeText(
-        "GB16", "The totals lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
-        "A sum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where T_q and"
-        " T_k differ; where they agree, column j loses the total of row j.",
-    ),
-    MistakeText(
-        "GB17", "The totals ran over another axis than the last; a row's keys lie along the last one.",
-        "weights[..., i, :] is the distribution of query i, and softmax ties together what lies in one row. Summed along the "
-        "queries or along the batch, a total mixes rows that know nothing of each other.",
-    ),
-    MistakeText(
-        "GB18", "The row's total was subtracted without the factor in front: each entry subtracts its own weight's share.",
-        "Multiplied out, weights * (grad - total) is weights * grad − weights * total. The total of a row belongs to its "
-        "entries by their weights; subtracted whole from each of n entries, the row sums to (1 − n) times the total and not to "
-        "0.",
-    ),
-    MistakeText(
-        "GB19", "The plain mean of the gradient was subtracted; each entry counts by its weight.",
-        "The total is `sum_j grad_j * weights_j`. It is the plain mean only where all weights are equal; else the rows of the "
-        "result do not sum to 0. With weights (¾, ¼) and gradient (1, 0) the total is ¾ and the result (3/16, −3/16); the plain"
-        " mean gives (⅜, −⅛).",
-    ),
-    MistakeText(
-        "GB20", "The gradient and the weights changed places: the weight is the factor, the total is subtracted from the gradient.",
-        "The total is the mean of the gradient under the weights, so it is compared with gradients, and the weight says how "
-        "much of the difference a score feels. With weights (½, ½) and gradient (1, 0) the total is ½ and the result (¼, −¼); "
-        "exchanged it is (0, 0).",
-    ),
-    MistakeText(
-        "GB21", "The row's total was added; it is subtracted from each entry.",
-        "A score that rises takes from all weights of its row, which is the minus sign of diag(p) − p pᵀ. Added, the row sums "
-        "to twice the total and not to 0. With weights (½, ½) and gradient (1, 0) the result has to be (¼, −¼); added it is (¾,"
-        " ¼).",
-    ),
+    MistakeText("GB1", "The factor in front is missing: each difference is multiplied by its weight.",
+        "The gradient with respect to score j is `weights_j * (grad_j - total)`. Without the factor a key of weight 0 still receives a "
+        "gradient, although moving its score a little changes nothing. With weights (1, 0) and gradient (0, 3) the right result is (0, "
+        "0); without the factor it is (0, 3)."),
+    MistakeText("GB2", "The sum ran over the whole array; each row has a total of its own.",
+        "Softmax normalises each row by itself, so its backward pass subtracts each row's own total. One total for everything mixes "
+        "queries and batch items: the gradient of one row then changes when another row does."),
+    MistakeText("GB3", "The sign is reversed: it is the gradient minus the row's total.",
+        "A weight whose gradient is above the row's weighted mean is to grow, one below it to shrink. Reversed, a step of gradient "
+        "descent climbs. With weights (½, ½) and gradient (1, 0) the mean is ½ and the result (¼, −¼)."),
+    MistakeText("GB4", "The row's total was taken of the gradient alone; each entry counts by its weight.",
+        "The total is `sum_j grad_j * weights_j`, the mean of the gradient under the weights. A plain sum of the gradient is larger by "
+        "about the number of keys, and the rows no longer sum to 0. With weights (½, ½) and gradient (1, 1) the result has to be (0, "
+        "0); the plain sum gives (−½, −½)."),
+    MistakeText("GB5", "Only the diagonal of the Jacobian was used: every score moves every weight of its row.",
+        "`weights * (1 - weights)` is how a weight answers its own score, as for a sigmoid. In softmax a score also takes from all "
+        "other weights of its row: ∂w_i/∂s_j = −w_i·w_j. Leaving that out makes the rows of the gradient sum to something else than 0."),
+    MistakeText("GB16", "The totals lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
+        "A sum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where T_q and T_k "
+        "differ; where they agree, column j loses the total of row j."),
+    MistakeText("GB17", "The totals ran over another axis than the last; a row's keys lie along the last one.",
+        "weights[..., i, :] is the distribution of query i, and softmax ties together what lies in one row. Summed along the queries or "
+        "along the batch, a total mixes rows that know nothing of each other."),
+    MistakeText("GB18", "The row's total was subtracted without the factor in front: each entry subtracts its own weight's share.",
+        "Multiplied out, weights * (grad - total) is weights * grad − weights * total. The total of a row belongs to its entries by "
+        "their weights; subtracted whole from each of n entries, the row sums to (1 − n) times the total and not to 0."),
+    MistakeText("GB19", "The plain mean of the gradient was subtracted; each entry counts by its weight.",
+        "The total is `sum_j grad_j * weights_j`. It is the plain mean only where all weights are equal; else the rows of the result do "
+        "not sum to 0. With weights (¾, ¼) and gradient (1, 0) the total is ¾ and the result (3/16, −3/16); the plain mean gives (⅜, "
+        "−⅛)."),
+    MistakeText("GB20", "The gradient and the weights changed places: the weight is the factor, the total is subtracted from the gradient.",
+        "The total is the mean of the gradient under the weights, so it is compared with gradients, and the weight says how much of the "
+        "difference a score feels. With weights (½, ½) and gradient (1, 0) the total is ½ and the result (¼, −¼); exchanged it is (0, "
+        "0)."),
+    MistakeText("GB21", "The row's total was added; it is subtracted from each entry.",
+        "A score that rises takes from all weights of its row, which is the minus sign of diag(p) − p pᵀ. Added, the row sums to twice "
+        "the total and not to 0. With weights (½, ½) and gradient (1, 0) the result has to be (¼, −¼); added it is (¾, ¼)."),
 )  # fmt: skip

@@ -1,15 +1,11 @@
 """What both exercises share: the inputs, what every right answer has, and the mistakes after the scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import holds, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, holds, patch
 
 Arrays = list[np.ndarray]
 ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart

@@ -1,13 +1,11 @@
 """Lesson 11: what follows from what its probes saw of dropout and of a block in training."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
+from grader.course.declare import Case
 from grader.course.readings import ContractError, flag
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]

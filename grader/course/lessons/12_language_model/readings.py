@@ -1,13 +1,11 @@
 """Lesson 12: what follows from what its probes saw of a generating loop."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
+from grader.course.declare import Case
 from grader.course.readings import ContractError, flag, numbers
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]

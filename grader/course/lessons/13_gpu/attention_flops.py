@@ -1,9 +1,6 @@
 """How many operations attention's two matrix products take."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagonal included, in the ways to count them
     "(t_q + 1) / (2 * t_q)",
@@ -51,84 +48,50 @@ class attention_flops:
     )
 
     mistakes = {
-        "GP11": mistake(
-            patch("products = 2", "products = 1"),
+        "GP11": mistake(patch("products = 2", "products = 1"),
             says="Half of the operations are missing: two matrix products, and in each a multiply and an add.",
-            why="""Either only one product was counted, or a multiply-add as one operation. There are T_q · T_k ·
-            d_head multiply-adds in each of the two products.""",
-        ),
-        "GP12": mistake(
-            patch("num_heads * t_q", "t_q"),
-            says="The number of heads is missing.",
-            why="""Each head forms both products for itself.""",
-        ),
-        "GP13": mistake(
-            patch("batch * num_heads", "num_heads"),
-            says="The batch is missing.",
-            why="""Each item of the batch is one attention of its own.""",
-        ),
-        "GP14": mistake(
-            patch("t_q * t_k", "t_q * t_q"),
+            why="""Either only one product was counted, or a multiply-add as one operation. There are T_q · T_k · d_head
+            multiply-adds in each of the two products."""),
+        "GP12": mistake(patch("num_heads * t_q", "t_q"),
+            says="The number of heads is missing.", why="Each head forms both products for itself."),
+        "GP13": mistake(patch("batch * num_heads", "num_heads"),
+            says="The batch is missing.", why="Each item of the batch is one attention of its own."),
+        "GP14": mistake(patch("t_q * t_k", "t_q * t_q"),
             says="The number of queries was squared; there are T_q · T_k scores.",
-            why="""Queries and keys may differ in number: one query meets a whole cache of keys.""",
-        ),
-        "GP15": mistake(
-            patch("t_q * t_k", "t_k * t_k"),
+            why="Queries and keys may differ in number: one query meets a whole cache of keys."),
+        "GP15": mistake(patch("t_q * t_k", "t_k * t_k"),
             says="The number of keys was squared; there are T_q · T_k scores.",
-            why="""Queries and keys may differ in number: one query meets a whole cache of keys.""",
-        ),
-        "GP16": mistake(
-            patch("t_k * d_head", "t_k * (num_heads * d_head)"),
+            why="Queries and keys may differ in number: one query meets a whole cache of keys."),
+        "GP16": mistake(patch("t_k * d_head", "t_k * (num_heads * d_head)"),
             says="The heads are counted twice: d_head is the width of one head, not of the model.",
-            why="""d_model is num_heads · d_head. With the heads already in the product, the width is d_head.""",
-        ),
-        "GP17": mistake(
-            patch(" // 2 if causal else total", ""),
+            why="d_model is num_heads · d_head. With the heads already in the product, the width is d_head."),
+        "GP17": mistake(patch(" // 2 if causal else total", ""),
             says="causal changes nothing; a causal operator may skip half of the scores.",
-            why="""By convention a causal attention is counted as exactly half, whatever the numbers of queries and
-            keys.""",
-        ),
-        "GP18": mistake(
-            *(patch("// 2 if", f"* {share} if") for share in TRIANGLES),
+            why="By convention a causal attention is counted as exactly half, whatever the numbers of queries and keys."),
+        "GP18": mistake(*(patch("// 2 if", f"* {share} if") for share in TRIANGLES),
             says="The triangle was counted with its diagonal; the convention is exactly half.",
-            why="""T (T + 1) / 2 of T² scores are visible. For the lengths that matter the 1 vanishes, and papers
-            count half (Dao 2023, FlashAttention-2, section 4.1).""",
-        ),
-        "GP19": mistake(
-            *(way for tokens in PROJECTED for way in projections(tokens)),
+            why="""T (T + 1) / 2 of T² scores are visible. For the lengths that matter the 1 vanishes, and papers count half (Dao
+            2023, FlashAttention-2, section 4.1)."""),
+        "GP19": mistake(*(way for tokens in PROJECTED for way in projections(tokens)),
             says="The projections are counted, too; only the two products of attention are asked for.",
-            why="""The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere.""",
-        ),
-        "GP20": mistake(
-            patch("// 2 if", "// 4 if"),
+            why="The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere."),
+        "GP20": mistake(patch("// 2 if", "// 4 if"),
             says="causal was halved twice.",
-            why="""Half of the pairs of query and key are left, and so half of both products.""",
-        ),
-        "GP36": mistake(
-            patch("products * 2 * batch", "batch"),
-            patch("products * 2 * batch", "batch", "// 2", "/ 2"),
+            why="Half of the pairs of query and key are left, and so half of both products."),
+        "GP36": mistake(patch("products * 2 * batch", "batch"), patch("products * 2 * batch", "batch", "// 2", "/ 2"),
             says="Three quarters of the operations are missing: two matrix products, and in each a multiply and an add.",
-            why="""There are T_q · T_k · d_head multiply-adds in each of the two products, and each multiply-add
-            counts 2. That makes 4 for each; here 1 was counted.""",
-        ),
-        "GP37": mistake(
-            patch("if causal", "if not causal"),
+            why="""There are T_q · T_k · d_head multiply-adds in each of the two products, and each multiply-add counts 2. That makes
+            4 for each; here 1 was counted."""),
+        "GP37": mistake(patch("if causal", "if not causal"),
             says="causal halves the wrong way round: without it half is returned, and with it the whole.",
-            why="""A causal query sees the keys up to its own, which is half of the scores. Without causal every score
-            is computed.""",
-        ),
-        "GP38": mistake(
-            patch(" if causal else total", ""),
+            why="A causal query sees the keys up to its own, which is half of the scores. Without causal every score is computed."),
+        "GP38": mistake(patch(" if causal else total", ""),
             says="Half of the operations is returned with causal and without it; without it all of them count.",
-            why="""Either the halving does not ask for causal, or half is missing in the product (a multiply-add
-            counts 2, and there are two products) and causal changes nothing.""",
-        ),
-        "GP39": mistake(
-            *(patch("t_k * d_head", f"t_k * d_head + {per_score} * batch * num_heads * t_q * t_k") + half
+            why="""Either the halving does not ask for causal, or half is missing in the product (a multiply-add counts 2, and there
+            are two products) and causal changes nothing."""),
+        "GP39": mistake(*(patch("t_k * d_head", f"t_k * d_head + {per_score} * batch * num_heads * t_q * t_k") + half
               for per_score in (5, 1, 2, 3, 4, 6) for half in (patch(), patch("// 2", "/ 2"))),
-            says="A few operations for each score are counted beside the two matrix products; softmax, scale and mask are "
-                 "left out.",
-            why="""How many a softmax takes is a matter of convention: 3, 5 or more for each score. The products take
-            4 · d_head, beside which these are few.""",
-        ),
+            says="A few operations for each score are counted beside the two matrix products; softmax, scale and mask are left out.",
+            why="""How many a softmax takes is a matter of convention: 3, 5 or more for each score. The products take 4 · d_head,
+            beside which these are few."""),
     }

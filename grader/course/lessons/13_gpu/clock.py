@@ -1,15 +1,13 @@
 """Lesson 13, `time_ms`: which quantity a stopwatch read, from what its probe saw of it."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping
 
 import numpy as np
 
+from grader.course.declare import Case
 from grader.course.readings import ContractError, numbers
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 RIGHT = "the median, in milliseconds"
