@@ -18,7 +18,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
-    return Case(key, title, inputs, probe="lesson_12.fast", options=options, names=("x",), **fields)
+    return Case(key, title, inputs, probe="lesson_13.fast", options=options, names=("x",), **fields)
 
 
 def _drawn(rng: np.random.Generator, key: str, title: str, b: int, t: int, d_model: int, heads: int, repeated_to: int = 0,
@@ -51,7 +51,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         options = {"init": (d_model, heads)}
         x = rng.normal(size=(1, 3, d_model)).astype(np.float32)
         yield Case(f"{d_model} by {heads}", f"{heads} heads do not divide d_model {d_model}", (Tensor(x),),
-                   probe="lesson_12.fast", options=options, names=("x",), raises="ValueError")  # fmt: skip
+                   probe="lesson_13.fast", options=options, names=("x",), raises="ValueError")  # fmt: skip
 
 
 UNEVEN = """if d_model % num_heads:

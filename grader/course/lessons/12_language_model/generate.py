@@ -26,7 +26,7 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
         names = ("ids", "max_new_tokens", "max_len", "temperature")[: len(args)]
         table = shift + scale * np.repeat(rows, each, axis=1)
         options = {"table": table.astype(np.float32), "seed": seed, "again": seed is not None and seed >= 5}
-        return Case(key, title, args, probe="lesson_11.sample", options=options, names=names,
+        return Case(key, title, args, probe="lesson_12.sample", options=options, names=names,
                     show=False, reading=readings.sample, **more)  # fmt: skip
 
     yield sample("warm", "3000 rows, the temperature left to its default", None)
@@ -49,7 +49,7 @@ class generate:
             vocabulary = int(rng.integers(11, 15))
             options = {"table": rng.normal(size=(vocabulary, vocabulary)).astype(np.float32), "training": True, **more}
             ids = Tensor(rng.integers(0, vocabulary, size=(b, t)), dtype)
-            return Case(key, title, (ids, new, max_len), probe="lesson_11.greedy", options=options,
+            return Case(key, title, (ids, new, max_len), probe="lesson_12.greedy", options=options,
                         names=("ids", "max_new_tokens", "max_len"), reading=readings.greedy)  # fmt: skip
 
         yield greedy("small", "greedy, two tokens after three", 1, 3, 2, 8)

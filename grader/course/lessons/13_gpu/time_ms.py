@@ -23,7 +23,7 @@ class time_ms:
     def cases(rng):
         def case(key, title, device, plan, as_device=False, **kwargs):
             options = {"plan": plan, "kwargs": kwargs, "as_device": as_device}
-            return Case(key, title, (device,), probe="lesson_12_clock.timing", options=options, names=("device",), reading=reading)
+            return Case(key, title, (device,), probe="lesson_13_clock.timing", options=options, names=("device",), reading=reading)
 
         seven = {"warmup": 2, "repeats": 7}
         yield case("cpu", "on the CPU, seven readings of calls of known length", "cpu", _SEVEN, **seven)

@@ -27,7 +27,7 @@ class pick_device:
             ("seen-again", "Apple's GPU once more", "no build", "here", 0),
             ("old mac again", "built for Apple's GPU, not available, once more", "no build", "build", 0),
         ):
-            yield Case(key, title, probe="lesson_12.pick", options={"cuda": cuda, "mps": mps, "gpus": gpus})
+            yield Case(key, title, probe="lesson_13.pick", options={"cuda": cuda, "mps": mps, "gpus": gpus})
 
     hints = (
         "Which three names can the device's type have, and which question decides each?",
