@@ -95,7 +95,13 @@ class scaled_dot_product_attention:
             says="The output was stored in an array of integers, which cuts off all decimals.",
             why="""`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when they
             are stored. `np.zeros(shape)` holds floats."""),
-        "AB22": (patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"), by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv")),
-        "AB23": patch(KEYS, "k"),
+        "AB22": mistake(patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
+            by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),
+            says="The weights are transposed before they meet v: each row of the output is to be one query's average.",
+            why="""Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs
+            without an error where T_q = T_k."""),
+        "AB23": mistake(patch(KEYS, "k"), says="The keys meet the queries untransposed: features are summed against tokens.",
+            why="""The first product sums over d_k, the last axis of q and of k. `q @ k` sums over the last axis of q and the tokens
+            of k; in letters, 'bqd,bdk->bqk' calls k's tokens d. Where T_k = d_k it runs and is wrong."""),
         "AB25": (patch("scores = q", "queries, d_k = q.shape\n    scores = q"), by_einsum("qd,kd->qk")),
     }

@@ -52,7 +52,9 @@ class linear_from_numpy:
             says="The weight was reshaped, not transposed: the shape fits, and the numbers sit in other places.",
             why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
             of row i, column j into row j, column i. Both turn (2, 3) into (3, 2)."""),
-        "NT26": patch("bias=False, ", ""),
+        "NT26": mistake(patch("bias=False, ", ""), says="The layer has a bias, and x @ w has none: pass `bias=False`.",
+            why="""`nn.Linear` has a bias unless told otherwise. Drawn at random, it shifts every output by the same vector, and a
+            zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves."""),
         "NT2": mistake(assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
             says="The layer and the array share memory: a change of one changes the other.",
             why="""`torch.from_numpy`, `torch.as_tensor` and `torch.asarray` do not copy a float32 array; they look at its memory.

@@ -53,5 +53,5 @@ class softmax_backward:
             says="The row's total was divided by the number of keys: it is a sum, not a mean.",
             why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the number
             of keys makes it too small, and a constant gradient no longer gives 0."""),
-        "GB17": (*MISTAKES["GB17"], mean_over("-2 if weights.ndim > 1 else -1")),
+        "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
     }
