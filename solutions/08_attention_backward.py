@@ -5,7 +5,7 @@
 #
 # In lesson 05 torch computed gradients for us. Here we derive them, write them in NumPy, and check them twice: by moving
 # an input a little, and against torch. Whoever has done this once knows why attention is hard to train when softmax
-# saturates, and what the faster kernels of lesson 12 have to compute again on the way back.
+# saturates, and what the faster kernels of lesson 13 have to compute again on the way back.
 
 # %% role="given"
 import numpy as np

@@ -24,8 +24,7 @@ class scale_scores:
         yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
         yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))
         yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 4096})
-        yield Case("large", "scores of ±10,000 with d_k = 512",
-                   (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
+        yield Case("large", "scores of ±10,000 with d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
 
     hints = (
         "With d_k = 16, by what is each score divided?",
@@ -41,8 +40,7 @@ class scale_scores:
         "TT9": patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
         "TT10": patch("sqrt(d_k)", "sqrt(2)"),
         "TT11": patch("sqrt", "isqrt"),
-        "TT12": mistake(patch("/ math", "// math"),
-            says="`//` rounds every quotient down to a whole number; `/` keeps its decimals.",
+        "TT12": mistake(patch("/ math", "// math"), says="`//` rounds every quotient down to a whole number; `/` keeps its decimals.",
             why="Floor division turns a score of 0.7 into 0 and −0.2 into −1."),
         "TT31": patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
         "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),

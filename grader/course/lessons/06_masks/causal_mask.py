@@ -49,8 +49,7 @@ class causal_mask:
             says="The diagonal is shifted to the wrong side: by t_q − t_k, where t_k − t_q was meant.",
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
             that came before the first of them; shifted the other way, 2 queries and 5 keys see nothing at all."""),
-        "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""),
-            says="The mask allows everything: each query sees its future, too.",
+        "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""), says="The mask allows everything: each query sees its future, too.",
             why="""Row i is to be True up to the position of query i and False after it. `torch.ones` alone is True everywhere;
             `tril` takes the future out."""),
     }

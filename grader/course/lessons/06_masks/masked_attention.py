@@ -48,7 +48,6 @@ def _precisions(rng: np.random.Generator) -> Iterator[Case]:
                        options={"output_only": True}, stage="extremes", dtype=(dtype,), atol=atol, rtol=atol)  # fmt: skip
 
 
-
 SCALE = " / math.sqrt(q.shape[-1])"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 LOWEST = "lowest = torch.finfo(scores.dtype).min"
@@ -151,8 +150,7 @@ class masked_attention:
         "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
-            ),
-            says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
+            ), says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
             why="""Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num` makes of
             the value later. Through an addition the NaN goes on to q and k, and one empty row turns every weight of the model into
             NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
@@ -173,8 +171,7 @@ class masked_attention:
                 patch(HIDE, "scores = torch.where(mask, scores, lowest)"),
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
-            )),
-            says="A call without a mask fails: with mask=None every query sees every key.",
+            )), says="A call without a mask fails: with mask=None every query sees every key.",
             why="""`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands where
             there is one."""),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),

@@ -56,8 +56,7 @@ class split_heads:
         "MU1": (patch(*REFUSED), patch(*REFUSED, "return", "d_head = d_model // num_heads\n    return", HEADS, SLICES),
             patch(*REFUSED, HEADS, "torch.stack(x.chunk(num_heads, dim=-1), dim=1)")),
         "MU4": patch(*DEALT),
-        "MU13": mistake(patch(".transpose(1, 2)", ""),
-            says="The heads stay behind the tokens: (B, T, num_heads, d_head) came back.",
+        "MU13": mistake(patch(".transpose(1, 2)", ""), says="The heads stay behind the tokens: (B, T, num_heads, d_head) came back.",
             why="""The numbers are right and the axes are not done. Matrix products take the last two axes, so with heads in that
             place tokens never meet."""),
         "MU14": mistake(patch("transpose(1, 2)", "permute(2, 0, 1, 3)"),

@@ -88,8 +88,7 @@ class additive_attention:
             says="tanh is taken of the finished score; it belongs before the product with v.",
             why="""v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such scores
             never gets sharp: with three keys no weight exceeds 0.79."""),
-        "AL15": mistake(patch(INSIDE, "keys @ w_key"),
-            says="The score leaves the query out: the weights depend on the keys alone.",
+        "AL15": mistake(patch(INSIDE, "keys @ w_key"), says="The score leaves the query out: the weights depend on the keys alone.",
             why="""Some keys may be worth more than others whoever asks, but then every step of the decoder looks at the same place.
             The query must enter the score."""),
         "AL23": mistake(patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),

@@ -1,4 +1,4 @@
-"""Lesson 12, `time_ms`: which quantity a stopwatch read, from what its probe saw of it."""
+"""Lesson 13, `time_ms`: which quantity a stopwatch read, from what its probe saw of it."""
 
 import math
 import statistics
