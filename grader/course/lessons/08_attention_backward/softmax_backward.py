@@ -35,6 +35,10 @@ class softmax_backward:
         yield Case("whole", "a whole-number gradient and one-hot weights", (np.array([[3, -1, 2, 0]]), np.array([[0, 0, 1, 0]])))
         saturated = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
         yield Case("saturated", "weights of exactly 0 and 1", (rng.normal(size=(2, 3)) * 100, saturated), stage="extremes")
+        # Halves, quarters and whole numbers: the formula is exact, in float32 too; a finite difference loses its digits with any step.
+        far, quarters = np.array([[1, 0, 3], [2, 5, 0]]) + 2.0**20, np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+        title = "gradients near a million that differ by little, where a finite difference drowns in rounding"
+        yield Case("far", title, (far, quarters), stage="extremes", rtol=1e-8, atol=1e-8)
 
     @holds("each row of the gradient sums to 0")
     def rows(case, parts):
