@@ -1,6 +1,6 @@
 """How a lesson's folder declares its exercises: one file each, a class whose body is the specification.
 
-    @exercise(points=2, minutes=8, container="tensor", dtype=("bool",))
+    @exercise(points=2, minutes=8, difficulty=2, container="tensor", dtype=("bool",))
     class causal_mask:
         \"\"\"Say for each query which keys lie in its past, itself included.\"\"\"
 
