@@ -65,7 +65,7 @@ def reset(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    _write(path, place, encode(registry.pristine(lesson)).encode())
+    _write(path, place, encode(registry.handed_out(lesson)).encode())
     return Change(lesson, path, backup)
 
 
@@ -86,7 +86,7 @@ def update(lesson: str, place: Path) -> Change:
     theirs = {"cells": [], "metadata": {}} if came and not os.path.lexists(found) else _read(found)
     left = _moved_away(lesson, theirs["cells"], place)
     staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
-    ours = registry.pristine(lesson)
+    ours = registry.handed_out(lesson)
     merged, kept = merge([*staying, *came], ours["cells"])
     if found == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)

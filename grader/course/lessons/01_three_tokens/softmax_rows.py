@@ -78,7 +78,9 @@ class softmax_rows:
             says="The scores are divided by their sum without the exponential.",
             why="""A row such as [1, −1] sums to 0, and negative scores give negative weights. The exponential makes every score
             positive first."""),
-        "TT14": patch(WEIGHTS, "exponentials"),
+        "TT14": mistake(patch(WEIGHTS, "exponentials"),
+            says="The exponentials are not divided by their sum: these weights do not sum to 1.",
+            why="After subtracting the maximum the largest of them is exactly 1; the others come on top."),
         "TT15": mistake(patch("max(axis=1", "max(axis=0"),
             says="The largest score of each column is subtracted; only one number for a whole row leaves its weights unchanged.",
             why="""Subtracting the same c from a row multiplies all its exponentials by exp(−c), which the division removes.

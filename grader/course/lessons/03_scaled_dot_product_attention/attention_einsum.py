@@ -36,8 +36,7 @@ class attention_einsum:
         yield from batches(rng)
         yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
         yield Case("by-einsum", "two queries, three keys, twice, each result of np.einsum changed in turn",
-                   tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum",
-                   reading=read_einsum)  # fmt: skip
+            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum", reading=read_einsum)
         yield from extremes(rng)
         yield keys_apart(rng, 1)
 

@@ -99,7 +99,7 @@ class apply_rope:
         "PO4": patch("cos, sin =", "sin, cos ="),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
-        "PO7": (*ANGLES["PO7"], patch("-two_i", "two_i") + ROUNDED_ANGLES),
+        "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
         "PO10": mistake(patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
             says="The positions given are not used: the tokens are counted from 0.",
             why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37 tokens
