@@ -1,12 +1,9 @@
 """The value whose key fits the query best, and nothing of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 Array = np.ndarray
 
@@ -104,12 +101,10 @@ class hard_lookup:
         "HL2": mistake(patch("best = np.argmax(scores)", """best = 0
     for i in range(len(scores)):
         if scores[i] >= scores[best]:
-            best = i"""),
-            says="On a tie the last of the equal scores wins; here the first one counts.",
+            best = i"""), says="On a tie the last of the equal scores wins; here the first one counts.",
             why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on the last.
             The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first."""),
-        "HL3": mistake(patch("argmax", "argmin"),
-            says="The key with the smallest dot product is chosen, not the one with the largest.",
+        "HL3": mistake(patch("argmax", "argmin"), says="The key with the smallest dot product is chosen, not the one with the largest.",
             why="A dot product measures agreement: larger is better. A smallest value would be right for a distance."),
         "HL4": mistake(patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
             says="Keys are ranked by their distance to the query; here the dot product ranks them.",
@@ -129,8 +124,7 @@ class hard_lookup:
         "HL8": mistake(patch(
                 "best = np.argmax(scores)", "weights = np.exp(scores - scores.max())",
                 "values[best]", "weights / weights.sum() @ values",
-            ),
-            says="All values are blended; a hard look-up returns the best key's value alone.",
+            ), says="All values are blended; a hard look-up returns the best key's value alone.",
             why="Softmax weights make the soft look-up that the next section meets. The hard one takes a single entry."),
         "HL9": mistake(patch("np.argmax(scores)", "scores == scores.max()"),
             says="Every entry with the largest score is returned, as a matrix; one value of shape (d_v,) was asked for.",
@@ -155,8 +149,7 @@ class hard_lookup:
             says="A matrix with one row is returned; one value of shape (d_v,) was asked for.",
             why="""A slice, a list or an array as an index keeps the axis: `values[i:i + 1]` and `values[[i]]` have shape (1, d_v). A
             plain number drops it."""),
-        "HL15": mistake(patch("values[best]", "values[0]"),
-            says="The first value is returned, whatever query and keys are.",
+        "HL15": mistake(patch("values[best]", "values[0]"), says="The first value is returned, whatever query and keys are.",
             why="A look-up has to compare the query with every key before it knows which value it wants."),
         "HL16": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
             says="The search starts from a best score of −1: where every score is lower, the first entry is returned.",

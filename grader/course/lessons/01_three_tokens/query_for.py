@@ -1,14 +1,11 @@
 """A query that finds one key among many; any query that gives it the share asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, exercise, mistake, patch
 from grader.course.readings import ContractError
-from grader.course.spec import Case
 from grader.worker.values import Observation, Part
 
 Array = np.ndarray
@@ -66,7 +63,7 @@ def _said(weight: float) -> str:
     return f"{weight:.4g}" if weight < 0.9 else f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
-@exercise(points=2, minutes=12, parts=(PART,), forbids=("softmax", "attention"))
+@exercise(points=2, minutes=12, difficulty=3, parts=(PART,), forbids=("softmax", "attention"))
 class query_for:
     """Design a query that gives one key at least the share of attention that is asked for."""
 

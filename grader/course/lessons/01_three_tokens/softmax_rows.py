@@ -1,12 +1,9 @@
 """Softmax of each row, from scratch and without overflow."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, exercise, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1, unmoved
-from grader.course.spec import Case
 
 from .shared import TABLE_SCORES, single
 
@@ -81,7 +78,9 @@ class softmax_rows:
             says="The scores are divided by their sum without the exponential.",
             why="""A row such as [1, −1] sums to 0, and negative scores give negative weights. The exponential makes every score
             positive first."""),
-        "TT14": patch(WEIGHTS, "exponentials"),
+        "TT14": mistake(patch(WEIGHTS, "exponentials"),
+            says="The exponentials are not divided by their sum: these weights do not sum to 1.",
+            why="After subtracting the maximum the largest of them is exactly 1; the others come on top."),
         "TT15": mistake(patch("max(axis=1", "max(axis=0"),
             says="The largest score of each column is subtracted; only one number for a whole row leaves its weights unchanged.",
             why="""Subtracting the same c from a row multiplies all its exponentials by exp(−c), which the division removes.

@@ -1,14 +1,11 @@
 """The four steps put together; most of what goes wrong in it goes wrong in one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1
-from grader.course.spec import Case
 
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores

@@ -1,11 +1,8 @@
 """Each output a blend of the values."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import TABLE_V, single, unlike
 
@@ -62,14 +59,12 @@ class weighted_sum:
         "TT22": mistake(patch("weights @ V", "weights @ V / len(V)"),
             says="The sum is divided by the number of keys; the weights already share out the whole.",
             why="A weighted sum with weights that sum to 1 is an average. A second division makes it too small."),
-        "TT23": mistake(patch("weights @ V", "softmax_rows(weights) @ V"),
-            says="Softmax is applied to the weights once more.",
+        "TT23": mistake(patch("weights @ V", "softmax_rows(weights) @ V"), says="Softmax is applied to the weights once more.",
             why="Weights between 0 and 1 lie close together, so a second softmax makes them nearly equal."),
         "TT24": mistake(patch("weights @ V", "V[weights.argmax(axis=1)]"),
             says="The value with the largest weight is picked; all values are to be blended.",
             why="That is the hard look-up of lesson 00."),
-        "TT25": mistake(patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
-            says="The last key's share is missing from the sum.",
+        "TT25": mistake(patch("weights @ V", "weights[:, :-1] @ V[:-1]"), says="The last key's share is missing from the sum.",
             why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5."),
         "TT26": mistake(patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
             says="The sum runs over the features; it is to run over the keys.",

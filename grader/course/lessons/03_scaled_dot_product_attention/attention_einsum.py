@@ -1,14 +1,11 @@
 """Attention whose two products are spelt in letters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.readings import flag, numbers
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 from .cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole
@@ -39,8 +36,7 @@ class attention_einsum:
         yield from batches(rng)
         yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
         yield Case("by-einsum", "two queries, three keys, twice, each result of np.einsum changed in turn",
-                   tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum",
-                   reading=read_einsum)  # fmt: skip
+            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum", reading=read_einsum)
         yield from extremes(rng)
         yield keys_apart(rng, 1)
 

@@ -1,11 +1,8 @@
 """Queries, keys and values of every token, by three products."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .cases import Arrays, short
 
@@ -79,12 +76,10 @@ class project_qkv:
             says="The weights of queries and keys are exchanged: q comes from w_k, and k from w_q.",
             why="""Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers
             have changed places."""),
-        "AB3": mistake(patch("x @ w_k", "x @ w_q"),
-            says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
+        "AB3": mistake(patch("x @ w_k", "x @ w_q"), says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
             why="""A copied line kept its weight. With k equal to q the scores are symmetric: what the first token is to the second,
             the second is to the first. Separate weights let 'fox' look at 'brown' without the reverse."""),
-        "AB4": mistake(patch("x @ w_v", "x @ w_k"),
-            says="The values are made with w_k; they have a weight matrix of their own, w_v.",
+        "AB4": mistake(patch("x @ w_v", "x @ w_k"), says="The values are made with w_k; they have a weight matrix of their own, w_v.",
             why="A copied line kept its weight. Keys say where to look, values say what is passed on, and d_v may differ from d_k."),
         "AB5": mistake(patch("k = x", "k = q", "v = x", "v = k"),
             says="The projections are chained: k is made from q, and v from k; all three are made from x.",
@@ -98,11 +93,17 @@ class project_qkv:
             says="The queries are divided by √d_k here already; the projection is x @ w_q alone.",
             why="""Scaling q in place of the scores is sound, and it happens inside attention. Done in the projection it is done
             twice as soon as attention scales, too."""),
-        "AB8": (patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('btd,dk->btk', x, {})")),
-        "AB9": mistake(patch("(q, k, v)", "(q, v, k)"),
-            says="The values are returned before the keys; (q, k, v) was asked for.",
+        "AB8": mistake(patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"),
+            all_three("np.einsum('btd,dk->btk', x, {})"),
+            says="The code takes inputs of exactly three dimensions; they may have two, four or more.",
+            why="""`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last two axes
+            can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`."""),
+        "AB9": mistake(patch("(q, k, v)", "(q, v, k)"), says="The values are returned before the keys; (q, k, v) was asked for.",
             why="Whoever unpacks the result takes the second array for the keys. With d_v = d_k no shape tells."),
-        "AB25": (patch("q = x", "tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('td,dk->tk', x, {})")),
+        "AB25": mistake(patch("q = x", "tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('td,dk->tk', x, {})"),
+            says="The code takes a single matrix; there may be any number of leading dimensions before the last two.",
+            why="""`T, d = x.shape`, or the einsum letters 'td,dk->tk', fit one sentence and nothing else. `x @ w` and `x.shape[-1]`
+            take a batch, and a batch of heads, as they are; einsum does with `...` in front of the letters."""),
         "AB26": mistake(patch(THREE_LINES, "q, k, v = np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1)"),
             says="The joint product was split into three equal parts; q and k have d_k columns each, v has d_v.",
             why="""One product with [w_q, w_k, w_v] side by side is sound. `np.split(..., 3)` cuts thirds, which fails or cuts in the

@@ -1,11 +1,8 @@
 """Attention and its weights, whatever stands before the last two axes."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .cases import TABLE, TWO_QUERIES, batches, drawn, extremes, keys_apart, near, whole
 from .shared import MISTAKES, ROOT, item_alone, row_at_fault, softmax_over, unordered
@@ -71,8 +68,7 @@ class scaled_dot_product_attention:
         "SD6": (MISTAKES["SD6"], patch(f" / {ROOT}", "", OUTPUT, f"{OUTPUT} / {ROOT}")),
         "SD8": (patch("q @ k.swapaxes", "k @ q.swapaxes"), by_einsum("...qd,...kd->...kq"), patch(SCORES, ONE_BY_ONE)),
         "AB8": (patch("scores = q", "batch, queries, d_k = q.shape\n    scores = q"), by_einsum("bqd,bkd->bqk", "bqk,bkv->bqv")),
-        "AB10": mistake(softmax_over(1),
-            says="Softmax runs along axis 1, counted from the front: the keys are the last axis, -1.",
+        "AB10": mistake(softmax_over(1), says="Softmax runs along axis 1, counted from the front: the keys are the last axis, -1.",
             why="""Axis 1 of the scores is the keys in a matrix, the queries in a batch, the heads with two leading dimensions.
             Counted from the end, the keys are always axis -1."""),
         "AB11": mistake(softmax_over(2),
@@ -82,8 +78,7 @@ class scaled_dot_product_attention:
             says="The keys were reshaped where their axes were to be swapped: numbers of different tokens are mixed.",
             why="""`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts of
             several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k)."""),
-        "AB16": mistake(patch(KEYS, "k.T"),
-            says="`k.T` reverses all axes, the batch axis too; only the last two are to be swapped.",
+        "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reverses all axes, the batch axis too; only the last two are to be swapped.",
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
             4, 4) array becomes (4, 4, 4), and the product is wrong without a word.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""", evidence="flrngel/Self-Attentive-tensorflow#3"),
@@ -100,7 +95,13 @@ class scaled_dot_product_attention:
             says="The output was stored in an array of integers, which cuts off all decimals.",
             why="""`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when they
             are stored. `np.zeros(shape)` holds floats."""),
-        "AB22": (patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"), by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv")),
-        "AB23": patch(KEYS, "k"),
+        "AB22": mistake(patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
+            by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),
+            says="The weights are transposed before they meet v: each row of the output is to be one query's average.",
+            why="""Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs
+            without an error where T_q = T_k."""),
+        "AB23": mistake(patch(KEYS, "k"), says="The keys meet the queries untransposed: features are summed against tokens.",
+            why="""The first product sums over d_k, the last axis of q and of k. `q @ k` sums over the last axis of q and the tokens
+            of k; in letters, 'bqd,bdk->bqk' calls k's tokens d. Where T_k = d_k it runs and is wrong."""),
         "AB25": (patch("scores = q", "queries, d_k = q.shape\n    scores = q"), by_einsum("qd,kd->qk")),
     }

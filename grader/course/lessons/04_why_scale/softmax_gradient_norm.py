@@ -1,11 +1,8 @@
 """How much of a gradient softmax lets through."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 TOP, TOTAL = "scores.max(axis=-1, keepdims=True)", "e.sum(axis=-1, keepdims=True)"
 SQUARES, NORM = "(jacobian ** 2).sum(axis=(-1, -2))", "np.sqrt(squares)"
@@ -64,16 +61,14 @@ class softmax_gradient_norm:
             says="Only the diagonal diag(p) was used; the Jacobian is diag(p) − p pᵀ.",
             why="""Without − p pᵀ every score would move its own weight alone, and the row would no longer sum to 1. For a saturated
             row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1."""),
-        "WS15": mistake(patch(NORM, "squares"),
-            says="The squares were summed and no root taken: this is the squared norm.",
+        "WS15": mistake(patch(NORM, "squares"), says="The squares were summed and no root taken: this is the squared norm.",
             why="""The Frobenius norm is the root of the sum of squares. For two equal weights the entries are ±¼: the sum of squares
             is ¼, the norm ½."""),
         "WS16": mistake(patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
             says="Only the diagonal p(1 − p) of the Jacobian was used; the other entries −p_i p_j belong to it.",
             why="""A score moves its own weight by p(1 − p) and takes −p_i p_j from each other one. For two equal weights all four
             entries are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5."""),
-        "WS17": mistake(patch(f"e / {TOTAL}", "scores"),
-            says="The scores were taken for weights: softmax comes first.",
+        "WS17": mistake(patch(f"e / {TOTAL}", "scores"), says="The scores were taken for weights: softmax comes first.",
             why="""The function receives scores; the Jacobian diag(p) − p pᵀ is written in the weights p = softmax(scores). Scores
             put in its place give norms of any size."""),
         "WS21": mistake(patch(SQUARES, "np.abs(jacobian).sum(axis=(-1, -2))", NORM, "squares"),
@@ -92,8 +87,7 @@ class softmax_gradient_norm:
             why="""`scores.max(axis=-1)` has one number for each row and no axis for the keys. Broadcasting lines it up from the
             right, so the first row's maximum is subtracted from the first column. Where a row has another length than there are
             rows, this is an error; elsewhere it runs and changes the weights."""),
-        "WS26": mistake(patch(") - p[", ") + p["),
-            says="p pᵀ was added; the Jacobian is diag(p) − p pᵀ.",
+        "WS26": mistake(patch(") - p[", ") + p["), says="p pᵀ was added; the Jacobian is diag(p) − p pᵀ.",
             why="""A score that rises takes from the other weights of its row: ∂p_i/∂s_j = −p_i p_j. With two equal weights the
             entries have to be ±¼ and the norm ½; added they are ¾ and ¼, and the norm is 1.12."""),
         "WS27": mistake(patch("axis=(-1, -2)", ""),

@@ -1,17 +1,13 @@
 """Attention as a module that owns its three projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import ROOM, attention_mistakes, items_apart
 
@@ -107,11 +103,9 @@ class SelfAttention:
         "NT9": each("self.{}(x)", "self.{}(x.float())"),
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "PJ1": each("self.{}(x)", "x @ self.{}.weight"),
-        "NT17": mistake(patch("self.w_k(x)", "self.w_q(x)"),
-            says="Keys are made with w_q: queries and keys share one projection.",
+        "NT17": mistake(patch("self.w_k(x)", "self.w_q(x)"), says="Keys are made with w_q: queries and keys share one projection.",
             why="With one projection the scores are symmetric, so what A asks of B is what B asks of A. The layer w_k gets no gradient."),
-        "NT18": mistake(patch("self.w_v(x)", "x"),
-            says="The values are not projected: the output mixes x itself.",
+        "NT18": mistake(patch("self.w_v(x)", "x"), says="The values are not projected: the output mixes x itself.",
             why="Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient."),
         "NT19": mistake(patch("super().__init__()\n        ", ""),
             says="`super().__init__()` is missing, or comes after the first layer.",

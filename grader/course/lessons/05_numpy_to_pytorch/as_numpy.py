@@ -1,14 +1,10 @@
 """Any tensor as an array: off the graph, off its device, out of bfloat16."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 CONVERT = "if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()"
 LEAVE = patch("return tensor.numpy()", "return tensor")
@@ -67,8 +63,7 @@ class as_numpy:
             says="NumPy cannot take a tensor that requires grad: detach it first.",
             why="""An array has no graph. Rather than cut it silently, torch raises 'Can't call numpy() on Tensor that requires
             grad'. Published walk-throughs of attention end on this line."""),
-        "NT11": mistake(UNCONVERTED,
-            says="bfloat16 has no NumPy type: convert it to float32 first.",
+        "NT11": mistake(UNCONVERTED, says="bfloat16 has no NumPy type: convert it to float32 first.",
             why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
             float32 number as well, so `float()` loses nothing."""),
         "NT10+NT11": patch(".detach()", "") + UNCONVERTED,

@@ -1,16 +1,12 @@
 """Attention on tensors, with gradients for q, k and v."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import ROOM, attention_mistakes, by_hand, items_apart
 
@@ -103,7 +99,10 @@ class attention_torch:
         "SM4": by_hand("    ", "scores - scores.amax(dim=-1, keepdim=True)", "e.sum(dim=-1)"),
         "SM4+SM5": by_hand("    ", "scores", "e.sum(dim=-1)"),
         "SM4+SM6": by_hand("    ", "scores - scores.max()", "e.sum(dim=-1)"),
-        "NT9": patch("(output, weights)", "(output.float(), weights.float())"),
+        "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
+            says="Something is turned into float32 on the way; the input's precision is to be kept.",
+            why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
+            float32 and float64 do not multiply."""),
         "AB16": patch("k.transpose(-2, -1)", "k.T"),
         "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),

@@ -1,11 +1,8 @@
 """A layer made from a NumPy weight: transposed, copied, float32, trainable."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 COPY = "layer.weight.copy_(torch.tensor(w.T))"
 
@@ -55,7 +52,9 @@ class linear_from_numpy:
             says="The weight was reshaped, not transposed: the shape fits, and the numbers sit in other places.",
             why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
             of row i, column j into row j, column i. Both turn (2, 3) into (3, 2)."""),
-        "NT26": patch("bias=False, ", ""),
+        "NT26": mistake(patch("bias=False, ", ""), says="The layer has a bias, and x @ w has none: pass `bias=False`.",
+            why="""`nn.Linear` has a bias unless told otherwise. Drawn at random, it shifts every output by the same vector, and a
+            zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves."""),
         "NT2": mistake(assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
             says="The layer and the array share memory: a change of one changes the other.",
             why="""`torch.from_numpy`, `torch.as_tensor` and `torch.asarray` do not copy a float32 array; they look at its memory.
@@ -64,8 +63,7 @@ class linear_from_numpy:
             says="The weight does not require grad, so no optimizer would change it.",
             why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A frozen
             weight gets no gradient from `backward()`."""),
-        "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"),
-            says="The weight kept NumPy's type; the layer is to be float32.",
+        "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer is to be float32.",
             why="""NumPy makes float64 by default, torch float32. A float64 layer refuses a float32 input: 'mat1 and mat2 must have
             the same dtype'."""),
         "NT5": mistake(patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),

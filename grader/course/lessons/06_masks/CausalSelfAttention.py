@@ -1,15 +1,11 @@
 """Causal attention as a module, its mask a buffer that is not saved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 
 def _build(rng: np.random.Generator, d: int, max_len: int, **more: Any) -> dict[str, Any]:

@@ -1,17 +1,13 @@
 """Attention behind a boolean mask, with rows that may see nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:
@@ -50,7 +46,6 @@ def _precisions(rng: np.random.Generator) -> Iterator[Case]:
             given, title = ((*tensors, Tensor(mask)), "one row empty") if dtype != "float32" else (tensors, "no mask")
             yield Case(f"{dtype}-{i}", f"{dtype}, {title}", given, probe="lesson_06.attend",
                        options={"output_only": True}, stage="extremes", dtype=(dtype,), atol=atol, rtol=atol)  # fmt: skip
-
 
 
 SCALE = " / math.sqrt(q.shape[-1])"
@@ -146,7 +141,9 @@ class masked_attention:
         "MK12": patch(HIDE, """hidden = (~mask).expand(scores.shape).clone()
         hidden[..., scores.shape[-2]:] = False
         scores = scores.masked_fill(hidden, lowest)""") + UNZEROED,
-        "MA8": patch(HIDE, "pass") + UNZEROED,
+        "MA8": mistake(patch(HIDE, "pass") + UNZEROED, says="The mask is not used: every query sees every key.",
+            why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
+            answer from the next position, its loss falls wonderfully, and it can generate nothing."""),
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
             says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
@@ -155,8 +152,7 @@ class masked_attention:
         "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
-            ),
-            says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
+            ), says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
             why="""Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num` makes of
             the value later. Through an addition the NaN goes on to q and k, and one empty row turns every weight of the model into
             NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
@@ -165,8 +161,13 @@ class masked_attention:
             says="Output and weights are in float32; the output is to keep the input's dtype.",
             why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and
             torch refuses to multiply it with float32."""),
-        "MA18": (by_hand("weights * mask", TOTAL, GUARDED), by_hand("weights * mask", TOTAL, "weights = weights / total"),
-            by_hand("weights * mask", TOTAL, REPAIRED), by_hand("weights * mask", TOTAL, CLAMPED)),
+        "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
+            by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
+            by_hand("weights * mask", TOTAL, CLAMPED),
+            says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
+            why="""A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
+            that sees no key."""),
         "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
             says="The mask is transposed: its rows are the queries and its columns the keys already, as in the scores.",
             why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no
@@ -177,8 +178,7 @@ class masked_attention:
                 patch(HIDE, "scores = torch.where(mask, scores, lowest)"),
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
-            )),
-            says="A call without a mask fails: with mask=None every query sees every key.",
+            )), says="A call without a mask fails: with mask=None every query sees every key.",
             why="""`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands where
             there is one."""),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),

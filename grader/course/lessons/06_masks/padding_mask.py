@@ -1,14 +1,10 @@
 """Which positions hold real tokens, for sequences of different lengths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 REAL = "real = positions < lengths[:, None]"
 
@@ -44,8 +40,7 @@ class padding_mask:
         "MA4": mistake(patch("positions <", "positions <="),
             says="One padded position stays visible: position j is real where j < length.",
             why="Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in position 2."),
-        "MA5": mistake(patch("real[:, None, :]", "real"),
-            says="The axis for the queries is missing: (B, 1, max_len) was asked for.",
+        "MA5": mistake(patch("real[:, None, :]", "real"), says="The axis for the queries is missing: (B, 1, max_len) was asked for.",
             why="""A mask of shape (B, max_len) meets scores of shape (B, T_q, T_k) from the right, so its batch axis lands on the
             queries. An axis of length 1 in the middle makes every query of an item share its row."""),
         "MA6": mistake(patch("positions < lengths[:, None]", "positions >= max_len - lengths[:, None]"),

@@ -1,14 +1,10 @@
 """Pairs of numbers turned by an angle that grows with the position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from .shared import wrong_angles
 
@@ -103,7 +99,7 @@ class apply_rope:
         "PO4": patch("cos, sin =", "sin, cos ="),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
-        "PO7": (*ANGLES["PO7"], patch("-two_i", "two_i") + ROUNDED_ANGLES),
+        "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
         "PO10": mistake(patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
             says="The positions given are not used: the tokens are counted from 0.",
             why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37 tokens

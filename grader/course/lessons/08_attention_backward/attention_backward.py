@@ -1,11 +1,8 @@
 """A gradient's way back through attention."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import MISTAKES
 
@@ -140,12 +137,10 @@ class attention_backward:
             says="grad_v was formed with the scores; the output was made of the weights.",
             why="""output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum to 1: the
             values together then receive another gradient than the output did."""),
-        "GB9": mistake(patch(f"{GRAD_K} / root", GRAD_K),
-            says="grad_q is scaled and grad_k is not: both pass through the same 1/√d_k.",
+        "GB9": mistake(patch(f"{GRAD_K} / root", GRAD_K), says="grad_q is scaled and grad_k is not: both pass through the same 1/√d_k.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
             forgotten one makes grad_k exactly twice as large."""),
-        "GB10": mistake(patch("(grad_q, grad_k", "(grad_k, grad_q"),
-            says="grad_q and grad_k are exchanged.",
+        "GB10": mistake(patch("(grad_q, grad_k", "(grad_k, grad_q"), says="grad_q and grad_k are exchanged.",
             why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k. Where there
             are as many queries as keys the shapes cannot tell, only the numbers can."""),
         "GB11": mistake(patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
@@ -160,8 +155,7 @@ class attention_backward:
             says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
             why="""Callers unpack by position, and where sizes agree nobody notices that the values are updated with the gradient of
             the queries."""),
-        "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q),
-            says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
+        "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q), says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
             forgotten one makes grad_q exactly twice as large."""),
         "GB15": mistake(patch(GRAD_V, "grad_v = weights @ grad_output"),
@@ -182,12 +176,10 @@ class attention_backward:
             why="""In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query moves:
             grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many
             queries as keys."""),
-        "GB25": mistake(patch(GRAD_V, f"{GRAD_V} / root"),
-            says="grad_v was scaled by 1/√d_k; that factor belongs to the scores alone.",
+        "GB25": mistake(patch(GRAD_V, f"{GRAD_V} / root"), says="grad_v was scaled by 1/√d_k; that factor belongs to the scores alone.",
             why="""output = weights v has no factor beside the weights, and each query's weights sum to 1. The values together
             receive all of grad_output; with d_k = 4 they would receive half of it."""),
-        "GB26": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-            says="All three gradients have the opposite sign.",
+        "GB26": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"), says="All three gradients have the opposite sign.",
             why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step
             that uses it. With one key the output is its value, so grad_v is the sum of grad_output over the queries, not minus that."""),
         "GB27": mistake(patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),

@@ -1,11 +1,8 @@
 """A gradient's way back through softmax."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import MISTAKES, mean_over
 
@@ -38,6 +35,10 @@ class softmax_backward:
         yield Case("whole", "a whole-number gradient and one-hot weights", (np.array([[3, -1, 2, 0]]), np.array([[0, 0, 1, 0]])))
         saturated = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
         yield Case("saturated", "weights of exactly 0 and 1", (rng.normal(size=(2, 3)) * 100, saturated), stage="extremes")
+        # Halves, quarters and whole numbers: the formula is exact, in float32 too; a finite difference loses its digits with any step.
+        far, quarters = np.array([[1, 0, 3], [2, 5, 0]]) + 2.0**20, np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+        title = "gradients near a million that differ by little, where a finite difference drowns in rounding"
+        yield Case("far", title, (far, quarters), stage="extremes", rtol=1e-8, atol=1e-8)
 
     @holds("each row of the gradient sums to 0")
     def rows(case, parts):
@@ -56,5 +57,5 @@ class softmax_backward:
             says="The row's total was divided by the number of keys: it is a sum, not a mean.",
             why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the number
             of keys makes it too small, and a constant gradient no longer gives 0."""),
-        "GB17": (*MISTAKES["GB17"], mean_over("-2 if weights.ndim > 1 else -1")),
+        "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
     }

@@ -1,17 +1,13 @@
 """Attention in several heads, between two projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import hidden_gets_no_weight, normal, random_mask, rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import DEALT, INTERLEAVED, LAYERS, REFUSED, VIEWED, state_of
 
@@ -193,8 +189,7 @@ class MultiHeadAttention:
             for first in (*(Q_FROM_KEY + way + fill for way, fill in product((PLAIN, BY_QUERY), FILLS)), Q_AS_LONG_AS_QUERY)
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
-        "MU2": mistake(patch("self.w_o(merge", "merge", "v))", "v)"),
-            says="The output projection w_o is not applied.",
+        "MU2": mistake(patch("self.w_o(merge", "merge", "v))", "v)"), says="The output projection w_o is not applied.",
             why="""Merged heads lie side by side, each in its own slice. `w_o` is where they are mixed; without it no head's finding
             reaches another head's slice."""),
         "MU3": mistake(patch("(output, weights)", "(output, weights.mean(dim=1))"),
@@ -202,24 +197,20 @@ class MultiHeadAttention:
             why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads that look
             at different places is a picture of none of them."""),
         "MU4": patch(*DEALT, of="split_heads"),
-        "MU5": mistake(patch("self.w_v(value)", "self.w_v(key)"),
-            says="The values are made from key; the argument value is not used.",
+        "MU5": mistake(patch("self.w_v(value)", "self.w_v(key)"), says="The values are made from key; the argument value is not used.",
             why="""In self-attention query, key and value are the same tensor and nobody notices. In cross-attention keys and values
             may differ: what is compared need not be what is fetched."""),
-        "MU6": mistake(ALL_EXCHANGED,
-            says="Keys and values are made from query; the arguments key and value are not used.",
+        "MU6": mistake(ALL_EXCHANGED, says="Keys and values are made from query; the arguments key and value are not used.",
             why="That is self-attention, whatever is passed. A decoder that is to read an encoder would only ever read itself."),
         "MU7": mistake(patch("self.w_k(key)", "self.w_q(key)"),
             patch("self.w_k(key)", "self.w_q(key)", "self.w_v(value)", "self.w_q(value)"),
             says="Queries and keys share one projection: w_q is used for both.",
             why="""Each token's key would be its query, so that scores are symmetric: i looks at j as much as j at i. Four layers,
             each used once."""),
-        "MU8": mistake(patch("self.w_k(key)", "self.w_k(value)"),
-            says="The keys are made from value; the argument key is not used.",
+        "MU8": mistake(patch("self.w_k(key)", "self.w_k(value)"), says="The keys are made from value; the argument key is not used.",
             why="""In self-attention query, key and value are the same tensor and nobody notices. What is compared need not be what
             is fetched."""),
-        "MU9": mistake(patch("self.w_v(value)", "value"),
-            says="The values are not projected: w_v is not used.",
+        "MU9": mistake(patch("self.w_v(value)", "value"), says="The values are not projected: w_v is not used.",
             why="Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is."),
         "MU11": mistake(*(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),

@@ -1,11 +1,8 @@
 """The weights of torch's own module, written into ours."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import LAYERS, state_of
 
@@ -83,15 +80,13 @@ class copy_torch_weights:
             says="The module has new parameters: the old ones are to be overwritten in place.",
             why="""An optimiser, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
-        "MU37": mistake(each("{parameter}.data = {new}.data"),
-            says="Both modules share memory: training one would change the other.",
+        "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",
             why="""`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of one large matrix. Copy the
             numbers."""),
         "MU38": mistake(patch("with torch.no_grad()", "with torch.enable_grad()"),
             says="A parameter was changed in place while gradients are recorded: do it under torch.no_grad().",
             why="A leaf that requires grad may not be overwritten in a graph. Copying weights is no computation to be differentiated."),
-        "MU39": mistake(each("{new}.copy_({parameter})"),
-            says="The copy went the other way: torch's module has the weights of ours now.",
+        "MU39": mistake(each("{new}.copy_({parameter})"), says="The copy went the other way: torch's module has the weights of ours now.",
             why="`a.copy_(b)` writes b into a."),
         "MU40": mistake(each("{parameter} = {new}"),
             says="A tensor was assigned where a parameter belongs: copy the numbers into the parameter that is there.",
@@ -99,8 +94,7 @@ class copy_torch_weights:
             keeps the parameter and changes its numbers."""),
         "MU41": mistake(patch(COPIES, """values = [value for pair in zip(weights, biases) for value in pair]
         for parameter, value in zip(mine.parameters(), values):
-            parameter.copy_(value)"""),
-            says="The parameters are matched by their order in the module; match them by name.",
+            parameter.copy_(value)"""), says="The parameters are matched by their order in the module; match them by name.",
             why="""`parameters()` gives them in the order in which `__init__` made the layers. All weights have one shape, so with
             `w_o` made first each matrix lands in another layer, and nothing raises."""),
         "MU42": mistake(patch(COPIES, """new = {}

@@ -1,14 +1,11 @@
 """Bahdanau's score: query and key are added inside a tanh."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import PROPERTIES, ROOM, SUMMED, THREE, alignment_mistakes, case, general
 
@@ -58,7 +55,7 @@ class additive_attention:
     shared = alignment_mistakes("energy @ v", "keys @ w_key", ("v.shape[0]", "keys.shape[-1]", "query.shape[-1]"))
     mistakes = {
         **shared,
-        "AL18": (*shared["AL18"], patch("energy @ v", "energy @ v.detach()")),
+        "AL18": (*shared["AL18"].ways, patch("energy @ v", "energy @ v.detach()")),
         "LG2": patch(ENERGY, INSIDE),
         "AL1": mistake(patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
             patch(ENERGY, "torch.tanh(keys @ w_key) + torch.tanh(asked)"),
@@ -74,7 +71,10 @@ class additive_attention:
             says="v is not used: the d_a numbers behind tanh were summed as if each counted the same.",
             why="""v says how much each of the d_a units counts, and with which sign. Without it a unit can never speak against a
             key, and v gets no gradient."""),
-        "AL5": (patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)")),
+        "AL5": mistake(patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)"),
+            says="A weight matrix was used transposed: here a projection is x @ w, with w of shape (width in, width out).",
+            why="""`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square matrices
+            nothing raises, and the numbers are wrong."""),
         "AL10": mistake(*(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
             says="Another function than tanh stands between the projections and v.",
             why="""The contract's score is v · tanh(…), as in Bahdanau et al. 2015, appendix A.1.2. A ReLU or a sigmoid gives an
@@ -91,8 +91,7 @@ class additive_attention:
             says="tanh is taken of the finished score; it belongs before the product with v.",
             why="""v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such scores
             never gets sharp: with three keys no weight exceeds 0.79."""),
-        "AL15": mistake(patch(INSIDE, "keys @ w_key"),
-            says="The score leaves the query out: the weights depend on the keys alone.",
+        "AL15": mistake(patch(INSIDE, "keys @ w_key"), says="The score leaves the query out: the weights depend on the keys alone.",
             why="""Some keys may be worth more than others whoever asks, but then every step of the decoder looks at the same place.
             The query must enter the score."""),
         "AL23": mistake(patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),

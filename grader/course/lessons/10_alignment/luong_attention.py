@@ -1,7 +1,5 @@
 """Luong's "general" score: a matrix between query and key."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from grader.course.declare import exercise, mistake, patch
@@ -49,8 +47,7 @@ class luong_attention:
                 "torch.einsum('bd,btd->bt', query, keys)",
                 "(keys * query[:, None]).sum(dim=-1)",
                 "torch.bmm(keys, query.unsqueeze(2)).squeeze(2)",
-            )),
-            says="w is not used: this is the plain dot product of query and keys.",
+            )), says="w is not used: this is the plain dot product of query and keys.",
             why="""Luong et al. call it the 'dot' score. It needs queries and keys of one width and of one meaning; the 'general'
             score has w between them, which translates one into the other."""),
         "AL16": mistake(patch(SCORES, f"torch.tanh({SCORES})"),

@@ -1,16 +1,12 @@
 """Causal attention of many heads in one module: its mask, its dropout, its fused projection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from . import readings
 from .shared import weights_of
@@ -187,8 +183,7 @@ class CausalMultiHeadAttention:
         "PJ2": (patch("3 * d_model, bias=False", "3 * d_model", "(d_model, d_model, bias=False", "(d_model, d_model"),
             patch("(d_model, d_model, bias=False", "(d_model, d_model")),
         "PJ3": patch("3, self.num_heads, -1", "self.num_heads, 3, -1", "2, 0, 3, 1, 4", "3, 0, 2, 1, 4"),
-        "CM1": mistake(NO_DROPOUT,
-            says="The argument dropout has no effect: nothing is dropped in training.",
+        "CM1": mistake(NO_DROPOUT, says="The argument dropout has no effect: nothing is dropped in training.",
             why="""A value that `__init__` takes and `forward` never uses looks harmless: every test without dropout passes. Keep an
             `nn.Dropout(dropout)` in the module and send the weights through it before they meet v."""),
         "CM2": mistake(NO_DROPOUT + patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
@@ -202,8 +197,7 @@ class CausalMultiHeadAttention:
             Dropout comes after softmax."""),
         "CM4": mistake(patch("heads = self.dropout(weights)", """if self.training:
             weights = weights * (torch.rand_like(weights) >= self.dropout.p)
-        heads = weights"""),
-            says="What dropout keeps is not scaled: each weight that stays is to grow by 1/(1 − p).",
+        heads = weights"""), says="What dropout keeps is not scaled: each weight that stays is to grow by 1/(1 − p).",
             why="""A share p of the weights is missing on average, so the output would be smaller in training than in evaluation.
             Dividing what stays by 1 − p makes both agree on average; `nn.Dropout` does so."""),
         "CM5": mistake(patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
@@ -231,12 +225,10 @@ class CausalMultiHeadAttention:
         "CM10": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
             why="The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting."),
-        "CM11": mistake(patch("self.proj(merged)", "merged"),
-            says="The output projection proj is not applied.",
+        "CM11": mistake(patch("self.proj(merged)", "merged"), says="The output projection proj is not applied.",
             why="""Merged heads lie side by side, each in its own slice. `proj` is where they are mixed; without it no head's finding
             reaches another head's slice."""),
-        "CM12": mistake(patch("q, k, v =", "v, k, q ="),
-            says="The fused projection is read as v, k, q; it holds q, k, v.",
+        "CM12": mistake(patch("q, k, v =", "v, k, q ="), says="The fused projection is read as v, k, q; it holds q, k, v.",
             why="""Any order trains equally well. It matters when weights come from elsewhere: a checkpoint says which rows are which
             only by convention, and the usual one is q, k, v."""),
         "CM13": mistake(patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
@@ -245,8 +237,7 @@ class CausalMultiHeadAttention:
             numbers out like cards instead."""),
         "CM14": mistake(patch("heads = self.dropout(weights)", """weights = self.dropout(weights)
         weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
-        heads = weights"""),
-            says="The weights are normalised again after dropout, so that what is kept is not scaled by 1/(1 − p).",
+        heads = weights"""), says="The weights are normalised again after dropout, so that what is kept is not scaled by 1/(1 − p).",
             why="""The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it
             makes the factor depend on what was dropped."""),
         "CM15": mistake(patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),

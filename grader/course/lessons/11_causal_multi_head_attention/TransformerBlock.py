@@ -1,16 +1,12 @@
 """A block of a Transformer: attention and a small network, each behind a normalisation and beside a residual path."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.patches import Patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from . import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
@@ -104,8 +100,7 @@ class TransformerBlock:
             says="GELU is approximated by tanh; the exact one was asked for: nn.GELU().",
             why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
             loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both)."""),
-        "CM27": mistake(patch("nn.GELU()", "nn.ReLU()"),
-            says="The activation is ReLU; GELU was asked for.",
+        "CM27": mistake(patch("nn.GELU()", "nn.ReLU()"), says="The activation is ReLU; GELU was asked for.",
             why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. Near 0 they differ most."),
         "CM28": mistake(patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
             says="mlp comes before attention; attention comes first.",
@@ -113,8 +108,7 @@ class TransformerBlock:
         "CM29": mistake(patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
             says="Both branches read the block's input; mlp is to read what attention has added to.",
             why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made."),
-        "CM30": mistake(patch("max_len, dropout)", "max_len)"),
-            says="dropout is not handed on to attention.",
+        "CM30": mistake(patch("max_len, dropout)", "max_len)"), says="dropout is not handed on to attention.",
             why="The block takes the argument, and its attention is built with the default of 0.0."),
         "CM31": mistake(DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"), DROPOUT,
             says="Dropout acts on the branches of the block; here it acts inside attention only.",

@@ -1,17 +1,13 @@
 """Lesson 11's class on the fused operator."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -22,7 +18,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
-    return Case(key, title, inputs, probe="lesson_12.fast", options=options, names=("x",), **fields)
+    return Case(key, title, inputs, probe="lesson_13.fast", options=options, names=("x",), **fields)
 
 
 def _drawn(rng: np.random.Generator, key: str, title: str, b: int, t: int, d_model: int, heads: int, repeated_to: int = 0,
@@ -55,7 +51,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         options = {"init": (d_model, heads)}
         x = rng.normal(size=(1, 3, d_model)).astype(np.float32)
         yield Case(f"{d_model} by {heads}", f"{heads} heads do not divide d_model {d_model}", (Tensor(x),),
-                   probe="lesson_12.fast", options=options, names=("x",), raises="ValueError")  # fmt: skip
+                   probe="lesson_13.fast", options=options, names=("x",), raises="ValueError")  # fmt: skip
 
 
 UNEVEN = """if d_model % num_heads:
@@ -124,8 +120,7 @@ class FastCausalMultiHeadAttention:
     )
 
     mistakes = {
-        "GP41": mistake(patch(", is_causal=True", ""),
-            says="Tokens see later tokens: `is_causal=True` is missing.",
+        "GP41": mistake(patch(", is_causal=True", ""), says="Tokens see later tokens: `is_causal=True` is missing.",
             why="The operator hides nothing unless it is told to."),
         "GP42": mistake(masked("tril()"), masked("tril()", ", is_causal=True"),
             says="A mask tensor is passed; `is_causal=True` says the same without a (T, T) tensor.",
@@ -136,8 +131,7 @@ class FastCausalMultiHeadAttention:
         "GP44": mistake(patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
             says="Dropout is left on: `dropout_p` acts whenever it is passed, in evaluation too.",
             why="The operator does not know `self.training`. This class has no dropout."),
-        "GP45": mistake(scaled("math.sqrt(q.shape[-1])"),
-            says="`scale` multiplies: √d_head was passed where 1/√d_head belongs.",
+        "GP45": mistake(scaled("math.sqrt(q.shape[-1])"), says="`scale` multiplies: √d_head was passed where 1/√d_head belongs.",
             why="The operator multiplies the scores by `scale`. Left out, it is 1/√d_head already."),
         "GP46": mistake(patch("q, k, v =", "k, q, v ="),
             says="Queries and keys are exchanged: the fused weights are stored in the order q, k, v.",
@@ -145,8 +139,7 @@ class FastCausalMultiHeadAttention:
         "GP47": mistake(patch("3, self.num_heads, d_model // self.num_heads", "3, 1, d_model"),
             says="The heads are not split: one head as wide as the model attends.",
             why="num_heads heads of d_head numbers each are asked for: (B, num_heads, T, d_head)."),
-        "GP48": mistake(patch("self.proj(merged)", "merged"),
-            says="The output projection is missing: `proj` exists and is never called.",
+        "GP48": mistake(patch("self.proj(merged)", "merged"), says="The output projection is missing: `proj` exists and is never called.",
             why="Without it the heads' results stand side by side and are never mixed."),
         "GP49": mistake(
             patch("self.num_heads = num_heads", "self.num_heads = num_heads\n        self.register_buffer('scale', torch.tensor(1.0))"),

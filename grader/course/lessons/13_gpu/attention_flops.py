@@ -1,9 +1,6 @@
 """How many operations attention's two matrix products take."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagonal included, in the ways to count them
     "(t_q + 1) / (2 * t_q)",
@@ -55,15 +52,13 @@ class attention_flops:
             says="Half of the operations are missing: two matrix products, and in each a multiply and an add.",
             why="""Either only one product was counted, or a multiply-add as one operation. There are T_q · T_k · d_head
             multiply-adds in each of the two products."""),
-        "GP12": mistake(patch("num_heads * t_q", "t_q"),
-            says="The number of heads is missing.", why="Each head forms both products for itself."),
-        "GP13": mistake(patch("batch * num_heads", "num_heads"),
-            says="The batch is missing.", why="Each item of the batch is one attention of its own."),
-        "GP14": mistake(patch("t_q * t_k", "t_q * t_q"),
-            says="The number of queries was squared; there are T_q · T_k scores.",
+        "GP12": mistake(patch("num_heads * t_q", "t_q"), says="The number of heads is missing.",
+            why="Each head forms both products for itself."),
+        "GP13": mistake(patch("batch * num_heads", "num_heads"), says="The batch is missing.",
+            why="Each item of the batch is one attention of its own."),
+        "GP14": mistake(patch("t_q * t_k", "t_q * t_q"), says="The number of queries was squared; there are T_q · T_k scores.",
             why="Queries and keys may differ in number: one query meets a whole cache of keys."),
-        "GP15": mistake(patch("t_q * t_k", "t_k * t_k"),
-            says="The number of keys was squared; there are T_q · T_k scores.",
+        "GP15": mistake(patch("t_q * t_k", "t_k * t_k"), says="The number of keys was squared; there are T_q · T_k scores.",
             why="Queries and keys may differ in number: one query meets a whole cache of keys."),
         "GP16": mistake(patch("t_k * d_head", "t_k * (num_heads * d_head)"),
             says="The heads are counted twice: d_head is the width of one head, not of the model.",
@@ -78,8 +73,7 @@ class attention_flops:
         "GP19": mistake(*(way for tokens in PROJECTED for way in projections(tokens)),
             says="The projections are counted, too; only the two products of attention are asked for.",
             why="The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere."),
-        "GP20": mistake(patch("// 2 if", "// 4 if"),
-            says="causal was halved twice.",
+        "GP20": mistake(patch("// 2 if", "// 4 if"), says="causal was halved twice.",
             why="Half of the pairs of query and key are left, and so half of both products."),
         "GP36": mistake(patch("products * 2 * batch", "batch"), patch("products * 2 * batch", "batch", "// 2", "/ 2"),
             says="Three quarters of the operations are missing: two matrix products, and in each a multiply and an add.",

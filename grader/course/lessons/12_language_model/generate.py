@@ -1,15 +1,11 @@
 """A loop that lets a language model write on: greedy, whose ids are compared, and drawn, whose shares are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from . import readings
 
@@ -30,7 +26,7 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
         names = ("ids", "max_new_tokens", "max_len", "temperature")[: len(args)]
         table = shift + scale * np.repeat(rows, each, axis=1)
         options = {"table": table.astype(np.float32), "seed": seed, "again": seed is not None and seed >= 5}
-        return Case(key, title, args, probe="lesson_11.sample", options=options, names=names,
+        return Case(key, title, args, probe="lesson_12.sample", options=options, names=names,
                     show=False, reading=readings.sample, **more)  # fmt: skip
 
     yield sample("warm", "3000 rows, the temperature left to its default", None)
@@ -53,7 +49,7 @@ class generate:
             vocabulary = int(rng.integers(11, 15))
             options = {"table": rng.normal(size=(vocabulary, vocabulary)).astype(np.float32), "training": True, **more}
             ids = Tensor(rng.integers(0, vocabulary, size=(b, t)), dtype)
-            return Case(key, title, (ids, new, max_len), probe="lesson_11.greedy", options=options,
+            return Case(key, title, (ids, new, max_len), probe="lesson_12.greedy", options=options,
                         names=("ids", "max_new_tokens", "max_len"), reading=readings.greedy)  # fmt: skip
 
         yield greedy("small", "greedy, two tokens after three", 1, 3, 2, 8)
@@ -75,8 +71,7 @@ class generate:
     )
 
     mistakes = {
-        "CM41": mistake(patch("model.eval()", ""),
-            says="The model writes in training mode: call model.eval() before it is asked.",
+        "CM41": mistake(patch("model.eval()", ""), says="The model writes in training mode: call model.eval() before it is asked.",
             why="With dropout on, every prediction misses a share of the weights. The text becomes worse, and two greedy runs differ."),
         "CM42": mistake(patch("model.train(was_training)", "pass"),
             says="The model stays in evaluation mode: its own flag is to be back when the call returns.",
@@ -90,8 +85,7 @@ class generate:
         "CM45": mistake(patch("logits / temperature", "logits * temperature"),
             says="The logits are multiplied by the temperature; divide them.",
             why="A low temperature is to sharpen the distribution: dividing by 0.5 doubles every difference of logits."),
-        "CM46": mistake(patch("logits / temperature", "logits"),
-            says="The temperature has no effect.",
+        "CM46": mistake(patch("logits / temperature", "logits"), says="The temperature has no effect.",
             why="""It scales the logits before softmax. Dividing the weights after softmax changes nothing, since drawing normalises
             them again."""),
         "CM47": mistake(patch("temperature == 0", "temperature < 0"),
@@ -107,12 +101,10 @@ class generate:
         "CM50": mistake(patch("[:, -1]", "[:, 0]"),
             says="The logits of the first position are used; the last position knows the whole context.",
             why="Position t predicts the token after t. Only the last one predicts a token that is not there yet."),
-        "CM51": mistake(patch("ids[:, -max_len:]", "ids"),
-            says="The model is fed more than max_len tokens: keep the last max_len.",
+        "CM51": mistake(patch("ids[:, -max_len:]", "ids"), says="The model is fed more than max_len tokens: keep the last max_len.",
             why="""A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check would read past its
             mask."""),
-        "CM52": mistake(patch("-max_len:", ":max_len"),
-            says="The first max_len tokens are fed; the last ones are wanted.",
+        "CM52": mistake(patch("-max_len:", ":max_len"), says="The first max_len tokens are fed; the last ones are wanted.",
             why="Once the text is longer than max_len, the context would never change again, and neither would the prediction."),
         "CM53": mistake(patch("model.train(was_training)", "model.train()"),
             says="The model is in training mode afterwards, whatever it was before.",
@@ -120,8 +112,7 @@ class generate:
         "CM54": mistake(patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"),
             says="Only the new tokens are returned; the given ones come first.",
             why="What is asked for is (B, T + max_new_tokens), the given ids and then their continuation."),
-        "CM55": mistake(patch("-max_len:", "-1:"),
-            says="Only the last token is fed; the model is to see up to max_len tokens.",
+        "CM55": mistake(patch("-max_len:", "-1:"), says="Only the last token is fed; the model is to see up to max_len tokens.",
             why="""That is how models with a cache of keys and values write. Ours keeps nothing between two calls and would forget
             the text."""),
         "CM56": mistake(patch("=generator)", "=torch.Generator().manual_seed(0))"),
@@ -150,8 +141,7 @@ class generate:
         "CM62": mistake(*(patch("ids[:, -max_len:]", cut) for cut in (
                 "ids[:, -max_len + 1:]", "ids[:, -max_len - 1:]", "ids[:, max(0, ids.shape[1] - max_len + 1):]",
                 "ids if ids.shape[1] <= max_len else ids[:, -max_len + 1:]",
-            )),
-            says="The crop is off by one: the model is to see the last max_len tokens, not one more and not one fewer.",
+            )), says="The crop is off by one: the model is to see the last max_len tokens, not one more and not one fewer.",
             why="""`ids[:, -max_len:]` begins max_len tokens before the end. One token fewer wastes a position; one more is more than
             the model has positions for. At max_len = 1 the slice `-max_len + 1:` is `0:`, the whole text."""),
     }

@@ -1,9 +1,6 @@
 """A stopwatch for devices that work while Python goes on, tried on calls of known length."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .clock import reading
 
@@ -26,7 +23,7 @@ class time_ms:
     def cases(rng):
         def case(key, title, device, plan, as_device=False, **kwargs):
             options = {"plan": plan, "kwargs": kwargs, "as_device": as_device}
-            return Case(key, title, (device,), probe="lesson_12_clock.timing", options=options, names=("device",), reading=reading)
+            return Case(key, title, (device,), probe="lesson_13_clock.timing", options=options, names=("device",), reading=reading)
 
         seven = {"warmup": 2, "repeats": 7}
         yield case("cpu", "on the CPU, seven readings of calls of known length", "cpu", _SEVEN, **seven)
@@ -52,31 +49,25 @@ class time_ms:
     )
 
     mistakes = {
-        "GP21": mistake(patch(WARM_UP, ""),
-            says="There is no warm-up: the first calls, which are slow, are measured.",
+        "GP21": mistake(patch(WARM_UP, ""), says="There is no warm-up: the first calls, which are slow, are measured.",
             why="The first call loads libraries, compiles kernels, asks for memory. `warmup` calls come before any reading."),
-        "GP22": mistake(patch("statistics.median", "statistics.mean"),
-            says="The mean was returned; the contract asks for the median.",
+        "GP22": mistake(patch("statistics.median", "statistics.mean"), says="The mean was returned; the contract asks for the median.",
             why="One reading that something else disturbed moves the mean as far as it likes and the median hardly."),
-        "GP23": mistake(patch("statistics.median", "min"),
-            says="The shortest reading was returned; the contract asks for the median.",
+        "GP23": mistake(patch("statistics.median", "min"), says="The shortest reading was returned; the contract asks for the median.",
             why="The minimum is a statement about the best case. The median says what one may expect."),
-        "GP24": mistake(patch("1000 * ", ""),
-            says="The result is in seconds; milliseconds are asked for.", why="`time.perf_counter()` counts seconds."),
+        "GP24": mistake(patch("1000 * ", ""), says="The result is in seconds; milliseconds are asked for.",
+            why="`time.perf_counter()` counts seconds."),
         "GP25": mistake(patch("1000 *", "1000000 *"), patch("1000 *", "1000000000 *"),
             says="The result is in microseconds or nanoseconds; milliseconds are asked for.",
             why="A second has 1000 milliseconds, and a millisecond 1,000,000 nanoseconds."),
-        "GP26": mistake(patch(*BEFORE, *AFTER),
-            says="Nobody waits for the device: the time is that of the launch, not of the work.",
+        "GP26": mistake(patch(*BEFORE, *AFTER), says="Nobody waits for the device: the time is that of the launch, not of the work.",
             why="A GPU works while Python goes on. Without waiting, the second reading of the clock comes before the work is done."),
-        "GP27": mistake(patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"),
-            says="The warm-up calls are among the readings.",
+        "GP27": mistake(patch(WARM_UP, "", "range(repeats)", "range(warmup + repeats)"), says="The warm-up calls are among the readings.",
             why="They are made so that their time need not be counted."),
         "GP28": mistake(patch(*BEFORE),
             says="Nobody waits between the warm-up and the first reading: the rest of the warm-up is measured with it.",
             why="The warm-up calls only queue their work. The first measured call waits behind them."),
-        "GP29": mistake(patch("torch.device(device).type", "device.type"),
-            says="`device` may be a string, which has no `.type`.",
+        "GP29": mistake(patch("torch.device(device).type", "device.type"), says="`device` may be a string, which has no `.type`.",
             why="`torch.device(device)` accepts a string and a torch.device alike."),
         "GP30": mistake(patch("torch.device(device).type", "device"),
             says="The device is compared with a name only; `torch.device(\"cuda\")` and \"cuda:0\" are not that name.",
@@ -97,8 +88,7 @@ class time_ms:
         "GP35": mistake(patch("start = time", "fn()\n        start = time"),
             says="fn runs twice for each reading; it is to be called warmup + repeats times in all.",
             why="A call before each reading is a warm-up that nobody asked for, and doubles the time of the measurement."),
-        "GP61": mistake(patch("statistics.median", "max"),
-            says="The longest reading was returned; the contract asks for the median.",
+        "GP61": mistake(patch("statistics.median", "max"), says="The longest reading was returned; the contract asks for the median.",
             why="The longest reading is the one that something else disturbed most."),
         "GP62": mistake(patch("range(repeats)", "range(repeats - warmup)"),
             patch("range(repeats)", "range(repeats - warmup)", "statistics.median(seconds)", "sorted(seconds)[len(seconds) // 2]"),
