@@ -324,8 +324,8 @@ class _Judging:
         else:
             look = f"hint({self.exercise.name}) asks a question that leads on."
         return Verdict(
-            self.exercise.name, status, headline, stage, wording.experiment(self.exercise, case), tuple(details), tuple(tables), ids, sentences,
-            tuple(self.verified), look=look, case=case.key,
+            self.exercise.name, status, headline, stage, wording.experiment(self.exercise, case), tuple(details), tuple(tables),
+            ids, sentences, tuple(self.verified), look=look, case=case.key,
         )  # fmt: skip
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
