@@ -38,12 +38,10 @@ class linear_from_numpy:
         yield draw("one output", 5, 1, 3)
         yield draw("the shape of the first float32 w, new numbers", 4, 3, 5, "float32")
 
-    hints = (
-        "Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
+    hints = ("Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
         "`nn.Linear` computes x @ weightᵀ, so the weight must hold wᵀ. `torch.from_numpy` and `torch.as_tensor` share memory with a "
         "float32 array; `torch.tensor` copies, and so does `copy_` into an existing weight.",
-        "layer = nn.Linear(____, ____, bias=____)\nwith torch.no_grad():\n    layer.weight.copy_(torch.tensor(____))\nreturn layer",
-    )
+        "layer = nn.Linear(____, ____, bias=____)\nwith torch.no_grad():\n    layer.weight.copy_(torch.tensor(____))\nreturn layer")
 
     mistakes = {
         "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),
@@ -64,8 +62,7 @@ class linear_from_numpy:
             why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A frozen
             weight gets no gradient from `backward()`."""),
         "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer is to be float32.",
-            why="""NumPy makes float64 by default, torch float32. A float64 layer refuses a float32 input: 'mat1 and mat2 must have
-            the same dtype'."""),
+            why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'."),
         "NT5": mistake(patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
             says="The layer still has its random initial weight: w never reached it.",
             why="`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it."),

@@ -21,11 +21,9 @@ class causal_mask:
         mask = parts["result"].astype(bool)
         return None if mask[-1].all() else f"the last query sees {int(mask[-1].sum())} of {mask.shape[1]} keys."
 
-    hints = (
-        "With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
+    hints = ("With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
         "`torch.ones(t_q, t_k, dtype=torch.bool).tril(diagonal=…)` keeps j ≤ i + diagonal.",
-        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)",
-    )
+        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)")
 
     mistakes = {
         "MK1": patch("torch.ones(", "~torch.ones("),
@@ -54,6 +52,5 @@ class causal_mask:
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
             that came before the first of them; shifted the other way, 2 queries and 5 keys see nothing at all."""),
         "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""), says="The mask allows everything: each query sees its future, too.",
-            why="""Row i is to be True up to the position of query i and False after it. `torch.ones` alone is True everywhere;
-            `tril` takes the future out."""),
+            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out."),
     }

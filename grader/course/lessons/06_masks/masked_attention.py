@@ -121,12 +121,10 @@ class masked_attention:
         "the output moved by {gap} when only hidden keys and values changed.",
     )  # fmt: skip
 
-    hints = (
-        "Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
+    hints = ("Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
         "Fill hidden scores with the lowest finite number of their dtype, take softmax, then set hidden weights to 0.",
         "low = torch.finfo(____).min\nweights = torch.softmax(scores.masked_fill(____, low), dim=-1)\n"
-        "weights = weights.masked_fill(____, ____)",
-    )
+        "weights = weights.masked_fill(____, ____)")
 
     mistakes = {
         "MK1": patch(LOWEST, f"mask = ~mask\n        {LOWEST}"),
@@ -147,8 +145,7 @@ class masked_attention:
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
             says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
-            why="""Whoever plots or sums the weights sees attention that never happened. Zero the weights first and make the output
-            of them: then both are zero."""),
+            why="Weights of an empty row show attention that never happened. Zero the weights, and the output made of them is zero."),
         "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
@@ -179,8 +176,7 @@ class masked_attention:
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
             )), says="A call without a mask fails: with mask=None every query sees every key.",
-            why="""`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands where
-            there is one."""),
+            why="`None` is no tensor: it can't be negated, compared or multiplied. What uses the mask stands where there is one."),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
             says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
