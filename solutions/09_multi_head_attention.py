@@ -5,11 +5,11 @@
 #
 # **Before this lesson:** lesson 03 (attention for a batch), lesson 05 (`nn.Module`), lesson 06 (boolean masks: True may attend).
 #
-# "The animal didn't cross the street because **it** was too tired." To make sense of *it*, a reader needs two things at once: which noun it
-# stands for (*animal*), and what is said about it (*tired*). A single row of attention weights can put half its weight on each, but
-# what comes back is one mean of the two, and a mean does not say which part came from where. So the Transformer cuts its vectors
-# into slices, lets each slice attend with weights of its own, and lays the answers side by side. There is no new mathematics in this.
-# Almost everything in it is about axes, and mistakes with axes are silent.
+# "The animal didn't cross the street because **it** was too tired." To make sense of *it*, a reader needs two things at once: which
+# noun it stands for (*animal*), and what is said about it (*tired*). A single row of attention weights can put half its weight on
+# each, but what comes back is one mean of the two, and a mean does not say which part came from where. So the Transformer cuts its
+# vectors into slices, lets each slice attend with weights of its own, and lays the answers side by side. There is no new
+# mathematics in this. Almost everything in it is about axes, and mistakes with axes are silent.
 
 # %% role="given"
 import math
@@ -79,9 +79,9 @@ looped = torch.cat(outputs, dim=-1)
 print(tuple(outputs[0].shape), "for each head,", tuple(looped.shape), "side by side")
 
 # %% [markdown]
-# That is all of multi-head attention, and you could stop here. But a loop over heads leaves a GPU idle most of the time, so published code
-# does without it: it makes the heads one more axis of the batch. Then one matrix product serves all heads, as in lesson 03 it
-# served all items. The picture shows the shapes on that way; the two steps in color are new.
+# That is all of multi-head attention, and you could stop here. But a loop over heads leaves a GPU idle most of the time, so
+# published code does without it: it makes the heads one more axis of the batch. Then one matrix product serves all heads, as in
+# lesson 03 it served all items. The picture shows the shapes on that way; the two steps in color are new.
 
 # %% role="demo"
 figures.lesson_09.pipeline()
@@ -241,7 +241,8 @@ if passed(merge_heads) and passed(split_heads):
 #
 # @answer
 #
-# The same each time: four layers of 64·64 + 64 = 4,160 parameters, {{ counts[1]:, }} in all. Heads divide what is there; they add nothing.
+# The same each time: four layers of 64·64 + 64 = 4,160 parameters, {{ counts[1]:, }} in all. Heads divide what is there; they add
+# nothing.
 #
 # @wrong
 #
@@ -281,9 +282,9 @@ def join(x):
 # output   = w_o(heads side by side)
 # ```
 #
-# `mask` is boolean, **True where attention is allowed**, and broadcasts to (B, num_heads, T_q, T_k); None allows everything. A padding mask
-# (B, 1, T_k) of lesson 06 needs one more axis, `mask[:, None]`, before it is passed. Every query may see some key. A d_model that
-# num_heads does not divide raises ValueError. From scratch: without `F.scaled_dot_product_attention` and its like.
+# `mask` is boolean, **True where attention is allowed**, and broadcasts to (B, num_heads, T_q, T_k); None allows everything. A
+# padding mask (B, 1, T_k) of lesson 06 needs one more axis, `mask[:, None]`, before it is passed. Every query may see some key. A
+# d_model that num_heads does not divide raises ValueError. From scratch: without `F.scaled_dot_product_attention` and its like.
 
 # %% role="exercise" exercise="MultiHeadAttention"
 class MultiHeadAttention(nn.Module):
@@ -527,11 +528,11 @@ if passed(MultiHeadAttention):
     figures.lesson_09.by_length(range(3, T + 1), shares, trained_at=T, guessing=1 / LETTERS)
 
 # %% [markdown]
-# It learns to perfection: {{ shares["merged by reshape alone"][-1]:.0% }} at the length of its training. For sequences of one length the
-# scrambling is always the same rearrangement, and the weights before and after it learn to live with it. Another length rearranges
-# differently, so everything learned is in the wrong place: at length 7 it gets {{ shares["merged by reshape alone"][-2]:.0% }}, the sound model
-# {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed length, as many language models do, hides this mistake until
-# the first short prompt.
+# It learns to perfection: {{ shares["merged by reshape alone"][-1]:.0% }} at the length of its training. For sequences of one
+# length the scrambling is always the same rearrangement, and the weights before and after it learn to live with it. Another length
+# rearranges differently, so everything learned is in the wrong place: at length 7 it gets {{ shares["merged by reshape
+# alone"][-2]:.0% }}, the sound model {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed length, as many language
+# models do, hides this mistake until the first short prompt.
 #
 # With a causal mask it is worse, because scrambled rows carry numbers of later tokens. Change token 7 and look at which outputs move:
 
@@ -545,8 +546,8 @@ if passed(MultiHeadAttention):
         print(f"{name:9}: outputs that move:", moved.nonzero().flatten().tolist())
 
 # %% [markdown]
-# In the scrambled module output 3 moves: it can see token 7, four steps into its future, in spite of the mask. A language model trained so
-# reads part of the answer. This is the test to keep: change one token, and see which outputs move.
+# In the scrambled module output 3 moves: it can see token 7, four steps into its future, in spite of the mask. A language model
+# trained so reads part of the answer. This is the test to keep: change one token, and see which outputs move.
 
 # %% role="demo"
 explain("MH2")
@@ -564,20 +565,21 @@ if passed(MultiHeadAttention):
     for number in heads:
         layer = MultiHeadAttention(256, number).eval()
         with torch.no_grad():
-            took.append(1e3 * min(timeit.repeat(lambda: layer(x, x, x), number=1, repeat=12)))  # the quietest of twelve
+            runs = timeit.repeat("layer(x, x, x)", globals={"layer": layer, "x": x}, number=1, repeat=12)
+        took.append(1e3 * min(runs))  # the quietest of twelve
     figures.lesson_09.price(heads, took, weights=[2 * number * 256 * 256 for number in heads])
 
 # %% [markdown]
-# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f }} times as long as one, with the same number of operations
-# in both products. What grows is the work on weights. So wide heads are cheaper, and many heads look at more places; common models settle near
-# d_head = 64 to 128.
+# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f }} times as long as one, with the same number of
+# operations in both products. What grows is the work on weights. So wide heads are cheaper, and many heads look at more places;
+# common models settle near d_head = 64 to 128.
 #
 # ## Where this goes on
 #
-# Many heads of a trained model can be removed with little loss (Michel et al. 2019, section 3). Keys and values can be shared among heads, so
-# that less has to be kept while a model writes: one pair for all heads (Shazeer 2019, section 3), or one for each group (Ainslie et
-# al. 2023, section 2.2). Lesson 10 is a side road to the problem for which attention was invented. Lesson 11 puts these heads into
-# the block of a language model.
+# Many heads of a trained model can be removed with little loss (Michel et al. 2019, section 3). Keys and values can be shared among
+# heads, so that less has to be kept while a model writes: one pair for all heads (Shazeer 2019, section 3), or one for each group
+# (Ainslie et al. 2023, section 2.2). Lesson 10 is a side road to the problem for which attention was invented. Lesson 11 puts these
+# heads into the block of a language model.
 #
 # ## What we keep
 #
@@ -598,13 +600,13 @@ if passed(MultiHeadAttention):
 #
 # ## What the lesson is for
 #
-# Learners leave with a module that gives the same numbers as `nn.MultiheadAttention`, and with a test for scrambled axes. The idea is small (a
-# loop and a `cat`); the difficulty is in axes that no error message guards.
+# Learners leave with a module that gives the same numbers as `nn.MultiheadAttention`, and with a test for scrambled axes. The idea
+# is small (a loop and a `cat`); the difficulty is in axes that no error message guards.
 #
 # ## Cut for 60 minutes
 #
-# Skip "The same numbers as PyTorch" with `copy_torch_weights`, and "What heads cost". Show the loop, then `split_heads`, `merge_heads` and the
-# module; run the two-question task from the solved notebook.
+# Skip "The same numbers as PyTorch" with `copy_torch_weights`, and "What heads cost". Show the loop, then `split_heads`,
+# `merge_heads` and the module; run the two-question task from the solved notebook.
 #
 # ## Cut for 90 minutes
 #
@@ -622,13 +624,13 @@ if passed(MultiHeadAttention):
 #
 # ## To discuss
 #
-# - Why does one head answer one of the two questions nearly always? (A good answer: its weights are unequal, so the mean carries an order;
-#   a linear layer reads the largest share and cannot read the second largest.)
-# - A colleague's model trains well at length 512 and writes nonsense for short prompts. What do you test first? (Change one token and see which
-#   outputs move; compare with torch's module at two lengths; look for a reshape after attention.)
+# - Why does one head answer one of the two questions nearly always? (A good answer: its weights are unequal, so the mean carries an
+#   order; a linear layer reads the largest share and cannot read the second largest.)
+# - A colleague's model trains well at length 512 and writes nonsense for short prompts. What do you test first? (Change one token
+#   and see which outputs move; compare with torch's module at two lengths; look for a reshape after attention.)
 #
 # ## On paper
 #
-# Two tokens (1, 2, 3, 4) and (5, 6, 7, 8), two heads. Write down head 0 and head 1, swap the two rows of head 1 as if it attended to the other token
-# alone, and merge. Solution: head 0 is [[1, 2], [5, 6]], head 1 [[3, 4], [7, 8]]; after the swap and the merge the tokens are (1, 2, 7, 8) and
-# (5, 6, 3, 4).
+# Two tokens (1, 2, 3, 4) and (5, 6, 7, 8), two heads. Write down head 0 and head 1, swap the two rows of head 1 as if it attended
+# to the other token alone, and merge. Solution: head 0 is [[1, 2], [5, 6]], head 1 [[3, 4], [7, 8]]; after the swap and the merge
+# the tokens are (1, 2, 7, 8) and (5, 6, 3, 4).
