@@ -231,7 +231,9 @@ class _Judging:
         }
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
-        return wording.tables(self.drawn.cases[i], self.drawn.wanted[i], self.parts.get(i, {}), name)
+        """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
+        shown = wording.tables(self.drawn.cases[i], self.drawn.wanted[i], self.parts.get(i, {}), name)
+        return tuple(table for table in shown if table.role in ("input", "got")) if self.exercise.compare else shown
 
     def _differs(self, i: int, problem: Problem) -> Verdict:
         case = self.drawn.cases[i]
