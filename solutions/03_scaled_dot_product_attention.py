@@ -454,4 +454,4 @@ explain("AB16")
 # [swapaxes](https://numpy.org/doc/stable/reference/generated/numpy.swapaxes.html).
 #
 # Where this goes on: what no loop touches, a fast kernel can do piece by piece, without ever keeping all scores (Dao et al. 2022,
-# section 3.1); lesson 12 measures it. Next: **04 · Why √d_k**, the experiment behind the scale.
+# section 3.1); lesson 13 measures it. Next: **04 · Why √d_k**, the experiment behind the scale.

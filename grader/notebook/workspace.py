@@ -64,7 +64,7 @@ def reset(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    _write(path, place, encode(registry.pristine(lesson)).encode())
+    _write(path, place, encode(registry.handed_out(lesson)).encode())
     return Change(lesson, path, backup)
 
 
@@ -75,7 +75,7 @@ def update(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     theirs = _read(path)
-    ours = registry.pristine(lesson)
+    ours = registry.handed_out(lesson)
     merged, kept = merge(theirs["cells"], ours["cells"])
     if merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)

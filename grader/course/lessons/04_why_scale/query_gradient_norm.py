@@ -43,15 +43,15 @@ class query_gradient_norm:
         yield Case("large", "scores near 9,900 and −9,900", (np.array([99.0, 0.0, 0.5]), keys, 1.0), stage="extremes")
         yield Case("large-negative", "every score near −9,000", (np.array([-90.0, 0.0, 1.0]), np.abs(keys), 1.0), stage="extremes")
         yield Case("large-scaled", "large keys, a small scale", (np.array([9.0, 0.5, 1.0]), 10 * keys, 1.0), stage="extremes")
-        yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), 1.0),
-                   stage="extremes")  # fmt: skip
+        keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+        yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
 
     hints = (
         "Nudge q a little: first the scores move, then the weights. Which of the two steps do you know from `softmax_gradient_norm`?",
         "Chain rule: ∂p/∂q = (∂p/∂scores) (∂scores/∂q), an (n, n) matrix times an (n, d) one. Score j is scale · (keys[j] · q): what is "
         "its derivative with respect to q?",
-        "```python\np = softmax(scale * (keys @ q))\njacobian = np.diag(p) - np.outer(p, p)\nby_query = jacobian @ (____ * ____)  # (n, d)\n"
-        "return np.sqrt((by_query**2).____())\n```",
+        "```python\np = softmax(scale * (keys @ q))\njacobian = np.diag(p) - np.outer(p, p)\n"
+        "by_query = jacobian @ (____ * ____)  # (n, d)\nreturn np.sqrt((by_query**2).____())\n```",
     )
 
     mistakes = {
