@@ -1187,6 +1187,11 @@ def previous_token_projections(t, share):
     w_q = np.zeros((t, d)); w_q[1:, :t] = np.eye(t)[:-1]; w_q[0, 0] = 1
     return w_q * 40 * math.sqrt(d), w_k
 ''',
+    '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    return 1e200*w_q, 1e200*np.eye(t)
+''',
 ]
 
 WRONG["previous_token_projections"] = [
@@ -1290,11 +1295,6 @@ def previous_token_projections(t, share):
 def previous_token_projections(t, share):
     w_q = 50*np.eye(t, k=-1); w_q[0,-1]=50
     return w_q, np.eye(t)
-'''),
-    (None, '''
-def previous_token_projections(t, share):
-    w_q = np.eye(t, k=-1); w_q[0,0]=1
-    return 1e200*w_q, 1e200*np.eye(t)
 '''),
     (None, '''
 def previous_token_projections(t, share):

@@ -85,13 +85,11 @@ class hard_lookup:
             return None
         return f"{np.array2string(got, precision=3)} is no row of values."
 
-    hints = (
-        "There is one score for each key. What shape has the array of all scores, and what do we need to know of it: its largest "
+    hints = ("There is one score for each key. What shape has the array of all scores, and what do we need to know of it: its largest "
         "number, or where that number stands?",
         "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, `np.argmax` its position, and the "
         "first one on a tie. The position also says which row of `values` we want.",
-        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```",
-    )
+        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```")
 
     mistakes = {
         "HL1": mistake(patch("values[best]", "keys[best]"),

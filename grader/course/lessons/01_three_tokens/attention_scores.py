@@ -29,12 +29,10 @@ class attention_scores:
         yield Case("by-name", "arguments given by name", kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))})
         yield Case("large", "scores of about 10,000", (100 * whole(rng, 3, 4), 10 * whole(rng, 2, 4)), stage="extremes")
 
-    hints = (
-        "Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
+    hints = ("Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
         "`Q @ X` adds up over the columns of Q and the rows of X. The two numbers of a key lie in a row of K, so K "
         "has to be turned before the product.",
-        "```python\nreturn Q @ ____\n```",
-    )
+        "```python\nreturn Q @ ____\n```")
 
     mistakes = {
         "SD8": (patch("Q @ K.T", "K @ Q.T"), patch("return Q @ K.T", """scores = np.zeros((len(Q), len(K)))

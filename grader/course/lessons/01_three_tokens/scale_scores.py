@@ -26,11 +26,9 @@ class scale_scores:
         yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 4096})
         yield Case("large", "scores of ±10,000 with d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
 
-    hints = (
-        "With d_k = 16, by what is each score divided?",
+    hints = ("With d_k = 16, by what is each score divided?",
         "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have any shape.",
-        "```python\nreturn scores / ____(d_k)\n```",
-    )
+        "```python\nreturn scores / ____(d_k)\n```")
 
     mistakes = {
         "SD1": patch(" / math.sqrt(d_k)", ""),

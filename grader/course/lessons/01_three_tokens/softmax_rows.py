@@ -53,13 +53,11 @@ class softmax_rows:
         "they differ by up to {gap}.", part="result",
     )  # fmt: skip
 
-    hints = (
-        "Each query has its own distribution over the keys. Along which axis of `scores` do the keys lie?",
+    hints = ("Each query has its own distribution over the keys. Along which axis of `scores` do the keys lie?",
         "Three steps, each along axis 1: subtract the largest score of the row (the weights stay the same, and exp cannot overflow), "
         "take `np.exp`, divide by the row's sum. `keepdims=True` keeps the shape (n_q, 1), so that NumPy divides each row by its own sum.",
         "```python\nshifted = scores - scores.max(axis=____, keepdims=True)\nexponentials = np.exp(shifted)\n"
-        "return exponentials / exponentials.sum(axis=____, keepdims=____)\n```",
-    )
+        "return exponentials / exponentials.sum(axis=____, keepdims=____)\n```")
 
     mistakes = {
         "SM1": (patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0"), patch("sum(axis=1", "sum(axis=0")),

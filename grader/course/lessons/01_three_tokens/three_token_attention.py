@@ -77,13 +77,11 @@ class three_token_attention:
     def identity(case, parts):
         return unlike(parts["weights"], parts["output"])
 
-    hints = (
-        "Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
+    hints = ("Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
         "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula is to work for any "
         "sizes, so take d_k from the shape. Return the pair (output, weights), in this order.",
         "```python\nscores = attention_scores(Q, K)\nscaled = scale_scores(scores, Q.shape[____])\n"
-        "weights = ____(scaled)\nreturn ____(weights, V), weights\n```",
-    )
+        "weights = ____(scaled)\nreturn ____(weights, V), weights\n```")
 
     mistakes = {
         **of(scale_scores, "SD1", "SD2", "SD5"),

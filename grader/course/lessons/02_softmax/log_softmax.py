@@ -40,11 +40,9 @@ class log_softmax:
         _, worst = worst_sum(case, np.exp(parts["result"]))
         return None if abs(worst - 1) < 1e-4 else f"their exponentials sum to {worst:.4g}."
 
-    hints = (
-        "What is ln(eᵃ / b)? Does it need eᵃ at all?",
+    hints = ("What is ln(eᵃ / b)? Does it need eᵃ at all?",
         "With s = x − max: ln softmax = s − ln Σ eˢ. The sum is at least 1, so its logarithm is safe.",
-        "s = x - x.max(axis=axis, keepdims=True)\nreturn s - np.log(____)",
-    )
+        "s = x - x.max(axis=axis, keepdims=True)\nreturn s - np.log(____)")
 
     mistakes = {
         **COMMON,

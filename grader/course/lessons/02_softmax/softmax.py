@@ -57,8 +57,7 @@ class softmax:
     hints = (
         "What is the largest number that `np.exp` can take in float64? What could be subtracted from a row without changing its weights?",
         "Subtract the maximum *along the axis*, keeping that axis with `keepdims=True`, then divide by the sum along it.",
-        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)",
-    )
+        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)")
 
     mistakes = {
         **COMMON,

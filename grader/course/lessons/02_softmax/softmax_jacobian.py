@@ -33,11 +33,9 @@ class softmax_jacobian:
         at = int(np.abs(total).argmax())
         return None if abs(total[at]) < 1e-5 else f"row {at} sums to {total[at]:.4g}."
 
-    hints = (
-        "If one score grows, which weights grow and which shrink? What must all changes add up to?",
+    hints = ("If one score grows, which weights grow and which shrink? What must all changes add up to?",
         "∂p_i/∂x_j is p_i (1 − p_i) on the diagonal and −p_i p_j elsewhere: a diagonal matrix less an outer product.",
-        "return np.diag(____) - np.outer(____, ____)",
-    )
+        "return np.diag(____) - np.outer(____, ____)")
 
     mistakes = {
         "SX40": mistake(patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"), says="The sign is reversed: it is diag(p) − p pᵀ.",

@@ -46,11 +46,9 @@ class softmax_with_temperature:
 
     sums = sums_to_1()
 
-    hints = (
-        "At which temperature should nothing change? Which temperatures make no sense?",
+    hints = ("At which temperature should nothing change? Which temperatures make no sense?",
         "Divide x before softmax. Compare the temperature with 0 first.",
-        "if temperature ____ 0:\n    raise ____(...)\nreturn softmax(x ____ temperature, axis)",
-    )
+        "if temperature ____ 0:\n    raise ____(...)\nreturn softmax(x ____ temperature, axis)")
 
     mistakes = {
         **COMMON,

@@ -11,6 +11,7 @@ from grader.course.spec import Case
 from grader.worker.values import Observation, Part
 
 SLACK = 1e-6  # by which a weight may miss the share
+LARGEST = 1e300  # what scores are multiplied with
 CLOSE = 1e-3  # how near the odds come to those of a known slip
 
 
@@ -30,14 +31,13 @@ def read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     w_q, w_k = (_matrix(name, part, t) for name, part in zip(("w_q", "w_k"), pair.items, strict=True))
     if w_q.shape != w_k.shape:
         raise ContractError(f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}; a query and a key have the same length d_k.")
-    products = w_q @ w_k.T
-    if not np.isfinite(products).all():
-        raise ContractError("The dot products of queries and keys overflow: the numbers in w_q and w_k are too large.")
+    sizes = [max(float(np.abs(w).max()), np.finfo(float).tiny) for w in (w_q, w_k)]
+    products, size = (w_q / sizes[0]) @ (w_k / sizes[1]).T, min(sizes[0] * sizes[1], LARGEST)  # so that no product overflows
     root = np.sqrt(w_q.shape[1])
-    weights = _softmax(products / root)
+    weights = _softmax(products, size / root)
     does = [_row(row, max(i - 1, 0), share) for i, row in enumerate(weights)] if share > 1 / t else []  # else equal weights are enough
     if "less" in does and set(does) <= {"asked", "less"}:
-        does += [name for name, more in (("times root", products), ("times d_k", products * root)) if _reached(_softmax(more), share)]
+        does += [name for name, more in (("times root", size), ("times d_k", size * root)) if _reached(_softmax(products, more), share)]
         does += _odds(weights, share)
     return {"attention weights": Part("ndarray", weights, "float64"), "what its rows do": Part("text", text=" ".join(does))}
 
@@ -74,8 +74,8 @@ def _matrix(name: str, part: Part, t: int) -> np.ndarray:
     return part.array.astype(np.float64)
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+def _softmax(scores: np.ndarray, factor: float) -> np.ndarray:
+    exps = np.exp((scores - scores.max(axis=-1, keepdims=True)) * factor)
     return exps / exps.sum(axis=-1, keepdims=True)
 
 

@@ -58,13 +58,11 @@ class project_qkv:
         moved = [name for name in before if not np.allclose(before[name][kept], after[name][kept], rtol=1e-4, atol=1e-4)]
         return f"only token 2 of item 1 changed, and other rows of {' and '.join(moved)} changed with it." if moved else None
 
-    hints = (
-        "One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries "
+    hints = ("One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries "
         "of all tokens have, and which axis of x does the product sum over?",
         "`@` treats all axes of x but the last two as a stack of matrices, and multiplies each matrix of the stack "
         "by the same w_q. So nothing has to be looped over, reshaped or transposed.",
-        "```python\nq = x @ w_q\nk = ____\nv = ____\nreturn q, k, v\n```",
-    )
+        "```python\nq = x @ w_q\nk = ____\nv = ____\nreturn q, k, v\n```")
 
     mistakes = {
         "AB1": mistake(all_three("x @ {}.T"), all_three("np.inner(x, {})"), all_three("x.dot({}.T)"),

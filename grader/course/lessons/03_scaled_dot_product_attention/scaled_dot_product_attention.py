@@ -60,8 +60,7 @@ class scaled_dot_product_attention:
         "Count axes from the end. `k.swapaxes(-1, -2)` has shape (..., d_k, T_k); the keys are axis -1 of the scores, and both the "
         "maximum and the sum of softmax run along it with `keepdims=True`.",
         "```python\nscores = q @ k.swapaxes(____, ____) / math.sqrt(q.shape[____])\n"
-        "exps = np.exp(scores - scores.max(axis=____, keepdims=True))\nweights = exps / ____\nreturn ____, weights\n```",
-    )
+        "exps = np.exp(scores - scores.max(axis=____, keepdims=True))\nweights = exps / ____\nreturn ____, weights\n```")
 
     mistakes = {
         **MISTAKES,

@@ -47,11 +47,9 @@ class row_entropy:
         highest, most = float(parts["result"].max()), math.log(n)
         return None if highest - most < 1e-5 else f"an entropy of {highest:.4g} came back; ln {n} = {most:.4g} is the most."
 
-    hints = (
-        "What should a row that is sure of one key give? And what does ln 0 give?",
+    hints = ("What should a row that is sure of one key give? And what does ln 0 give?",
         "Sum −p ln p over the last axis, with the logarithm taken only where p is above 0.",
-        "logs = np.log(np.where(weights > 0, weights, ____))\nreturn -(____ * logs).sum(axis=____)",
-    )
+        "logs = np.log(np.where(weights > 0, weights, ____))\nreturn -(____ * logs).sum(axis=____)")
 
     mistakes = {
         "WS9": mistake(patch(SEEN, "weights"),

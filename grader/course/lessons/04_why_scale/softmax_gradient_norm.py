@@ -44,11 +44,9 @@ class softmax_gradient_norm:
         high = float(parts["result"].max())
         return None if -1e-6 <= float(parts["result"].min()) and high < 0.708 else f"a norm of {high:.4g} came back."
 
-    hints = (
-        "At which scores of two keys does softmax answer most to a change, and at which not at all?",
+    hints = ("At which scores of two keys does softmax answer most to a change, and at which not at all?",
         "Softmax first, with the row's maximum subtracted. Then the Jacobian diag(p) − p pᵀ of each row.",
-        "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))",
-    )
+        "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))")
 
     mistakes = {
         "SM1": (axis(-2, -2), axis(-2), axis(*2 * [BUT_FOR_ONE_ROW.format(-2)])),

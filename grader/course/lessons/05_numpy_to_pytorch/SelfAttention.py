@@ -90,13 +90,11 @@ class SelfAttention:
 
     apart = items_apart()
 
-    hints = (
-        "A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
+    hints = ("A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
         "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k and w_v. In `forward`, q, k"
         " and v all come from x, and the scale is the width of q, not of x.",
         "super().__init__()\nself.w_q = nn.Linear(d_model, ____, bias=____)\n...\nq, k, v = self.w_q(____), ____, ____\n"
-        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)",
-    )
+        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)")
 
     mistakes = {
         **attention_mistakes("        "),

@@ -52,11 +52,9 @@ class as_numpy:
             values = rng.integers(-9, 9, size=(2, 3)) if dtype == "int64" else rng.normal(size=(2, 3))
             yield case(title, dtype, values, f"gpu {dtype}", grad=grad, view="elsewhere", stage="extremes")
 
-    hints = (
-        "Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
+    hints = ("Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
         "`detach()` leaves the graph, `cpu()` leaves the device, and bfloat16 has no NumPy type: only that one is converted.",
-        "tensor = tensor.____().____()\nif tensor.dtype == torch.____:\n    tensor = tensor.____()\nreturn tensor.numpy()",
-    )
+        "tensor = tensor.____().____()\nif tensor.dtype == torch.____:\n    tensor = tensor.____()\nreturn tensor.numpy()")
 
     mistakes = {
         "NT10": mistake(patch(".detach()", ""), patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),

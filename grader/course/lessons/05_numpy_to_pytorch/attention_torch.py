@@ -84,13 +84,11 @@ class attention_torch:
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."
 
-    hints = (
-        "Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
+    hints = ("Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
         "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions whatever stands before them; `torch.softmax(scores, dim=-1)` "
         "already subtracts each row's maximum. Stay in torch from q to the result: `.numpy()`, `.detach()`, `.data` and "
         "`torch.no_grad()` cut the graph.",
-        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights",
-    )
+        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
 
     mistakes = {
         **attention_mistakes("    "),

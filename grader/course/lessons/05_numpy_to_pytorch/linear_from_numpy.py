@@ -38,12 +38,10 @@ class linear_from_numpy:
         yield draw("one output", 5, 1, 3)
         yield draw("the shape of the first float32 w, new numbers", 4, 3, 5, "float32")
 
-    hints = (
-        "Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
+    hints = ("Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
         "`nn.Linear` computes x @ weightᵀ, so the weight must hold wᵀ. `torch.from_numpy` and `torch.as_tensor` share memory with a "
         "float32 array; `torch.tensor` copies, and so does `copy_` into an existing weight.",
-        "layer = nn.Linear(____, ____, bias=____)\nwith torch.no_grad():\n    layer.weight.copy_(torch.tensor(____))\nreturn layer",
-    )
+        "layer = nn.Linear(____, ____, bias=____)\nwith torch.no_grad():\n    layer.weight.copy_(torch.tensor(____))\nreturn layer")
 
     mistakes = {
         "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),

@@ -21,11 +21,9 @@ class causal_mask:
         mask = parts["result"].astype(bool)
         return None if mask[-1].all() else f"the last query sees {int(mask[-1].sum())} of {mask.shape[1]} keys."
 
-    hints = (
-        "With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
+    hints = ("With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
         "`torch.ones(t_q, t_k, dtype=torch.bool).tril(diagonal=…)` keeps j ≤ i + diagonal.",
-        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)",
-    )
+        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)")
 
     mistakes = {
         "MK1": patch("torch.ones(", "~torch.ones("),

@@ -121,12 +121,10 @@ class masked_attention:
         "the output moved by {gap} when only hidden keys and values changed.",
     )  # fmt: skip
 
-    hints = (
-        "Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
+    hints = ("Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
         "Fill hidden scores with the lowest finite number of their dtype, take softmax, then set hidden weights to 0.",
         "low = torch.finfo(____).min\nweights = torch.softmax(scores.masked_fill(____, low), dim=-1)\n"
-        "weights = weights.masked_fill(____, ____)",
-    )
+        "weights = weights.masked_fill(____, ____)")
 
     mistakes = {
         "MK1": patch(LOWEST, f"mask = ~mask\n        {LOWEST}"),

@@ -26,11 +26,9 @@ class padding_mask:
         yield case("uint8", "lengths of uint8", [3, 1, 2], 6, "uint8")
         yield case("random", "random lengths, the last one 19", [*rng.integers(0, 20, size=5), 19], 19)
 
-    hints = (
-        "Which positions does a sequence of length 2 fill, and which number do they all stay below?",
+    hints = ("Which positions does a sequence of length 2 fill, and which number do they all stay below?",
         "Compare `torch.arange(max_len)` with the lengths as a column; then add the axis for the queries.",
-        "positions = torch.arange(____)\nreal = positions < lengths[____]\nreturn real[:, ____, :]",
-    )
+        "positions = torch.arange(____)\nreal = positions < lengths[____]\nreturn real[:, ____, :]")
 
     mistakes = {
         "MK1": patch("return real", "return ~real"),

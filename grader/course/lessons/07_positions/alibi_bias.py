@@ -35,12 +35,10 @@ class alibi_bias:
         apart = np.abs(bias - bias.swapaxes(-1, -2)).max()
         return None if apart < 1e-5 else f"key j seen from i and key i seen from j differ by {apart:.4g}."
 
-    hints = (
-        "Which (t, t) matrix do all heads share, and by which one number does each head multiply it?",
+    hints = ("Which (t, t) matrix do all heads share, and by which one number does each head multiply it?",
         "`torch.arange(t)` as a column minus itself as a row gives all i − j. Slopes of shape (num_heads, 1, 1) broadcast.",
         "i = torch.arange(t)\ndistance = (i[:, None] - ____).abs()\n"
-        "slopes = 2.0 ** (-8 * (torch.arange(num_heads) + ____) / ____)\nreturn -slopes[____] * distance",
-    )
+        "slopes = 2.0 ** (-8 * (torch.arange(num_heads) + ____) / ____)\nreturn -slopes[____] * distance")
 
     mistakes = {
         "PO20": mistake(patch("-slopes", "slopes"), says="The sign is wrong: the bias rewards distance.",

@@ -80,8 +80,7 @@ class apply_rope:
         "Take the pairs apart with `x[..., 0::2]` and `x[..., 1::2]`; angles of shape (T, d/2) broadcast against them. Put them back "
         "together with `stack` and `flatten(-2)`.",
         "angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)\na, b = x[..., 0::2], x[..., 1::2]\n"
-        "return torch.stack((____, ____), dim=-1).flatten(-2)",
-    )
+        "return torch.stack((____, ____), dim=-1).flatten(-2)")
 
     mistakes = {
         "RO1": patch(PAIRS, "x.chunk(2, dim=-1)", ROTATED, "torch.cat((new_a, new_b), dim=-1)"),

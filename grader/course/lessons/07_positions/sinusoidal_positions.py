@@ -49,13 +49,11 @@ class sinusoidal_positions:
                 return f"at distance {distance} the dot product lies between {along.min():.4g} and {along.max():.4g}."
         return None
 
-    hints = (
-        "For d_model 4, which columns share a frequency, and what are the two frequencies?",
+    hints = ("For d_model 4, which columns share a frequency, and what are the two frequencies?",
         "`torch.arange(0, d_model, 2)` already is 2i. Positions as a column times frequencies as a row give all angles; "
         "`torch.stack((a, b), dim=-1).flatten(-2)` lets two tables alternate.",
         "positions = torch.arange(n_positions)[:, None]\nangles = positions * base ** (-torch.arange(____) / ____)\n"
-        "return torch.stack((____, ____), dim=-1).flatten(-2)",
-    )
+        "return torch.stack((____, ____), dim=-1).flatten(-2)")
 
     mistakes = {
         "PE1": ANGLES["PE1"],

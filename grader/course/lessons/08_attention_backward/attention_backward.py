@@ -108,13 +108,11 @@ class attention_backward:
         total = np.abs(parts["grad_k"].sum(axis=-2)).max()
         return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}, where it cancels to 0."
 
-    hints = (
-        "The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
+    hints = ("The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
         "output = weights v. So grad_weights = grad_output vᵀ and grad_v = weightsᵀ grad_output; then softmax_backward; then the "
         "product q kᵀ, with its scale, in the same way.",
         "grad_v = weights.swapaxes(-1, -2) @ ____\ngrad_weights = grad_output @ ____\n"
-        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\ngrad_k = grad_scores.____ @ q",
-    )
+        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\ngrad_k = grad_scores.____ @ q")
 
     mistakes = {
         **MISTAKES,

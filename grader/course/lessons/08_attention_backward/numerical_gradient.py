@@ -63,14 +63,12 @@ class numerical_gradient:
             yield weighted(f"changes-{n}", "an f that overwrites the array it was given", 0.5, shape=shape, changes=True)
             yield weighted(f"keeps-{n}", keeps, 0.5, shape=shape, keeps=True)
 
-    hints = (
-        "If only entry (0, 2) of x moves up by `step`, and then down by it, what do two calls of f tell you? What must be true of "
+    hints = ("If only entry (0, 2) of x moves up by `step`, and then down by it, what do two calls of f tell you? What must be true of "
         "all other entries meanwhile?",
         "`np.ndindex(x.shape)` gives the index of every entry, whatever the number of axes. Give f a fresh copy of x at each call: f "
         "may keep or change what it gets.",
         "grad = np.zeros(x.shape)\nfor at in np.ndindex(x.shape):\n    up, down = x.copy(), ____\n    up[at] += ____\n"
-        "    down[at] -= ____\n    grad[at] = (f(up) - f(down)) / ____\nreturn grad",
-    )
+        "    down[at] -= ____\n    grad[at] = (f(up) - f(down)) / ____\nreturn grad")
 
     mistakes = {
         "ND1": mistake(

@@ -142,14 +142,12 @@ class MultiHeadAttention:
         "item 1 of the batch moved by {gap} when only item 0 changed.", of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
+    hints = ("Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
         "After the split every product works on the last two axes, and the heads are one more axis of the batch. The width "
         "under the root is that of one head.",
         "q, k, v = (split_heads(layer(x), self.num_heads) for layer, x in ((self.w_q, ____), (self.w_k, ____), (self.w_v, ____)))\n"
         "scores = q @ k.mT / math.sqrt(____)\nif mask is not None:\n    scores = scores.masked_fill(____, -torch.inf)\n"
-        "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights",
-    )
+        "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights")
 
     mistakes = {
         "SD1": patch(SCALE, ""),

@@ -43,14 +43,12 @@ class copy_torch_weights:
             options = {"init": (d, heads, other), "mine": state_of(rng, d), "original": original}
             yield Case(f"copy-{i}", title, probe="lesson_09.copied", options=options)
 
-    hints = (
-        "`in_proj_weight` is (3 · d_model, d_model). Which of its rows make queries?",
+    hints = ("`in_proj_weight` is (3 · d_model, d_model). Which of its rows make queries?",
         "`chunk(3)` cuts it into thirds in the order q, k, v. Under `torch.no_grad()`, `copy_` writes into a parameter that stays "
         "the same object.",
         "with torch.no_grad():\n    weights, biases = torch_mha.in_proj_weight.chunk(3), ____\n"
         "    for layer, weight, bias in zip((mine.w_q, ____, ____), weights, biases):\n"
-        "        layer.weight.copy_(weight)\n        ____\n    mine.w_o.weight.copy_(____)\n    mine.w_o.bias.copy_(____)",
-    )
+        "        layer.weight.copy_(weight)\n        ____\n    mine.w_o.weight.copy_(____)\n    mine.w_o.bias.copy_(____)")
 
     mistakes = {
         "MU31": mistake(patch(THREE_LAYERS, "(mine.w_v, mine.w_k, mine.w_q"),

@@ -44,12 +44,10 @@ class split_heads:
         said = f"number {place} of head {head} is number {head * wanted.shape[-1] + place} of each token"
         return f"{said}; for token {token} of item {item} that is {want:.4g}, and here it is {came:.4g}."
 
-    hints = (
-        "Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
+    hints = ("Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
         "`x.view(B, T, num_heads, d_head)` names the axes in the order in which the numbers lie; then the heads move in front of the "
         "tokens.",
-        "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)",
-    )
+        "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)")
 
     mistakes = {
         "MH1": patch(*VIEWED),

@@ -49,8 +49,7 @@ class additive_attention:
         "A new axis, `[:, None]`, turns (B, d_a) into (B, 1, d_a). `energy @ v` sums over d_a and leaves (B, T); softmax then runs over"
         " T. For the context, `weights[:, None]` is (B, 1, T) and can be multiplied with the keys.",
         "energy = torch.tanh((query @ ____)[:, None] + keys @ ____)\nweights = torch.softmax(energy @ ____, dim=____)\n"
-        "context = (weights[:, None] @ ____)[:, 0]\nreturn context, weights",
-    )
+        "context = (weights[:, None] @ ____)[:, 0]\nreturn context, weights")
 
     shared = alignment_mistakes("energy @ v", "keys @ w_key", ("v.shape[0]", "keys.shape[-1]", "query.shape[-1]"))
     mistakes = {

@@ -32,13 +32,11 @@ class luong_attention:
 
     more_properties = PROPERTIES
 
-    hints = (
-        "w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
+    hints = ("w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
         "`query @ w` is (B, d_h), as wide as a key. Its dot product with each key of its sentence is a product of (B, T, d_h) with (B, "
         "d_h, 1). The rest is as in `additive_attention`.",
         "asked = query @ w\nscores = (keys @ asked[:, :, ____])[..., 0]\nweights = torch.softmax(____, dim=____)\n"
-        "return (weights[:, None] @ ____)[:, 0], weights",
-    )
+        "return (weights[:, None] @ ____)[:, 0], weights")
 
     mistakes = {
         **alignment_mistakes(SCORES, "keys @ w.T", ("query.shape[-1]", "keys.shape[-1]")),

@@ -136,14 +136,12 @@ class CausalMultiHeadAttention:
         of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",
+    hints = ("The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",
         "`self.qkv(x).view(B, T, 3, num_heads, d_head)` names the axes in the order in which the numbers lie; `permute` moves them. An "
         "`nn.Dropout` of the module follows its mode.",
         "q, k, v = self.qkv(x).view(B, T, 3, ____, ____).permute(____)  # each (B, num_heads, T, d_head)\n"
         "scores = q @ k.mT / math.sqrt(____)\nweights = self.dropout(torch.softmax(scores.masked_fill(____, -torch.inf), dim=-1))\n"
-        "return self.proj((weights @ v).transpose(____).reshape(B, T, d_model))",
-    )
+        "return self.proj((weights @ v).transpose(____).reshape(B, T, d_model))")
 
     mistakes = {
         "SD1": patch(SCALE, ""),

@@ -66,11 +66,9 @@ class TransformerBlock:
             yield Case(f"long-{t}", f"{t} tokens, max_len {max_len}", (x,), probe="module", raises="ValueError",
                        options={"init": (4, 2, max_len)})  # fmt: skip
 
-    hints = (
-        "What does the block return when both attention and the network return zero?",
+    hints = ("What does the block return when both attention and the network return zero?",
         "Four attributes in `__init__`; two lines in `forward`, each of the form x = x + f(norm(x)).",
-        "x = x + self.attn(____)\nreturn x + self.mlp(____)",
-    )
+        "x = x + self.attn(____)\nreturn x + self.mlp(____)")
 
     mistakes = {
         "CM21": mistake(

@@ -62,13 +62,11 @@ class generate:
         yield greedy("int32", "greedy, ids of int32", 2, 4, 5, 6, "int32", training=False)
         yield from _samples(rng)
 
-    hints = (
-        "Which of the logits that come back say something about the token that follows the last one?",
+    hints = ("Which of the logits that come back say something about the token that follows the last one?",
         "`model.training` is the flag; `torch.no_grad()` keeps the graph away; `torch.multinomial` takes a `generator`.",
         "logits = model(ids[:, ____:])[:, ____]\n"
         "following = ____ if temperature == 0 else torch.multinomial(torch.softmax(____, dim=-1), 1, generator=____)\n"
-        "ids = torch.cat([ids, following], dim=____)",
-    )
+        "ids = torch.cat([ids, following], dim=____)")
 
     mistakes = {
         "CM41": mistake(patch("model.eval()", ""), says="The model writes in training mode: call model.eval() before it is asked.",

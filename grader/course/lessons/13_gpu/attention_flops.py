@@ -40,12 +40,10 @@ class attention_flops:
         yield case("drawn, causal", "sizes drawn at random, causal", *drawn[::-1], causal=True)
         yield case("seen-again", "a batch of two again, other sizes", 2, 3, 8, 3, 4)
 
-    hints = (
-        "For one score, how many numbers are multiplied, and how many added? How many scores are there?",
+    hints = ("For one score, how many numbers are multiplied, and how many added? How many scores are there?",
         "The product q kᵀ has T_q · T_k entries of d_head multiply-adds each, and weights · v takes as many. "
         "Each multiply-add counts 2, each head of each item of the batch does it all.",
-        "total = ____ * batch * num_heads * ____ * ____ * d_head\nreturn total // ____ if causal else total",
-    )
+        "total = ____ * batch * num_heads * ____ * ____ * d_head\nreturn total // ____ if causal else total")
 
     mistakes = {
         "GP11": mistake(patch("products = 2", "products = 1"),
