@@ -115,6 +115,5 @@ class three_token_attention:
             "scale_scores(scores, Q.shape[1])", "scores"),
         "TT44": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"), *of(weighted_sum, "SD8")["SD8"][1:],
             says="The weights are turned before they meet V: row i of the weights belongs to query i.",
-            why="""`weights @ V` adds up over the keys. Turned, the product adds up over the queries, and fits only where there are
-            as many queries as keys."""),
+            why="`weights @ V` adds up over the keys; turned, over the queries. That fits only with as many queries as keys."),
     }

@@ -40,8 +40,7 @@ def attention_mistakes(indent: str) -> dict[str, Any]:
             patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{indent}scores = q")),
         "NT6": mistake(patch("math.sqrt(q", "math.sqrt(v"),
             says="The scale uses the width of the values; it needs d_k, the width of queries and keys.",
-            why="""A score is a sum over the d_k products of one query and one key, so its spread grows with √d_k. The width of v
-            plays no part in it."""),
+            why="A score is a sum over d_k products of a query and a key, and so its spread grows with √d_k. v plays no part in it."),
         "NT7": mistake(patch("(output, weights)", "(output, weights.detach())"),
             says="The returned weights are cut from the graph; a loss on the weights would reach neither q nor k.",
             why="""The output carries its gradient, the weights beside it do not: they were detached before they were returned.

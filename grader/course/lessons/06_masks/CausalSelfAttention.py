@@ -121,13 +121,11 @@ class CausalSelfAttention:
             checkpoint no longer loads into a model of another max_len."""),
         "MA15": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
-            why="""The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting:
-            `mask[:T, :T]`."""),
+            why="The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting: `mask[:T, :T]`."),
         "MA16": mistake(patch(REFUSE, ""), patch(REFUSE, "assert t <= self.max_len"),
             patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check the failure comes later, as a message on shapes that says nothing of max_len, or not at all
-            where something broadcasts."""),
+            why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never."),
         "MA18": (by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED), by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED)),
         "MA19": mistake(patch("return weights @ v", "return (weights @ v, weights)"),
             says="Output and weights came back; the output alone was asked for.",

@@ -44,6 +44,5 @@ class merge_heads:
         "MU19": patch("return x.", "return x.detach()."),
         "MU20": mistake(patch(".reshape(b, t, num_heads * d_head)", ""),
             says="The tokens are back at axis 1, and the heads still have an axis of their own.",
-            why="""(B, T, num_heads, d_head) has the numbers in the right order; the last two axes are to become one of num_heads ·
-            d_head."""),
+            why="The numbers are in the right order; the last two axes are to become one of num_heads · d_head."),
     }

@@ -137,8 +137,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             why="Scores have any sign and any sum; a picture of an alignment is made of the weights, what softmax makes of the scores."),
         "AL20": mistake(patch("softmax", "log_softmax"),
             says="log_softmax gives the logarithms of the weights; the weights themselves were asked for.",
-            why="""Logarithms of weights are what a loss wants (lesson 02). They are 0 or negative, and a sum of keys weighed with
-            them is no average."""),
+            why="Logarithms of weights are what a loss wants (lesson 02). They are at most 0: a sum of keys with them is no average."),
         "AL21": mistake(patch("[:, 0]", ""), patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
             patch("(context, weights)", "(context, weights[..., None])"),
             says="An axis of length 1 was left standing: the context is (B, d_h) and the weights are (B, T).",
