@@ -315,5 +315,5 @@ print("output", output.detach(), " gradient", q.grad)
 # ## Where this goes on
 #
 # Masks that are mostly empty need not be computed: sliding windows (Beltagy et al. 2020, section 3.1) keep a band beside the
-# diagonal, and FlexAttention compiles a mask written as a function, which lesson 12 tries. A mask says *who*, not *where*: without it
+# diagonal, and FlexAttention compiles a mask written as a function, which lesson 13 tries. A mask says *who*, not *where*: without it
 # attention has no idea of order at all. Lesson 07 gives it one.

@@ -5,7 +5,7 @@
 #
 # In lesson 05 torch computed gradients for us. Here we derive them, write them in NumPy, and check them twice: by moving
 # an input a little, and against torch. Whoever has done this once knows why attention is hard to train when softmax
-# saturates, and what the faster kernels of lesson 12 have to compute again on the way back.
+# saturates, and what the faster kernels of lesson 13 have to compute again on the way back.
 
 # %% role="given"
 import numpy as np
@@ -33,6 +33,49 @@ def attention(q, k, v):
 
 # %% role="demo"
 figures.lesson_08.road_back()
+
+# %% [markdown]
+# ## Measuring a gradient
+#
+# Before we derive anything, we build an instrument that knows no formula. A gradient says how much a loss grows when one
+# number of the input grows. That can be tried out: move the number a little up, then a little down, and divide the
+# difference of the two losses by the way between the two points.
+#
+# $$\frac{\partial f}{\partial x_e} \;\approx\; \frac{f(x + h\,e) - f(x - h\,e)}{2h}$$
+
+# %% [markdown]
+# @exercise numerical_gradient
+#
+# `f` takes an array of the shape of x and returns a float, `x` a float64 array of any shape, `step` the h of the formula
+# → float64 array of the shape of x
+#
+# ```text
+# for each entry e of x:
+#     result[e] = (f(x with entry e moved up by step) − f(x with entry e moved down by step)) / (2 · step)
+# ```
+#
+# `f` gets nothing but arrays of the shape of x in float64, and may keep or change what it was given: hand it a fresh copy at
+# each call. x is left as it is. "Any shape" includes a single number, an array of shape ().
+
+# %% role="exercise" exercise="numerical_gradient"
+def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Measure the gradient of f at x by central differences.
+
+    f: takes an array of the shape of x, returns a float. x: float64, any shape. step: how far each entry is moved.
+    Returns: float64, the shape of x.
+    """
+    # region solution
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        up, down = x.copy(), x.copy()  # f may keep or change what it is given
+        up[at] += step
+        down[at] -= step
+        grad[at] = (f(up) - f(down)) / (2 * step)
+    return grad
+    # endregion
+
+# %% role="check" exercise="numerical_gradient"
+check(numerical_gradient)
 
 # %% [markdown]
 # ## One product, by hand

@@ -197,3 +197,32 @@ def test_lesson_01_describes_what_it_draws(capsys):
     assert "Weights: 0.5, 0.5; 0.6698, 0.3302." in said
     assert "The printed results 5.3, 4.2 lie below it" in said
     assert "token 0 from 5.00 to 5.00" in said
+
+
+def drawn_machine(monkeypatch, **how):
+    kept = {}
+    monkeypatch.setattr(figures.machine, "show", lambda fig, alt: kept.update(fig=fig, alt=alt))
+    figures.machine.draw(**how)
+    return kept["fig"].axes[0], kept["alt"]
+
+
+def test_the_machine_shows_the_lit_parts_in_colour_and_the_others_pale(monkeypatch):
+    ax, alt = drawn_machine(monkeypatch, lit=("query", "key", "scores"))
+    ink = {text.get_text(): text.get_color() for text in ax.texts}
+    assert ink["query"] == COLOURS["vermillion"] and ink["key"] == COLOURS["blue"]
+    assert ink["weights"] == ink["output"] == ink["tokens"] != ink["scores"]
+    assert "In color: query, key, scores; the other parts are pale." in alt
+
+
+def test_the_machine_draws_what_its_own_vectors_give(monkeypatch):
+    ax, alt = drawn_machine(monkeypatch)
+    written = [text.get_text() for text in ax.texts]
+    assert "pale" not in alt
+    scores = figures.machine.KEYS @ figures.machine.QUERY / 2
+    weights = np.exp(scores) / np.exp(scores).sum()
+    assert all(f"{number:.1f}" in written for number in scores) and all(f"{number:.2f}" in written for number in weights)
+
+
+def test_the_machine_knows_no_other_part():
+    with pytest.raises(ValueError, match="tokens, query, key, value, scores, weights, blend, output; got softmax"):
+        figures.machine.draw(lit=("softmax",))

@@ -17,21 +17,21 @@ def test_the_index_is_what_the_specifications_say():
 
 def test_lessons_whose_cells_import_torch_need_it():
     assert not registry.needs_torch("01_three_tokens") and not registry.needs_torch("08_attention_backward")
-    assert registry.needs_torch("05_numpy_to_pytorch") and registry.needs_torch("12_gpu")
+    assert registry.needs_torch("05_numpy_to_pytorch") and registry.needs_torch("13_gpu")
 
 
 def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
     before = index.path().read_text(encoding="utf-8")
     said = json.loads(before)
-    del said["lessons"]["12_gpu"]
+    del said["lessons"]["13_gpu"]
     place = tmp_path / "index.json"
     place.write_text(json.dumps(said), encoding="utf-8")
     monkeypatch.setattr(index, "path", lambda: place)
     try:
         registry.know(json.dumps(said))
-        assert "12_gpu" not in registry.CONTRACT
-        registry.CONTRACT["12_gpu"] = ()  # as its folder would make it known
+        assert "13_gpu" not in registry.CONTRACT
+        registry.CONTRACT["13_gpu"] = ()  # as its folder would make it known
         index.refresh()
-        assert place.read_text(encoding="utf-8") == before and len(registry.CONTRACT["12_gpu"]) == 4
+        assert place.read_text(encoding="utf-8") == before and len(registry.CONTRACT["13_gpu"]) == 4
     finally:
         registry.know(before)

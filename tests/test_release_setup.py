@@ -232,7 +232,7 @@ def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
     with zipfile.ZipFile(bundle) as archive:
         archive.extract("run_autograder", tmp_path)
     (tmp_path / "submission").mkdir()
-    shutil.copy(ROOT / "solutions" / "12_gpu.ipynb", tmp_path / "submission")
+    shutil.copy(ROOT / "solutions" / "13_gpu.ipynb", tmp_path / "submission")
     script = (tmp_path / "run_autograder").read_text().replace('00,01,02,03,04,05,06,07,08,09,10,11,12', "12")
     environment = {**os.environ, "AUTOGRADER_ROOT": str(tmp_path), "GRADER_COMMAND": str(program(Path(sys.prefix), "grader"))}
     grading = subprocess.Popen(["bash", "-c", script], env=environment, stdout=subprocess.DEVNULL)

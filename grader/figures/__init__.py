@@ -51,8 +51,8 @@ _RAMPS["difference"] = _RAMPS["scores"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `figures.lesson_01` when it is first asked for."""
-    if name.startswith("lesson_"):
+    """Loads `figures.lesson_01`, or the picture that lessons share, when it is first asked for."""
+    if name == "machine" or name.startswith("lesson_"):
         try:
             return importlib.import_module(f"{__name__}.{name}")
         except ModuleNotFoundError as error:

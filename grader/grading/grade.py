@@ -148,7 +148,7 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
         left -= len(kept)
         return kept
 
-    line = verdict.line and replace(verdict.line, text=cut(verdict.line.text))
+    line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
     single = {key: cut(getattr(verdict, key)) for key in ("headline", "experiment", "look")}
     several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details")}
     return replace(verdict, **single, **several, line=line)

@@ -258,7 +258,7 @@ def _from_verdict(verdict: Verdict) -> dict[str, Any]:
          "cut": None if table.cut is None else _from_cut(table.cut)}
         for table in verdict.tables
     ]
-    data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number]
+    data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
     largest = verdict.max_difference
     return data | {"max_difference": None if largest is None else _from_float(largest),
                    "seconds": _from_float(verdict.seconds)}  # fmt: skip
@@ -279,7 +279,7 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     line = data["line"]
     return Verdict(
         **texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]),
-        line=None if line is None else Line(_text(line[0]), int(line[1])),
+        line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
     )  # fmt: skip
 
 

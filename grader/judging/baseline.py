@@ -65,6 +65,9 @@ def _drawn(exercise: Exercise, seed: int) -> Baseline:
         if (shown.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
     parts = tuple(flatten(exercise, shown) for shown in expected)
+    for case, flat in zip(cases, parts, strict=True):
+        if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
+            raise RuntimeError(f"{exercise.name}, {case.key!r}: nothing compares a tuple; its probe says what was `returned`")
     return Baseline(tuple(cases), expected, parts, given, Diagnosis(exercise, unwatched, expected, given))
 
 

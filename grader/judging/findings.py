@@ -11,12 +11,12 @@ from grader.worker.values import Failure, Part, Role
 STAGES = {
     "count": "type", "absent": "type", "type": "type", "cut": "type", "shape": "shape", "dtype": "dtype", "finite": "finite",
     "flag": "values", "text": "values", "numbers": "values", "compared": "values",
-    "failure": "runs", "property": "properties", "raises": "properties", "modified": "inputs",
+    "unwritten": "attempted", "failure": "runs", "property": "properties", "raises": "properties", "modified": "inputs",
 }  # fmt: skip
 ORDER = ("type", "shape", "dtype", "finite", "values")
 Kind = Literal[
     "count", "absent", "type", "cut", "shape", "dtype", "finite", "flag", "text", "numbers", "compared", "failure", "property",
-    "raises", "modified",
+    "raises", "modified", "unwritten",
 ]  # fmt: skip
 
 
@@ -27,11 +27,12 @@ class Finding:
     kind: 'count' (another number of things was returned), 'absent' (a part is missing), 'type', 'cut' (no gradient arrives),
           'shape', 'dtype', 'finite' (NaN or infinite entries), 'flag', 'text', 'numbers' (they differ), 'compared' (an exercise's
           own comparison), 'failure' (no result), 'property', 'raises' (a refusal that should come and does not), 'modified'
-          (inputs changed in place).
+          (inputs changed in place), 'unwritten' (only a part is there).
     part: the name of the part, role and of: what it is, as in `Part`. expected, actual: its two sides.
     at, gap: where the largest difference is, and how large. bad: how many entries are not finite.
     allowed: the dtypes that are. names: of what the exercise returns, or of the inputs that were changed.
-    claim: a property's title, or the exception that should be raised. said: the author's own sentence.
+    claim: a property's title, the exception that should be raised, or the case for which nothing is written.
+    said: the author's own sentence.
     failure: what was raised.
     """
 

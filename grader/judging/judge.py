@@ -112,16 +112,34 @@ class _Judging:
         for i, observation in enumerate(self.candidate.observe_all(self.drawn.cases)):
             self.actual[i] = observation = seen(self.drawn.cases[i], self.drawn.inputs[i], observation)
             failure = observation.failure
-            if failure and (_ended(failure) or (i == 0 and failure.kind == "not_started")):
+            if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
                 return
 
+    def _is_stub(self, failure: Failure) -> bool:
+        """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
+        return failure.kind == "not_started" and not failure.line and failure.function.partition(".")[2] in ("", "__init__")
+
     def _not_started(self) -> Verdict | None:
+        failures = [seen.failure for seen in self.actual.values() if seen.failure and seen.failure.kind == "not_started"]
+        if failures and len(failures) == len(self.actual) and self._is_stub(failures[0]):
+            return self._without_object(failures[0])
+        if failures:
+            return self._half_done(failures[0])
         for observation in self.actual.values():
-            if observation.failure and observation.failure.kind == "not_started":
-                return self._without_object(observation.failure)
             if self.exercise.kind == "answer" and [part.kind for part in observation.parts.values()] == ["none"]:
                 return self._without_object(Failure("not_started"))  # the stub of an answer is None
         return None
+
+    def _half_done(self, missing: Failure) -> Verdict:
+        """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
+        written = {i: one for i, one in self.actual.items() if not (one.failure and one.failure.kind == "not_started")}
+        unwritten = next(i for i in self.actual if i not in written)
+        finding = Finding("unwritten", failure=missing, claim=self.drawn.cases[unwritten].title)
+        self.actual = written
+        verdict = self._forbidden_while_running() or self._stage("values") or self._stage("extremes")
+        if verdict is not None:
+            return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
+        return self._fail(unwritten, finding)
 
     def _forbidden_while_running(self) -> Verdict | None:
         for observation in self.actual.values():
@@ -202,6 +220,8 @@ class _Judging:
     def _properties(self, at: Sequence[int]) -> Verdict | None:
         by_key = {self.drawn.cases[i].key: i for i in at}
         for held in self.exercise.properties:
+            if not at or not by_key.keys() >= set(held.needs):  # of what is half done some cases show nothing
+                continue
             groups = [tuple(by_key[key] for key in held.needs)] if held.needs else [(i,) for i in at]
             for group in groups:
                 arguments = [item for i in group for item in (self.drawn.cases[i], self._arrays(i))]
@@ -220,7 +240,9 @@ class _Judging:
         }
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
-        return evidence.tables(self.drawn.cases[i], self.drawn.parts[i], self.parts.get(i, {}), name)
+        """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
+        shown = evidence.tables(self.drawn.cases[i], self.drawn.parts[i], self.parts.get(i, {}), name)
+        return tuple(table for table in shown if table.role in ("input", "actual")) if self.exercise.compare else shown
 
     def _differs(self, i: int, finding: Finding) -> Verdict:
         tables = self._tables(i, finding.part)
@@ -277,7 +299,7 @@ class _Judging:
             self.exercise.name, status, wording.headline(self.exercise, finding), finding.stage,
             wording.experiment(self.exercise, case), tuple(details), tuple(tables), tuple("+".join(ids) for ids in found), sentences,
             tuple(self.verified), look=wording.look(self.exercise, status, found), case=case.key,
-            line=wording.line(failure) if failure else None,
+            line=wording.line(self.exercise.name, failure) if failure else None,
         )  # fmt: skip
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
@@ -292,9 +314,8 @@ class _Judging:
             return Verdict(name, status, wording.not_started(self.exercise), "attempted", look=look)
         if status == "missing":
             return Verdict(name, status, failure.message or f"No cell defines {name}.", "attempted", look=look)
-        return Verdict(
-            name, status, wording.failed(name, failure), "runs", details=wording.details(failure), line=wording.line(failure), look=look
-        )
+        details, line = wording.details(failure), wording.line(name, failure)
+        return Verdict(name, status, wording.failed(name, failure), "runs", details=details, line=line, look=look)
 
 
 def _ended(failure: Failure) -> bool:

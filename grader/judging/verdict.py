@@ -51,10 +51,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the learner's code. number: its number in its cell, 0 where that is not known."""
+    """A line of the learner's code.
+
+    number: its number in its cell, 0 where that is not known. function: what it belongs to where that is not the exercise, else ''.
+    """
 
     text: str
     number: int = 0
+    function: str = ""
 
 
 @dataclass(frozen=True, eq=False)

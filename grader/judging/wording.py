@@ -119,9 +119,18 @@ def _modified(exercise: Exercise, finding: Finding) -> str:
     return f"{exercise.name} changes its input {' and '.join(finding.names)} in place; it should leave its inputs as they are."
 
 
+def _unwritten(exercise: Exercise, finding: Finding) -> str:
+    name, (owner, _, method) = exercise.name, finding.failure.function.partition(".")
+    if finding.failure.line:
+        return f"{name} calls `{owner}`, which is not written yet: it still raises NotImplementedError. Start there."
+    if method:
+        return f"{name} is half done: `{method}` still raises NotImplementedError."
+    return f"{name} is half done: it still raises NotImplementedError for {finding.claim}."
+
+
 _HEADLINES = {
     "count": _count, "type": _type, "dtype": _dtype, "finite": _finite, "numbers": _numbers, "flag": _flag, "raises": _raises,
-    "modified": _modified,
+    "modified": _modified, "unwritten": _unwritten,
     "absent": lambda exercise, finding: f"{_capital(subject(exercise, finding))} is missing.",
     "cut": lambda exercise, finding: (
         f"No gradient reaches `{finding.of}`: the result does not depend on it, or the graph is cut on the way to it."),
@@ -177,14 +186,18 @@ def of_modified() -> tuple[str, ...]:
     return ("Work on a copy, or write x = x - y in place of x -= y.",)
 
 
-def line(failure: Failure) -> Line | None:
-    """The learner's own line at which it failed."""
-    return Line(failure.line, failure.line_number) if failure.line and failure.kind != "contract" else None
+def line(name: str, failure: Failure) -> Line | None:
+    """The learner's own line at which it failed. name: the exercise's."""
+    if not failure.line or failure.kind in ("contract", "not_started"):
+        return None
+    owner = failure.function.partition(".")[0]
+    return Line(failure.line, failure.line_number, "" if owner == name else owner)
 
 
 def line_label(line: Line) -> str:
-    """'Your line (line 3 of its cell)'."""
-    return f"Your line (line {line.number} of its cell)" if line.number else "Your line"
+    """'Your line in `helper` (line 3 of its cell)'."""
+    within = f" in `{line.function}`" if line.function else ""
+    return f"Your line{within} (line {line.number} of its cell)" if line.number else f"Your line{within}"
 
 
 def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def feedback(
     if not judged.passed:
         body.append(f'<p class="attn-lead">{prose(judged.headline)}</p>')
     if judged.line:
-        body.append(f"<p>{wording.line_label(judged.line)}:</p>{code(text.clean(judged.line.text, SENTENCE))}")
+        body.append(f"<p>{prose(wording.line_label(judged.line))}:</p>{code(text.clean(judged.line.text, SENTENCE))}")
     body += [f"<p>{prose(sentence)}</p>" for sentence in judged.details]
     shown = (pictured or pictures)(judged.tables)
     if judged.experiment or shown.inputs:

@@ -12,6 +12,88 @@ _SCORES, _BACK = "q @ k.mT / np.sqrt(q.shape[-1])", "/ np.sqrt(q.shape[-1])"
 _EXPS, _TOTAL = "np.exp(s - s.max(-1, keepdims=True))", "e.sum(-1, keepdims=True)"
 
 RIGHT = {
+    "numerical_gradient": [
+        '''def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    eye = np.eye(x.size).reshape(x.size, *x.shape)
+    return np.array([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in eye]).reshape(x.shape)
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    def slope(n):
+        ends = []
+        for sign in (1, -1):
+            moved = np.array(x, dtype=np.float64)
+            moved.flat[n] += sign * step
+            ends.append(float(f(moved)))
+        return (ends[0] - ends[1]) / 2 / step
+    return np.reshape([slope(n) for n in range(x.size)], x.shape)
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    """On a flat copy, which is given in a fresh copy at each call; f is called once more than it need be."""
+    flat, grad = x.ravel().copy(), np.empty(x.size)
+    f(x.copy())
+    for n in range(flat.size):
+        old = flat[n]
+        flat[n] = old + step
+        above = f(flat.reshape(x.shape).copy())
+        flat[n] = old - step
+        grad[n] = (above - f(flat.reshape(x.shape).copy())) / (2 * step)
+        flat[n] = old
+    return grad.reshape(x.shape)
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    import copy
+    it, grad = np.nditer(x, flags=["multi_index"]), np.zeros(x.shape)
+    while not it.finished:
+        at = it.multi_index
+        plus, minus = copy.deepcopy(x), copy.deepcopy(x)
+        plus[at] = plus[at] + step
+        minus[at] = minus[at] - step
+        grad[at] = f(plus) / (2 * step) - f(minus) / (2 * step)
+        it.iternext()
+    return grad
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    """The mean of the slope ahead and the slope behind."""
+    grad = np.zeros(x.shape)
+    here = f(np.copy(x))
+    for at, _ in np.ndenumerate(x):
+        def moved(by):
+            y = np.copy(x)
+            y[at] += by
+            return f(y)
+        grad[at] = 0.5 * ((moved(step) - here) / step + (here - moved(-step)) / step)
+    return grad
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    """Entry by entry, by recursion over the axes."""
+    if x.ndim == 0:
+        return np.array((f(np.array(x + step)) - f(np.array(x - step))) / (2 * step))
+    parts = []
+    for i in range(x.shape[0]):
+        def inner(row, i=i):
+            y = np.array(x)
+            y[i] = row
+            return f(y)
+        parts.append(numerical_gradient(inner, np.array(x[i]), step))
+    return np.stack(parts)
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    moved = np.tile(x.reshape(1, -1), (2 * x.size, 1))
+    for n in range(x.size):
+        moved[2 * n, n] += step
+        moved[2 * n + 1, n] -= step
+    losses = np.array([f(one.reshape(x.shape)) for one in moved])
+    return ((losses[::2] - losses[1::2]) / (2 * step)).reshape(x.shape)
+''',
+    ],
     "softmax_backward": [
         '''def softmax_backward(grad_weights, weights):
     out = np.zeros(weights.shape)
@@ -84,6 +166,157 @@ def attention_backward(q, k, v, grad_output):
 }
 
 WRONG = {
+    "numerical_gradient": [
+        *((id, f'''def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = {slope}
+    return grad
+''') for id, slope in (
+            ("ND1", "(f(x + e) - f(1 * x)) / step"), ("ND1", "(f(1 * x) - f(x - e)) / step"), ("ND2", "(f(x + e) - f(x - e)) / step"),
+            ("ND3", "(f(x + e) - f(x - e)) / 2 * step"), ("ND4", "f(x + e) - f(x - e)"), ("ND5", "(f(x - e) - f(x + e)) / (2 * step)"),
+            ("ND17", "(f(x + e / 2) - f(x - e / 2)) / step"), ("ND10", "(f(x + step) - f(x - step)) / (2 * step)"),
+            (None, "(f(x + e) - f(x - e)) / (4 * step)"), (None, "(f(x + 2 * e) - f(x - 2 * e)) / (4 * step)"),
+            (None, "(8 * (f(x + e) - f(x - e)) - f(x + 2 * e) + f(x - 2 * e)) / (12 * step)"),
+            (None, "(f(x + e) - 2 * f(1 * x) + f(x - e)) / step ** 2"), (None, "round((f(x + e) - f(x - e)) / (2 * step), 2)"),
+            ("ND11", "(f(x + e / step * 1e-5) - f(x - e / step * 1e-5)) / 2e-5"),
+            ("ND12", "(f((x + e).astype(np.float32)) - f((x - e).astype(np.float32))) / (2 * step)"),
+            ("ND16", "(f(x[i] + step) - f(x[i] - step)) / (2 * step)"),
+            (None, "(f((x + e).tolist()) - f((x - e).tolist())) / (2 * step)"),
+            (None, "(f((x + e).ravel()) - f((x - e).ravel())) / (2 * step)"),
+            (None, "(f(x + e) - f(x - e)) / (2 * step) * (abs(x[i]) > 1e-2 and abs(x[i]) < 1.0)"),
+        )),
+        ("ND6", '''def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        plus = x
+        minus = x
+        plus[i] += step
+        minus[i] -= step
+        grad[i] = (f(plus) - f(minus)) / (2 * step)
+    return grad
+'''),
+        ("ND7", '''def numerical_gradient(f, x, step=1e-5):
+    """As in a well-known course's notes."""
+    grad = np.zeros_like(x)
+    it = np.nditer(x, flags=["multi_index"], op_flags=["readwrite"])
+    while not it.finished:
+        ix = it.multi_index
+        oldval = x[ix]
+        x[ix] = oldval + step
+        fxph = f(x)
+        x[ix] = oldval - step
+        fxmh = f(x)
+        x[ix] = oldval
+        grad[ix] = (fxph - fxmh) / (2 * step)
+        it.iternext()
+    return grad
+'''),
+        ("ND8", '''def numerical_gradient(f, x, step=1e-5):
+    y, grad = np.array(x), np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        y[i] += step
+        hi = f(y)
+        y[i] -= 2 * step
+        lo = f(y)
+        y[i] += step
+        grad[i] = (hi - lo) / (2 * step)
+    return grad
+'''),
+        ("ND9", '''def numerical_gradient(f, x, step=1e-5):
+    grad, hi, lo = np.zeros(x.shape), np.copy(x), np.copy(x)
+    for i, _ in np.ndenumerate(x):
+        hi[i] += step
+        lo[i] -= step
+        grad[i] = (f(hi) - f(lo)) / (2 * step)
+    return grad
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """Put right in the end by a fresh copy, but one that is kept."""
+    y, grad = np.array(x), np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        y[...] = x
+        y[i] += step
+        hi = f(y)
+        y[...] = x
+        y[i] -= step
+        grad[i] = (hi - f(y)) / (2 * step)
+    return grad
+'''),
+        ("ND13", '''def numerical_gradient(f, x, step=1e-5):
+    eye = step * np.eye(x.size).reshape(x.size, *x.shape)
+    return np.array([(f(x + e) - f(x - e)) / (2 * step) for e in eye])
+'''),
+        ("ND14", '''def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for i, _ in enumerate(x):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+'''),
+        ("ND15", '''def numerical_gradient(f, x, step=1e-5):
+    out = []
+    for n in range(x.size):
+        hi, lo = np.array(x), np.array(x)
+        hi.reshape(-1)[n] += step
+        lo.reshape(-1)[n] -= step
+        out.append((f(hi) - f(lo)) / (2 * step))
+    return np.array(out).reshape(x.shape)
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """The gradient of the transposed array."""
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[at] = step
+        grad[at] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad.T.reshape(x.shape)
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """float32 in the end."""
+    grad = np.zeros(x.shape, dtype=np.float32)
+    for at in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[at] = step
+        grad[at] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """Matrices only."""
+    grad = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            e = np.zeros(x.shape)
+            e[i, j] = step
+            grad[i, j] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """A step in proportion to each entry."""
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        h = step * max(1.0, abs(x[at]))
+        e = np.zeros(x.shape)
+        e[at] = h
+        grad[at] = (f(x + e) - f(x - e)) / (2 * h)
+    return grad
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """All points in one call."""
+    e = step * np.eye(x.size).reshape(x.size, *x.shape)
+    return np.reshape((f(x + e) - f(x - e)) / (2 * step), x.shape)
+'''),
+        (None, '''def numerical_gradient(f, x, step=1e-5):
+    """By another's autograd."""
+    import torch
+    t = torch.tensor(x, requires_grad=True)
+    f(t.detach().numpy())
+    return np.zeros(x.shape)
+'''),
+    ],
     "softmax_backward": [
         ("BW1", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights"),
         ("GB5", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights * (1 - weights)"),
@@ -135,6 +368,34 @@ WRONG = {
     s = torch.log(torch.tensor(p)).requires_grad_()
     (torch.softmax(s, -1) * torch.tensor(g)).sum().backward()
     return s.grad.numpy()
+'''),
+        (None, '''def softmax_backward(grad_weights, weights):
+    """By finite differences of the scores, which are the logarithms of the weights."""
+    g, s = grad_weights, np.log(np.array(weights, dtype=float))
+    out = np.zeros(s.shape)
+    for at in np.ndindex(s.shape):
+        ends = []
+        for step in (1e-5, -1e-5):
+            t = s.copy()
+            t[at] += step
+            e = np.exp(t - t.max(-1, keepdims=True))
+            ends.append((g * e / e.sum(-1, keepdims=True)).sum())
+        out[at] = (ends[0] - ends[1]) / 2e-5
+    return out
+'''),
+        (None, '''def softmax_backward(grad_weights, weights):
+    """By finite differences, each row by itself and with a longer step."""
+    def slope(g, p, j, h=1e-3):
+        ends = []
+        for sign in (1, -1):
+            e = np.array(p, dtype=float)
+            e[j] *= np.exp(sign * h)
+            ends.append((g * e).sum() / e.sum())
+        return (ends[0] - ends[1]) / (2 * h)
+    out = np.zeros(weights.shape)
+    for at in np.ndindex(weights.shape):
+        out[at] = slope(grad_weights[at[:-1]], weights[at[:-1]], at[-1])
+    return out
 '''),
         (None, "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    g -= (g * p).sum(-1, keepdims=True)\n    return p * g"),
     ],
@@ -240,6 +501,21 @@ def attention_backward(q, k, v, grad_output):
     gp = g @ v.mT
     gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
     return gs @ k, gs.mT @ q, p.mT @ g
+'''),
+        ("GB28", _FORWARD + '''
+def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[at] = step
+        grad[at] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+
+def attention_backward(q, k, v, grad_output):
+    """By the learner's own instrument."""
+    loss = lambda q, k, v: (attend(q, k, v)[0] * grad_output).sum()
+    return (numerical_gradient(lambda x: loss(x, k, v), q), numerical_gradient(lambda x: loss(q, x, v), k),
+            numerical_gradient(lambda x: loss(q, k, x), v))
 '''),
         ("GB28", _FORWARD + '''
 def attention_backward(q, k, v, grad_output):

@@ -1,13 +1,10 @@
 """Inputs and properties that the exercises of several lessons share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from grader.course.spec import Case, Property
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Property, Tensor
 
 Array = np.ndarray
 Parts = Mapping[str, Array]

@@ -3,134 +3,103 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText(
-        "MK1", "Allowed and blocked are exchanged: here True means may attend.",
-        "Both conventions exist. `F.scaled_dot_product_attention` allows where True, `nn.MultiheadAttention` blocks "
-        "where True, and `masked_fill` fills where True. So `masked_fill(mask, …)` hides exactly what was to be "
-        "seen.\n\n"
-        "Take a causal mask for three tokens, with rows that allow 1, 2 and 3 keys. Exchanged, the rows allow 2, 1 and "
-        "0: the first token sees only its future, and the last sees nothing.",
-        "scores = scores.masked_fill(mask, -torch.inf)",
-        "scores = scores.masked_fill(~mask, -torch.inf)",
+    MistakeText("MK1", "Allowed and blocked are exchanged: here True means may attend.",
+        "Both conventions exist. `F.scaled_dot_product_attention` allows where True, `nn.MultiheadAttention` blocks where True, and "
+        "`masked_fill` fills where True. So `masked_fill(mask, …)` hides exactly what was to be seen.\n\n"
+        "Take a causal mask for three tokens, with rows that allow 1, 2 and 3 keys. Exchanged, the rows allow 2, 1 and 0: the first "
+        "token sees only its future, and the last sees nothing.",
+        "scores = scores.masked_fill(mask, -torch.inf)", "scores = scores.masked_fill(~mask, -torch.inf)",
         "rasbt/LLMs-from-scratch#1061"),
-    MistakeText(
-        "MK2", "Hidden weights were removed after normalising; mask the scores before softmax.",
-        "Softmax has already given the hidden keys their share. Setting it to 0 afterwards leaves the rows short: they "
-        "sum to less than 1, and the hidden scores still influence the others through the sum. The zeros themselves are "
-        "in the right places, which makes a picture of the weights look right.\n\n"
-        "Take three equal scores of which the last is hidden. Before softmax we get [0.50, 0.50, 0]. After it, "
-        "[0.33, 0.33, 0], which sums to 0.67.",
+    MistakeText("MK2", "Hidden weights were removed after normalising; mask the scores before softmax.",
+        "Softmax has already given the hidden keys their share. Setting it to 0 afterwards leaves the rows short: they sum to less than "
+        "1, and the hidden scores still influence the others through the sum. The zeros themselves are in the right places, which makes "
+        "a picture of the weights look right.\n\n"
+        "Take three equal scores of which the last is hidden. Before softmax we get [0.50, 0.50, 0]. After it, [0.33, 0.33, 0], which "
+        "sums to 0.67.",
         "weights = torch.softmax(scores, dim=-1) * mask",
-        "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)",
-        "huggingface/pytorch-image-models#2236"),
-    MistakeText(
-        "MK3", "A score of 0 still gets weight e⁰; hidden scores must be −∞.",
-        "Multiplying scores by a mask of 0 and 1, or filling with 0, sets hidden scores to 0. exp(0) is 1, so a hidden "
-        "key keeps a share, and the larger one the lower the visible scores are.\n\n"
-        "Take scores [2, 5] with the second hidden. As 0, the pair [2, 0] gives [0.8808, 0.1192] where [1, 0] was "
-        "wanted. With −2 for the visible score, the hidden key gets 0.8808.",
-        "scores = scores * mask",
-        "scores = scores.masked_fill(~mask, -torch.inf)"),
-    MistakeText(
-        "MK4", "The fill value is not low enough for large scores. Use −inf or `torch.finfo(scores.dtype).min`.",
-        "A number such as −10000 hides a key only while the visible scores stay far above it. Softmax knows differences "
-        "alone: a visible score close to the fill shares its weight with the hidden ones, one below it loses to them.\n\n"
-        "Take a visible score of −10001 beside a hidden one that was filled with −10000. The row is [−1, 0] after the "
-        "maximum is subtracted, and the weights are [0.2689, 0.7311]: most of it goes to the hidden key.",
+        "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)", "huggingface/pytorch-image-models#2236"),
+    MistakeText("MK3", "A score of 0 still gets weight e⁰; hidden scores must be −∞.",
+        "Multiplying scores by a mask of 0 and 1, or filling with 0, sets hidden scores to 0. exp(0) is 1, so a hidden key keeps a "
+        "share, and the larger one the lower the visible scores are.\n\n"
+        "Take scores [2, 5] with the second hidden. As 0, the pair [2, 0] gives [0.8808, 0.1192] where [1, 0] was wanted. With −2 for "
+        "the visible score, the hidden key gets 0.8808.",
+        "scores = scores * mask", "scores = scores.masked_fill(~mask, -torch.inf)"),
+    MistakeText("MK4", "The fill value is not low enough for large scores. Use −inf or `torch.finfo(scores.dtype).min`.",
+        "A number such as −10000 hides a key only while the visible scores stay far above it. Softmax knows differences alone: a "
+        "visible score close to the fill shares its weight with the hidden ones, one below it loses to them.\n\n"
+        "Take a visible score of −10001 beside a hidden one that was filled with −10000. The row is [−1, 0] after the maximum is "
+        "subtracted, and the weights are [0.2689, 0.7311]: most of it goes to the hidden key.",
         "weights = torch.softmax(scores.masked_fill(~mask, -1e4), dim=-1)",
         "weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)",
         "huggingface/transformers#3181"),
-    MistakeText(
-        "MK5", "0 × −∞ is NaN; use `masked_fill` or `where`.",
-        "The idea is to add 0 where attention is allowed and −∞ where it is not. Made by a product, the allowed places "
-        "hold 0 · −∞, which is not 0 but NaN, and one NaN makes its whole row NaN. With a finite number in place of −∞ "
-        "the same line works, so it is often found and then changed.\n\n"
-        "Take the mask [1, 0], where 1 means allowed. (1 − mask) is [0, 1], and times −∞ it is [NaN, −∞]; [0, −∞] was "
-        "wanted.",
-        "scores = scores + (1 - mask.float()) * -torch.inf",
-        "scores = scores.masked_fill(~mask, -torch.inf)"),
-    MistakeText(
-        "MK6", "True was added as the number 1; hidden scores must be set to −∞.",
-        "A boolean tensor in a sum counts as 0 and 1. An additive mask holds 0 for allowed and −∞ for hidden; a boolean "
-        "one is for `masked_fill` or `where`. With the two confused every key stays visible and the allowed ones gain 1."
-        "\n\n"
-        "Take scores [1, 1] of which the second is hidden. Adding [True, False] gives [2, 1] and the weights "
-        "[0.7311, 0.2689], where [1, 0] was wanted.",
-        "scores = scores + mask",
-        "scores = scores.masked_fill(~mask, -torch.inf)"),
-    MistakeText(
-        "MK7", "A token cannot see itself: the diagonal is blocked by mistake.",
-        "Row i is query i, and a causal query may see keys 0 to i, itself included. With the diagonal blocked the first "
-        "token sees nothing: its row becomes NaN, uniform or zero, depending on the fill. The offset of `tril` counts "
-        "from the main diagonal, and −1 leaves that out.\n\n"
+    MistakeText("MK5", "0 × −∞ is NaN; use `masked_fill` or `where`.",
+        "The idea is to add 0 where attention is allowed and −∞ where it is not. Made by a product, the allowed places hold 0 · −∞, "
+        "which is not 0 but NaN, and one NaN makes its whole row NaN. With a finite number in place of −∞ the same line works, so it is "
+        "often found and then changed.\n\n"
+        "Take the mask [1, 0], where 1 means allowed. (1 − mask) is [0, 1], and times −∞ it is [NaN, −∞]; [0, −∞] was wanted.",
+        "scores = scores + (1 - mask.float()) * -torch.inf", "scores = scores.masked_fill(~mask, -torch.inf)"),
+    MistakeText("MK6", "True was added as the number 1; hidden scores must be set to −∞.",
+        "A boolean tensor in a sum counts as 0 and 1. An additive mask holds 0 for allowed and −∞ for hidden; a boolean one is for "
+        "`masked_fill` or `where`. With the two confused every key stays visible and the allowed ones gain 1.\n\n"
+        "Take scores [1, 1] of which the second is hidden. Adding [True, False] gives [2, 1] and the weights [0.7311, 0.2689], where "
+        "[1, 0] was wanted.",
+        "scores = scores + mask", "scores = scores.masked_fill(~mask, -torch.inf)"),
+    MistakeText("MK7", "A token cannot see itself: the diagonal is blocked by mistake.",
+        "Row i is query i, and a causal query may see keys 0 to i, itself included. With the diagonal blocked the first token sees "
+        "nothing: its row becomes NaN, uniform or zero, depending on the fill. The offset of `tril` counts from the main diagonal, and "
+        "−1 leaves that out.\n\n"
         "For three tokens the rows are to allow 1, 2 and 3 keys. With `tril(-1)` they allow 0, 1 and 2.",
-        "mask = torch.ones(3, 3, dtype=torch.bool).tril(-1)",
-        "mask = torch.ones(3, 3, dtype=torch.bool).tril()"),
-    MistakeText(
-        "MK8", "One future token leaks: the diagonal is off by one. Query i may see keys up to i.",
-        "A language model with this mask reads the very token that it is to predict. Its training loss falls close to 0, "
-        "and what it generates is nonsense. The offset of `tril` counts from the main diagonal, so 1 allows one key too "
-        "many. In `triu`, which marks what to block, the right offset is 1 and the leak is 2.\n\n"
+        "mask = torch.ones(3, 3, dtype=torch.bool).tril(-1)", "mask = torch.ones(3, 3, dtype=torch.bool).tril()"),
+    MistakeText("MK8", "One future token leaks: the diagonal is off by one. Query i may see keys up to i.",
+        "A language model with this mask reads the very token that it is to predict. Its training loss falls close to 0, and what it "
+        "generates is nonsense. The offset of `tril` counts from the main diagonal, so 1 allows one key too many. In `triu`, which "
+        "marks what to block, the right offset is 1 and the leak is 2.\n\n"
         "For three tokens the rows are to allow 1, 2 and 3 keys. With `tril(1)` they allow 2, 3 and 3.",
-        "mask = torch.ones(3, 3, dtype=torch.bool).tril(1)",
-        "mask = torch.ones(3, 3, dtype=torch.bool).tril()"),
-    MistakeText(
-        "MK9", "A query that may see no key must give zeros, not NaN and not an average of what is hidden.",
-        "Padding makes such rows: a sequence of length 0 has no real key. Filled with −∞, softmax divides 0 by 0 and the "
-        "row is NaN, which spreads to every weight of a model through the gradients. Filled with −1e9, all entries are "
-        "equal and the weights uniform.\n\n"
-        "Take scores [1, 3], both hidden. −∞ gives [NaN, NaN], −1e9 gives [0.5, 0.5]. Fill with a finite number, then "
-        "set the hidden weights to 0: [0, 0].",
+        "mask = torch.ones(3, 3, dtype=torch.bool).tril(1)", "mask = torch.ones(3, 3, dtype=torch.bool).tril()"),
+    MistakeText("MK9", "A query that may see no key must give zeros, not NaN and not an average of what is hidden.",
+        "Padding makes such rows: a sequence of length 0 has no real key. Filled with −∞, softmax divides 0 by 0 and the row is NaN, "
+        "which spreads to every weight of a model through the gradients. Filled with −1e9, all entries are equal and the weights "
+        "uniform.\n\n"
+        "Take scores [1, 3], both hidden. −∞ gives [NaN, NaN], −1e9 gives [0.5, 0.5]. Fill with a finite number, then set the hidden "
+        "weights to 0: [0, 0].",
         "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)",
-        "low = torch.finfo(scores.dtype).min\n"
-        "weights = torch.softmax(scores.masked_fill(~mask, low), dim=-1).masked_fill(~mask, 0.0)",
+        "low = torch.finfo(scores.dtype).min\nweights = torch.softmax(scores.masked_fill(~mask, low), dim=-1).masked_fill(~mask, 0.0)",
         "pytorch/pytorch#103749"),
-    MistakeText(
-        "MK10", "The padding mask blocks queries instead of keys. Keys are the last axis: give it shape (B, 1, T_k).",
-        "A padded token must not be looked at, so its column is to be hidden. On the query axis its row is hidden "
-        "instead: real queries still read the padding, and the padded query becomes an empty row. In self-attention both "
-        "axes have the same length, and no shape complains.\n\n"
-        "Take length 2 of 3 and equal scores. Query 0 is to have the weights [0.50, 0.50, 0]. With the mask on the "
-        "queries it has [0.33, 0.33, 0.33].",
+    MistakeText("MK10", "The padding mask blocks queries instead of keys. Keys are the last axis: give it shape (B, 1, T_k).",
+        "A padded token must not be looked at, so its column is to be hidden. On the query axis its row is hidden instead: real queries "
+        "still read the padding, and the padded query becomes an empty row. In self-attention both axes have the same length, and no "
+        "shape complains.\n\n"
+        "Take length 2 of 3 and equal scores. Query 0 is to have the weights [0.50, 0.50, 0]. With the mask on the queries it has "
+        "[0.33, 0.33, 0.33].",
         "scores = scores.masked_fill(~real[:, :, None], -torch.inf)",
-        "scores = scores.masked_fill(~real[:, None, :], -torch.inf)",
-        "hyunwoongko/transformer#40"),
-    MistakeText(
-        "MK11", "The batch axis of the mask was broadcast as queries: give the mask an axis for them, (B, 1, T_k).",
-        "Broadcasting lines shapes up from the right. A mask (B, L) against scores (B, L, L) puts its batch axis on the "
-        "queries. That is an error unless B equals L or is 1; then item 0's lengths apply to query 0 of every item.\n\n"
-        "Take two items of two tokens with lengths 1 and 2: [[True, False], [True, True]]. In item 0 both queries are to "
-        "see key 0 alone. Broadcast wrongly, its query 1 sees both keys.",
-        "scores = scores.masked_fill(~real, -torch.inf)",
-        "scores = scores.masked_fill(~real[:, None, :], -torch.inf)",
+        "scores = scores.masked_fill(~real[:, None, :], -torch.inf)", "hyunwoongko/transformer#40"),
+    MistakeText("MK11", "The batch axis of the mask was broadcast as queries: give the mask an axis for them, (B, 1, T_k).",
+        "Broadcasting lines shapes up from the right. A mask (B, L) against scores (B, L, L) puts its batch axis on the queries. That "
+        "is an error unless B equals L or is 1; then item 0's lengths apply to query 0 of every item.\n\n"
+        "Take two items of two tokens with lengths 1 and 2: [[True, False], [True, True]]. In item 0 both queries are to see key 0 "
+        "alone. Broadcast wrongly, its query 1 sees both keys.",
+        "scores = scores.masked_fill(~real, -torch.inf)", "scores = scores.masked_fill(~real[:, None, :], -torch.inf)",
         "ml-explore/mlx-lm#1903"),
-    MistakeText(
-        "MK12", "The mask reuses the number of queries for the keys; it needs shape (T_q, T_k).",
-        "In self-attention over a whole sequence T_q equals T_k, and a square mask fits. With a cache, or in "
-        "cross-attention, it does not: most sizes are an error, and a single query makes a 1 × 1 mask that broadcasts "
-        "over all keys.\n\n"
-        "Take 2 queries and 4 keys. The scores are 2 × 4 and a mask made of T_q alone is 2 × 2. The right one has rows "
-        "that allow 3 and 4 keys.",
-        "mask = torch.ones(t_q, t_q, dtype=torch.bool).tril()",
-        "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)",
+    MistakeText("MK12", "The mask reuses the number of queries for the keys; it needs shape (T_q, T_k).",
+        "In self-attention over a whole sequence T_q equals T_k, and a square mask fits. With a cache, or in cross-attention, it does "
+        "not: most sizes are an error, and a single query makes a 1 × 1 mask that broadcasts over all keys.\n\n"
+        "Take 2 queries and 4 keys. The scores are 2 × 4 and a mask made of T_q alone is 2 × 2. The right one has rows that allow 3 and "
+        "4 keys.",
+        "mask = torch.ones(t_q, t_q, dtype=torch.bool).tril()", "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)",
         "harvard-edge/cs249r_book#1875"),
-    MistakeText(
-        "MK13", "Output i changes when a later token changes: the causal mask is lost on one path. Combine it with other "
-        "masks by `&`.",
-        "Often a padding mask, a fast kernel or a cached step takes the place of the causal mask instead of joining it. "
-        "Tests on the plain path pass. The test that sees it: change the last token and compare all earlier outputs.\n\n"
-        "Take three tokens, equal scores and values 1, 2, 3. With the mask the first output is 1. Without it, it is 2, "
-        "and it becomes 4 when the last value changes to 9.",
-        "mask = causal if padding is None else padding",
-        "mask = causal if padding is None else causal & padding",
+    MistakeText("MK13",
+        "Output i changes when a later token changes: the causal mask is lost on one path. Combine it with other masks by `&`.",
+        "Often a padding mask, a fast kernel or a cached step takes the place of the causal mask instead of joining it. Tests on the "
+        "plain path pass. The test that sees it: change the last token and compare all earlier outputs.\n\n"
+        "Take three tokens, equal scores and values 1, 2, 3. With the mask the first output is 1. Without it, it is 2, and it becomes 4 "
+        "when the last value changes to 9.",
+        "mask = causal if padding is None else padding", "mask = causal if padding is None else causal & padding",
         "keras-team/keras#23038"),
-    MistakeText(
-        "MK14", "The mask starts at the top left. With fewer queries than keys, the last query sees every key: shift the "
-        "diagonal by T_k − T_q.",
-        "With a cache, the queries are the last positions of the sequence. `tril()` counts from the top left corner, as "
-        "if they were the first, so a single new query sees key 0 alone. For T_q = T_k both agree.\n\n"
+    MistakeText("MK14",
+        "The mask starts at the top left. With fewer queries than keys, the last query sees every key: shift the diagonal by T_k − T_q.",
+        "With a cache, the queries are the last positions of the sequence. `tril()` counts from the top left corner, as if they were "
+        "the first, so a single new query sees key 0 alone. For T_q = T_k both agree.\n\n"
         "Take 2 queries and 4 keys. Shifted by 2, the rows allow 3 and 4 keys. Unshifted, they allow 1 and 2.",
-        "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril()",
-        "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)",
+        "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril()", "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)",
         "pytorch/pytorch#144858"),
 )  # fmt: skip

@@ -1,155 +1,110 @@
-"""How the answers of lesson 12 are exercised: with pretended devices, and with the operator watched.
-
-Its stopwatch is exercised in lesson_12_clock.py.
-"""
+"""How the answers of lesson 12 are exercised: a generating loop, with a stand-in for a language model."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from types import SimpleNamespace
+from random import seed as seed_python
 from typing import Any
-from unittest import mock
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from numpy import array, ndarray
+from numpy.random import seed as seed_numpy
+from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, gradients, parameter, returned
+from . import ContractError, Run, returned
 
 __builtins__ = BUILTINS
 
 T = of_torch()
 
-ACCELERATOR = getattr(torch, "accelerator", SimpleNamespace())  # since torch 2.6
+
+class Writer(Module):
+    """A stand-in for a language model. What it notes of a call lies in NOTES, out of reach of whoever restores its attributes.
+
+    table: (V, V). The logits at a position follow from the tokens up to it and from where they stand in what was fed, or with
+    `memory=False` from the last token alone. Fed more than `most` tokens, asked while any part of it is in training mode or
+    while a graph is built, it gives others: such a call shows in the ids, too.
+    """
+
+    def __init__(self, table: ndarray, memory: bool, training: bool, most: int) -> None:
+        super().__init__()
+        self.table = Parameter(T.tensor(table, "float32"))
+        self.memory, self.most = memory, most
+        self.part = Sequential(Sequential(Dropout(0.0)))  # follow model.eval(), and not a flag that is set on the model alone
+        self.train(training)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        fed = T.get(ids, "shape")[1]
+        logits = self.table[ids.long()]
+        if self.memory:
+            places = torch.cos(0.7 * torch.arange(1, fed + 1)).to(logits)
+            logits = (logits * places[:, None]).cumsum(dim=1) + 0.5 * logits
+        note = fed, any(flags(self)), T.get(logits, "requires_grad")
+        NOTES.append(note)
+        return -logits if fed > self.most or note[1] or note[2] else logits
 
 
-def pick(function: Any, run: Run) -> dict[str, Any]:
-    """Calls pick_device() while torch says what the case pretends.
+NOTES: list[tuple[int, bool, bool]] = []  # of each call: tokens fed, whether a part was in training mode, whether a graph was built
 
-    options: cuda and mps, each 'no build', 'build' (torch has it, the machine does not) or 'here'; gpus, their number.
+
+def flags(model: Any) -> list[bool]:
+    """Whether each part of a model is in training mode, the model itself first."""
+    return [own["training"] is not False for _, own in T.parts(model)]
+
+
+def greedy(function: Any, run: Run) -> dict[str, Any]:
+    """Generates at temperature 0 and says how the model was treated.
+
+    args: (ids, max_new_tokens, max_len). options: table (V, V), training (the model's flag before), zero (the
+    temperature as it is passed). 'tokens fed', 'in training', 'graphs': of each call; 'flags': of each part afterwards.
+    """
+    model = Writer(run.options["table"], True, run.options["training"], run.args[2])
+    NOTES.clear()
+    with T.recording(True):
+        result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
+        still = T.grad_is_enabled()
+    fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
+    return {
+        "result": returned(result), "tokens fed": fed, "in training": training, "graphs": graphs, "flags": array(flags(model)),
+        "torch records gradients after the call": still,
+    }  # fmt: skip
+
+
+def sample(function: Any, run: Run) -> dict[str, Any]:
+    """Generates one token for each of many rows.
+
+    args: (ids, max_new_tokens, max_len, temperature). options: table (a row for each last token, a multiple of four columns);
+    seed (of the generator; None: no generator is passed); again (True: also three further calls: with the same generator
+    as it is then, with one in the state of the first call while the global ones are in another, with another generator).
     """
     options = run.options
-    forget = getattr(function, "cache_clear", None)  # an answer may be kept for the session: each case is a session of its own
-    if callable(forget):
-        forget()
-    with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
-        result = function()
-    if not is_a(result, T.device):
-        raise ContractError(f"A {type(result).__name__} came back; a torch.device was asked for.")
-    return {"device type": returned(result.type)}
+    model = Writer(options["table"], False, False, run.args[2])
 
+    def draw(elsewhere: int, **generator: Any) -> Any:
+        T.global_generator.manual_seed(elsewhere)
+        seed_numpy(elsewhere)
+        seed_python(elsewhere)
+        with T.recording(True):
+            return _integers(function(model, *run.args, **generator))
 
-@contextlib.contextmanager
-def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
-    """torch's answers about devices, as on a machine with those; functions imported by name obey it, too."""
-    built = {"cuda": cuda != "no build", "mps": mps != "no build"}
-    here = {"cuda": cuda == "here", "mps": mps == "here"}
-    count = gpus if here["cuda"] else 0
-    first = next((name for name in ("cuda", "mps") if built[name]), None)
-    first = next((name for name in ("cuda", "mps") if here[name]), first)
+    def seeded(seed: int) -> Any:
+        return T.Generator().manual_seed(seed)
 
-    def current(check_available: bool = False) -> torch.device | None:
-        return torch.device(first) if first and (here[first] or not check_available) else None
-
-    answers = [
-        (torch.cuda, "is_available", here["cuda"]), (torch.cuda, "device_count", count),
-        (torch.cuda, "current_device", 0), (torch.cuda, "_is_compiled", built["cuda"]),
-        (torch.cuda, "_nvml_based_avail", False), (torch._C, "_cuda_getDeviceCount", count),
-        (torch.backends.cuda, "is_built", built["cuda"]), (torch.backends.mps, "is_available", here["mps"]),
-        (torch.backends.mps, "is_built", built["mps"]), (torch._C, "_mps_is_available", here["mps"]),
-        (torch, "has_mps", built["mps"]), (ACCELERATOR, "is_available", any(here.values())),
-        (ACCELERATOR, "device_count", count or int(here["mps"])), (torch.mps, "device_count", int(here["mps"])),
-    ]  # fmt: skip
-    by_name = torch.backends.mps.is_available  # keeps its answer, so it is asked anew here and afterwards
-    with contextlib.ExitStack() as stack:
-        for owner, name, answer in answers:
-            stack.enter_context(mock.patch.object(owner, name, lambda *_, answer=answer: answer, create=True))
-        if hasattr(torch.mps, "is_available"):
-            stack.enter_context(mock.patch.object(torch.mps, "is_available", lambda: here["mps"]))
-        stack.enter_context(mock.patch.object(ACCELERATOR, "current_accelerator", current, create=True))
-        forget = getattr(by_name, "cache_clear", lambda: None)
-        forget()
-        stack.callback(forget)
-        yield
-
-
-class _Seen:
-    """What both modes below note. It is not kept on them: a learner's code can reach the modes of the moment."""
-
-    def __init__(self, t: int = 0) -> None:
-        self.t, self.calls, self.inside, self.found = t, [], False, False
-
-
-_seen = _Seen()
-
-
-class _Watched(TorchFunctionMode):
-    """Notes each call of the operator: its shapes and what it was told."""
-
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        kwargs = kwargs or {}
-        if getattr(func, "__name__", "").partition(".")[0] != "scaled_dot_product_attention" or _seen.inside:
-            return func(*args, **kwargs)
-        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-        _seen.calls.append({**dict(zip(names, args, strict=False)), **kwargs})
-        _seen.inside = True
-        try:
-            return func(*args, **kwargs)
-        finally:
-            _seen.inside = False
-
-
-class _Squares(TorchDispatchMode):
-    """Notes whether an operation outside the operator makes a tensor that ends in (T, T)."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if _seen.t > 1 and not _seen.inside:
-            for item in result if isinstance(result, (tuple, list)) else (result,):
-                if is_a(item, T.Tensor) and tuple(T.get(item, "shape"))[-2:] == (_seen.t, _seen.t):
-                    _seen.found = True
-        return result
-
-
-def fast(cls: Any, run: Run) -> dict[str, Any]:
-    """Builds the module and runs it with F.scaled_dot_product_attention watched.
-
-    args: x (B, T, d_model). options: as for `module` (init, init_kwargs, state, linear, no_bias, dtype, mode, gradients);
-    shorter, a length for a third call, after a second one on x backwards; autocast, True for bfloat16; backend, the name of
-    the operator's torch.nn.attention.SDPBackend.
-    Parts: 'result', 'second call', 'third call', gradients,
-    'state_dict', 'call of the operator', 'shapes of query, key and value', 'is_causal', 'attn_mask', '(T, T) tensors of its own'.
-    """
-    options, (x,) = run.options, run.args
-    made = build(cls, options)
-    made.train(options.get("mode", "eval") == "train")
-    _seen.__init__(T.get(x, "shape")[1])
-    backend = getattr(SDPBackend, options["backend"]) if options.get("backend") else None
-    on_backend = sdpa_kernel(backend) if backend is not None else contextlib.nullcontext()
-    with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
-        with _Watched(), _Squares():
-            result = made(x)
-        parts: dict[str, Any] = {"result": returned(result)}
-        if options.get("shorter"):
-            parts["second call"] = returned(made(x.flip(1)), "second call")
-            parts["third call"] = returned(made(x[:, : options["shorter"]]), "third call")
-    if options.get("gradients"):
-        parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
-    parts["state_dict"] = ", ".join(T.saved(made))
-    return parts | _said(_seen.calls, _seen.t) | {"(T, T) tensors of its own": "some" if _seen.found else "none"}
-
-
-def _said(calls: list[dict[str, Any]], t: int) -> dict[str, Any]:
-    """What the operator was told by its first call, in words; is_causal says nothing for a single token."""
-    parts: dict[str, Any] = {"call of the operator": {0: "never", 1: "once"}.get(len(calls), f"{len(calls)} times")}
-    if not calls:
-        return parts | dict.fromkeys(("shapes of query, key and value", "is_causal", "attn_mask"), "nothing: it was not called")
-    call = calls[0]
-    shapes = [tuple(T.get(call[name], "shape")) if name in call else "missing" for name in ("query", "key", "value")]
-    parts["shapes of query, key and value"] = ", ".join(map(str, shapes))
-    parts["is_causal"] = "True" if t == 1 else str(bool(call.get("is_causal", False)))
-    parts["attn_mask"] = "None" if call.get("attn_mask") is None else "a mask"
+    if options["seed"] is None:
+        return {"ids": returned(draw(1))}
+    generator = seeded(options["seed"])
+    parts = {"ids": returned(draw(1, generator=generator))}
+    if options.get("again"):
+        parts["ids of a second call"] = draw(1, generator=generator)
+        parts["ids of the same state"] = draw(2, generator=seeded(options["seed"]))
+        parts["ids of another state"] = draw(1, generator=seeded(options["seed"] + 1))
     return parts
+
+
+def _integers(result: Any) -> Any:
+    if not is_a(result, T.Tensor):
+        raise ContractError(f"A {type(result).__name__} came back; a tensor of ids (B, T + max_new_tokens) was asked for.")
+    name = str(T.get(result, "dtype")).removeprefix("torch.")
+    if T.get(result, "dtype").is_floating_point or name == "bool":
+        raise ContractError(f"The ids came back as {name}; integers were asked for.")
+    return result

@@ -1,12 +1,9 @@
 """The value whose key fits the query best, and nothing of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 Array = np.ndarray
 
@@ -88,112 +85,68 @@ class hard_lookup:
             return None
         return f"{np.array2string(got, precision=3)} is no row of values."
 
-    hints = (
-        "There is one score for each key. What shape has the array of all scores, and what do we need to "
-        "know of it: its largest number, or where that number stands?",
-        "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, "
-        "`np.argmax` its position, and the first one on a tie. The position also says which row of `values` "
-        "we want.",
-        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\n"
-        "return ____[best]\n```",
-    )
+    hints = ("There is one score for each key. What shape has the array of all scores, and what do we need to know of it: its largest "
+        "number, or where that number stands?",
+        "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, `np.argmax` its position, and the "
+        "first one on a tie. The position also says which row of `values` we want.",
+        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```")
 
     mistakes = {
-        "HL1": mistake(
-            patch("values[best]", "keys[best]"),
+        "HL1": mistake(patch("values[best]", "keys[best]"),
             says="The best key itself is returned; what was asked for is the value that belongs to it.",
-            why="""Keys are for comparing, values are for returning. They may even differ in length: here keys have d
-            numbers, values d_v.""",
-        ),
-        "HL2": mistake(
-            patch("best = np.argmax(scores)", """best = 0
+            why="Keys are compared, values are returned. Their lengths may differ: here keys have d numbers, values d_v."),
+        "HL2": mistake(patch("best = np.argmax(scores)", """best = 0
     for i in range(len(scores)):
         if scores[i] >= scores[best]:
-            best = i"""),
-            says="On a tie the last of the equal scores wins; here the first one counts.",
-            why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on
-            the last. The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.""",
-        ),
-        "HL3": mistake(
-            patch("argmax", "argmin"),
-            says="The key with the smallest dot product is chosen, not the one with the largest.",
-            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance.",
-        ),
-        "HL4": mistake(
-            patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
+            best = i"""), says="On a tie the last of the equal scores wins; here the first one counts.",
+            why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on the last.
+            The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first."""),
+        "HL3": mistake(patch("argmax", "argmin"), says="The key with the smallest dot product is chosen, not the one with the largest.",
+            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance."),
+        "HL4": mistake(patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
             says="Keys are ranked by their distance to the query; here the dot product ranks them.",
-            why="""The nearest key and the key with the largest dot product often differ: a long key in the right direction
-            has a large dot product and lies far away. Attention uses the dot product.""",
-        ),
+            why="""The nearest key and the key with the largest dot product often differ: a long key in the right direction has a
+            large dot product and lies far away. Attention uses the dot product."""),
         "HL5": mistake(
             *(patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})") for guard in ("", " + 1e-09")),
             says="Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts length, too.",
-            why="""Dividing by the norms of the keys removes their lengths. In attention a key may be loud or quiet, so the
-            plain dot product is used.""",
-        ),
-        "HL6": mistake(
-            patch("values[best]", "int(best)"),
+            why="Dividing by the norms removes the keys' lengths. In attention a key may be loud or quiet, so nothing is divided."),
+        "HL6": mistake(patch("values[best]", "int(best)"),
             says="The position of the best key is returned; what was asked for is the value at that position.",
-            why="`np.argmax` gives an index. It is the place where the value lies, and not yet the value.",
-        ),
-        "HL7": mistake(
-            patch(FIT, "np.abs(keys @ query)"),
+            why="`np.argmax` gives an index. It is the place where the value lies, and not yet the value."),
+        "HL7": mistake(patch(FIT, "np.abs(keys @ query)"),
             says="The sign of the dot product is lost (`abs`, a square), so a key that points the opposite way can win.",
-            why="""A large negative dot product says that key and query disagree. Its absolute value or its square says that
-            they agree.""",
-        ),
-        "HL8": mistake(
-            patch(
+            why="A large negative dot product says that key and query disagree. Its absolute value or its square says that they agree."),
+        "HL8": mistake(patch(
                 "best = np.argmax(scores)", "weights = np.exp(scores - scores.max())",
                 "values[best]", "weights / weights.sum() @ values",
-            ),
-            says="All values are blended; a hard look-up returns the best key's value alone.",
-            why="Softmax weights make the soft look-up that the next section meets. The hard one takes a single entry.",
-        ),
-        "HL9": mistake(
-            patch("np.argmax(scores)", "scores == scores.max()"),
+            ), says="All values are blended; a hard look-up returns the best key's value alone.",
+            why="Softmax weights make the soft look-up that the next section meets. The hard one takes a single entry."),
+        "HL9": mistake(patch("np.argmax(scores)", "scores == scores.max()"),
             says="Every entry with the largest score is returned, as a matrix; one value of shape (d_v,) was asked for.",
-            why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows.",
-        ),
-        "HL10": mistake(
-            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
+            why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows."),
+        "HL10": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
             says="When no score is positive the first entry is returned: scores below 0 are not told apart.",
             why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
-            `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score.""",
-        ),
-        "HL11": mistake(
-            patch(FIT, "(keys * query).ravel()"),
+            `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score."""),
+        "HL11": mistake(patch(FIT, "(keys * query).ravel()"),
             says="The products are not added up: the largest single product was looked for, over all keys and features.",
-            why="""`keys * query` has shape (n, d). The score of a key is the sum of its row; without the sum `np.argmax`
-            counts through the flattened matrix.""",
-        ),
-        "HL12": mistake(
-            patch(FIT, "query @ keys"),
+            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
+        "HL12": mistake(patch(FIT, "query @ keys"),
             says="`query @ keys` sums over the entries; each key's own numbers are to be multiplied with the query's.",
-            why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape
-            (n, d) and the sum runs over d, so keys go left, or are transposed.""",
-        ),
-        "HL13": mistake(
-            patch("values[best]", "values[:, best]"),
+            why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d)
+            and the sum runs over d, so keys go left, or are transposed."""),
+        "HL13": mistake(patch("values[best]", "values[:, best]"),
             says="A column of values is taken, `values[:, i]`; the value of entry i is row i.",
-            why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are
-            only d_v columns: an index beyond them raises an IndexError.""",
-        ),
-        "HL14": mistake(
-            patch("values[best]", "values[best:best + 1]"),
+            why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only d_v
+            columns: an index beyond them raises an IndexError."""),
+        "HL14": mistake(patch("values[best]", "values[best:best + 1]"),
             says="A matrix with one row is returned; one value of shape (d_v,) was asked for.",
-            why="""A slice, a list or an array as an index keeps the axis: `values[i:i + 1]` and `values[[i]]` have shape
-            (1, d_v). A plain number drops it.""",
-        ),
-        "HL15": mistake(
-            patch("values[best]", "values[0]"),
-            says="The first value is returned, whatever query and keys are.",
-            why="A look-up has to compare the query with every key before it knows which value it wants.",
-        ),
-        "HL16": mistake(
-            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
+            why="A slice, a list or an array as an index keeps the axis: `values[[i]]` has shape (1, d_v). A plain number drops it."),
+        "HL15": mistake(patch("values[best]", "values[0]"), says="The first value is returned, whatever query and keys are.",
+            why="A look-up has to compare the query with every key before it knows which value it wants."),
+        "HL16": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
             says="The search starts from a best score of −1: where every score is lower, the first entry is returned.",
-            why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running
-            maximum starts at −∞, or at the first score.""",
-        ),
+            why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running maximum
+            starts at −∞, or at the first score."""),
     }

@@ -1,11 +1,8 @@
 """One dot product for each pair of a query and a key."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import TABLE_K, TABLE_Q, single, whole
 
@@ -29,57 +26,38 @@ class attention_scores:
         yield Case("more-queries", "more queries than keys", (rng.normal(size=(12, 3)), rng.normal(size=(2, 3))))
         yield Case("float32", "float32 inputs", (single(rng, 3, 6), single(rng, 5, 6)))
         yield Case("seen-again", "shapes seen before, new numbers", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
-        yield Case("by-name", "arguments given by name",
-                   kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))})
+        yield Case("by-name", "arguments given by name", kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))})
         yield Case("large", "scores of about 10,000", (100 * whole(rng, 3, 4), 10 * whole(rng, 2, 4)), stage="extremes")
 
-    hints = (
-        "Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
+    hints = ("Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
         "`Q @ X` adds up over the columns of Q and the rows of X. The two numbers of a key lie in a row of K, so K "
         "has to be turned before the product.",
-        "```python\nreturn Q @ ____\n```",
-    )
+        "```python\nreturn Q @ ____\n```")
 
     mistakes = {
-        "SD8": (
-            patch("Q @ K.T", "K @ Q.T"),
-            patch("return Q @ K.T", """scores = np.zeros((len(Q), len(K)))
+        "SD8": (patch("Q @ K.T", "K @ Q.T"), patch("return Q @ K.T", """scores = np.zeros((len(Q), len(K)))
     for i in range(len(Q)):
         for j in range(len(K)):
             scores[i, j] = Q[j] @ K[i]
-    return scores"""),
-        ),
-        "TT1": mistake(
-            patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
+    return scores""")),
+        "TT1": mistake(patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
             says="The scores are already divided by √d_k; this step asks for the plain dot products.",
-            why="Scaling is the next exercise's step. If both do it, the scores are divided twice.",
-        ),
-        "TT2": mistake(
-            patch("Q @ K.T", "Q.T @ K"),
+            why="Scaling is the next exercise's step. If both do it, the scores are divided twice."),
+        "TT2": mistake(patch("Q @ K.T", "Q.T @ K"),
             says="`Q.T @ K` adds up over the tokens and pairs features with features; tokens are to meet tokens.",
-            why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs
-            n_q = n_k and gives (d_k, d_k). We want d_k inside: (n_q, d_k) @ (d_k, n_k).""",
-        ),
-        "TT3": patch("K.T", "K"),
-        "TT4": mistake(
-            patch("K.T", "Q.T"),
-            says="Queries meet queries: K does not enter the scores.",
-            why="A score says how well a key fits a query, so both are needed.",
-        ),
-        "TT5": mistake(
-            patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
+            why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs n_q = n_k and
+            gives (d_k, d_k). We want d_k inside: (n_q, d_k) @ (d_k, n_k)."""),
+        "TT3": mistake(patch("K.T", "K"), says="K is not turned: `Q @ K` multiplies a query with the columns of K, but a key is a row.",
+            why="The shapes (n_q, d_k) and (n_k, d_k) fit only where n_k happens to equal d_k, and then the numbers are wrong."),
+        "TT4": mistake(patch("K.T", "Q.T"), says="Queries meet queries: K does not enter the scores.",
+            why="A score says how well a key fits a query, so both are needed."),
+        "TT5": mistake(patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
             says="The scores are divided by the lengths of query and key (cosine similarity); attention keeps the lengths.",
-            why="Scaled dot-product attention divides by √d_k alone, the same number for every pair.",
-        ),
-        "TT6": mistake(
-            patch("Q @ K.T", "softmax_rows(Q @ K.T)"),
+            why="Scaled dot-product attention divides by √d_k alone, the same number for every pair."),
+        "TT6": mistake(patch("Q @ K.T", "softmax_rows(Q @ K.T)"),
             says="Softmax is applied already: these are weights, and the scores before it were asked for.",
-            why="""Scores may be any number; weights are positive and sum to 1. The steps stay apart, so that the scale can
-            come between.""",
-        ),
-        "TT7": mistake(
-            patch("Q @ K.T", "-((Q[:, None] - K) ** 2).sum(axis=-1)"),
+            why="Scores may be any number; weights are positive and sum to 1. The steps stay apart, so that the scale can come between."),
+        "TT7": mistake(patch("Q @ K.T", "-((Q[:, None] - K) ** 2).sum(axis=-1)"),
             says="The scores are negative squared distances; attention uses dot products.",
-            why="Both are large for similar vectors, but a distance also punishes a key for being long.",
-        ),
+            why="Both are large for similar vectors, but a distance also punishes a key for being long."),
     }

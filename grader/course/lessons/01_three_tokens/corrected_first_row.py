@@ -1,9 +1,6 @@
 """What the walk-throughs ought to print for the first token: an answer, so that its mistakes are values."""
 
-from __future__ import annotations
-
-from grader.course.declare import exercise, mistake
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake
 
 
 @exercise(kind="answer", points=2, minutes=5, container="answer", rtol=0.0, atol=0.01)
@@ -13,49 +10,27 @@ class corrected_first_row:
     def cases(rng):
         yield Case("answer", "the first token's output", probe="answer")
 
-    hints = (
-        "Each row of V sums to 10, and the weights sum to 1. What does every output then sum to?",
+    hints = ("Each row of V sums to 10, and the weights sum to 1. What does every output then sum to?",
         "The first row of the output of `three_token_attention(Q, K, V)` has the two numbers. By hand: 10 times the "
         "first weight plus 5 times the third, and 10 times the second plus 5 times the third.",
-        "```python\noutput, weights = three_token_attention(Q, K, V)\ncorrected_first_row = output[____]\n```",
-    )
+        "```python\noutput, weights = three_token_attention(Q, K, V)\ncorrected_first_row = output[____]\n```")
 
     mistakes = {
-        "TT34": mistake(
-            [5.3, 4.2],
-            says="[5.3, 4.2] is one of the printed results, and its parts sum to 9.5.",
-            why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10.",
-        ),
-        "TT35": mistake(
-            [5.0, 4.0],
-            says="[5, 4] is one of the printed results, and its parts sum to 9.",
-            why="""Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. The 4 is 0.4 · 10 with
-            0.2 · 5 left out.""",
-        ),
-        "TT36": mistake(
-            [0.4011, 0.4011, 0.1978],
+        "TT34": mistake([5.3, 4.2], says="[5.3, 4.2] is one of the printed results, and its parts sum to 9.5.",
+            why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10."),
+        "TT35": mistake([5.0, 4.0], says="[5, 4] is one of the printed results, and its parts sum to 9.",
+            why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. The 4 is 0.4 · 10, without 0.2 · 5."),
+        "TT36": mistake([0.4011, 0.4011, 0.1978],
             says="These are the three weights of the first token; the output is what they make of V, two numbers.",
-            why="""output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second
-            number.""",
-        ),
-        "TT37": mistake(
-            [0.4223, 0.4223, 0.1554],
+            why="output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second number."),
+        "TT37": mistake([0.4223, 0.4223, 0.1554],
             says="These are the three weights without the scale; the output is what the weights make of V, two numbers.",
-            why="[0.42, 0.42, 0.16] is what softmax gives for [1, 1, 0], before the division by √2.",
-        ),
-        "TT38": mistake(
-            [4.0111, 4.0111],
+            why="[0.42, 0.42, 0.16] is what softmax gives for [1, 1, 0], before the division by √2."),
+        "TT38": mistake([4.0111, 4.0111],
             says="The third token's share is missing: 10 times the weight, but not 5 times the third weight.",
-            why="The third value is [5, 5], so both numbers gain 5 times the third weight.",
-        ),
-        "TT39": mistake(
-            [6.0167, 3.9833],
-            says="That is the second token's output; the first token's was asked for.",
-            why="Row i of the output belongs to query i; counting starts at 0, so the first token has row 0.",
-        ),
-        "TT40": mistake(
-            [0.5, 0.5],
-            says="The two numbers are shares of 1; an output is a blend of rows of V, and those sum to 10.",
-            why="Nothing divides the output. Its parts sum to what the rows of V sum to.",
-        ),
+            why="The third value is [5, 5], so both numbers gain 5 times the third weight."),
+        "TT39": mistake([6.0167, 3.9833], says="That is the second token's output; the first token's was asked for.",
+            why="Row i of the output belongs to query i; counting starts at 0, so the first token has row 0."),
+        "TT40": mistake([0.5, 0.5], says="The two numbers are shares of 1; an output is a blend of rows of V, and those sum to 10.",
+            why="Nothing divides the output. Its parts sum to what the rows of V sum to."),
     }

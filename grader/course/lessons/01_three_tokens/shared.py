@@ -1,7 +1,5 @@
 """Lesson 01: the table of its three tokens, and inputs that several exercises need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

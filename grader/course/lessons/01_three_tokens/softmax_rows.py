@@ -1,12 +1,9 @@
 """Softmax of each row, from scratch and without overflow."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, exercise, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1, unmoved
-from grader.course.spec import Case
 
 from .shared import TABLE_SCORES, single
 
@@ -56,22 +53,17 @@ class softmax_rows:
         "they differ by up to {gap}.", part="result",
     )  # fmt: skip
 
-    hints = (
-        "Each query has its own distribution over the keys. Along which axis of `scores` do the keys lie?",
-        "Three steps, each along axis 1: subtract the largest score of the row (the weights stay the same, and exp "
-        "cannot overflow), take `np.exp`, divide by the row's sum. `keepdims=True` keeps the shape (n_q, 1), so that "
-        "NumPy divides each row by its own sum.",
+    hints = ("Each query has its own distribution over the keys. Along which axis of `scores` do the keys lie?",
+        "Three steps, each along axis 1: subtract the largest score of the row (the weights stay the same, and exp cannot overflow), "
+        "take `np.exp`, divide by the row's sum. `keepdims=True` keeps the shape (n_q, 1), so that NumPy divides each row by its own sum.",
         "```python\nshifted = scores - scores.max(axis=____, keepdims=True)\nexponentials = np.exp(shifted)\n"
-        "return exponentials / exponentials.sum(axis=____, keepdims=____)\n```",
-    )
+        "return exponentials / exponentials.sum(axis=____, keepdims=____)\n```")
 
     mistakes = {
         "SM1": (patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0"), patch("sum(axis=1", "sum(axis=0")),
         "SM3": (BY_ALL + patch("sum(axis=1, keepdims=True)", "sum()"), patch("sum(axis=1, keepdims=True)", "sum()")),
-        "SM4": (
-            patch("sum(axis=1, keepdims=True)", "sum(axis=1)"),
-            patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)"),
-        ),
+        "SM4": (patch("sum(axis=1, keepdims=True)", "sum(axis=1)"),
+            patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)")),
         "SM5": (UNSHIFTED, UNSHIFTED + ALL_OF_NUMBERS, UNSHIFTED + EXP_OF_NUMBERS),
         "SM6": (BY_ALL, BY_ALL + ALL_OF_NUMBERS, BY_ALL + EXP_OF_NUMBERS),
         "SX4": patch("scores.max", "scores.mean"),
@@ -82,48 +74,35 @@ class softmax_rows:
         "TT13": mistake(
             patch(f"shifted = {SHIFT}", "", "exponentials = np.exp(shifted)", "", WEIGHTS, "scores / scores.sum(axis=1, keepdims=True)"),
             says="The scores are divided by their sum without the exponential.",
-            why="""A row such as [1, −1] sums to 0, and negative scores give negative weights. The exponential makes every
-            score positive first.""",
-        ),
-        "TT14": patch(WEIGHTS, "exponentials"),
-        "TT15": mistake(
-            patch("max(axis=1", "max(axis=0"),
+            why="A row such as [1, −1] sums to 0, and negative scores give negative weights. exp makes every score positive first."),
+        "TT14": mistake(patch(WEIGHTS, "exponentials"),
+            says="The exponentials are not divided by their sum: these weights do not sum to 1.",
+            why="After subtracting the maximum the largest of them is exactly 1; the others come on top."),
+        "TT15": mistake(patch("max(axis=1", "max(axis=0"),
             says="The largest score of each column is subtracted; only one number for a whole row leaves its weights unchanged.",
             why="""Subtracting the same c from a row multiplies all its exponentials by exp(−c), which the division removes.
-            Different numbers within a row do not cancel.""",
-        ),
-        "TT16": mistake(
-            patch(WEIGHTS, "np.eye(scores.shape[1])[scores.argmax(axis=1)]"),
+            Different numbers within a row do not cancel."""),
+        "TT16": mistake(patch(WEIGHTS, "np.eye(scores.shape[1])[scores.argmax(axis=1)]"),
             says="The largest score of each row takes all the weight: that is the hard look-up, not softmax.",
-            why="Softmax gives every key some weight; only differences far beyond 10 make it look hard.",
-        ),
+            why="Softmax gives every key some weight; only differences far beyond 10 make it look hard."),
         "TT17": mistake(
             *(patch("np.exp(shifted)", f"{base} ** shifted") for base in (2.0, 2)),  # the latter refuses whole numbers
             says="Powers of 2 are used; softmax uses powers of e.",
             why="With base 2 every score counts ln 2 = 0.69 times as much.",
         ),
-        "TT18": mistake(
-            patch(WEIGHTS, "1 / (1 + np.exp(-scores))"),
+        "TT18": mistake(patch(WEIGHTS, "1 / (1 + np.exp(-scores))"),
             says="Each score goes through a sigmoid on its own; softmax shares one unit of weight among the keys.",
-            why="Sigmoids of a row sum to anything between 0 and n_k.",
-        ),
-        "TT19": mistake(
-            patch(SHIFT, "scores.max(axis=1, keepdims=True) - scores"),
+            why="Sigmoids of a row sum to anything between 0 and n_k."),
+        "TT19": mistake(patch(SHIFT, "scores.max(axis=1, keepdims=True) - scores"),
             patch(SHIFT, "scores.min(axis=1, keepdims=True) - scores"),
             says="The sign of the scores is turned: the smallest score gets the largest weight.",
-            why="exp grows with the score. `np.exp(scores.max() - scores)` has the two exchanged.",
-        ),
+            why="exp grows with the score. `np.exp(scores.max() - scores)` has the two exchanged."),
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
-        "TT42": mistake(
-            UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),
+        "TT42": mistake(UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),
             says="`np.nan_to_num` puts 0 where the overflow left NaN: such a row has lost its weights.",
-            why="""exp(1000) is still infinite and ∞/∞ still NaN; only the sign of it is removed. Subtracting the row's
-            largest score first leaves nothing to mend.""",
-        ),
-        "TT43": mistake(
-            *(patch(SHIFT, f"np.clip(scores, -{bound}, {bound})") for bound in (700, 50)),
+            why="exp(1000) is still infinite and ∞/∞ still NaN; only its sign is removed. Subtract the row's largest score first."),
+        "TT43": mistake(*(patch(SHIFT, f"np.clip(scores, -{bound}, {bound})") for bound in (700, 50)),
             says="The scores are clipped before exp: those beyond the bound become equal.",
-            why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731
-            and 0.269. Subtracting the largest score keeps the differences.""",
-        ),
+            why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and
+            0.269. Subtracting the largest score keeps the differences."""),
     }

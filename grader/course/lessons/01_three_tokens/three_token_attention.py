@@ -1,14 +1,11 @@
 """The four steps put together; most of what goes wrong in it goes wrong in one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1
-from grader.course.spec import Case
 
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
@@ -80,13 +77,11 @@ class three_token_attention:
     def identity(case, parts):
         return unlike(parts["weights"], parts["output"])
 
-    hints = (
-        "Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
+    hints = ("Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
         "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula is to work for any "
         "sizes, so take d_k from the shape. Return the pair (output, weights), in this order.",
         "```python\nscores = attention_scores(Q, K)\nscaled = scale_scores(scores, Q.shape[____])\n"
-        "weights = ____(scaled)\nreturn ____(weights, V), weights\n```",
-    )
+        "weights = ____(scaled)\nreturn ____(weights, V), weights\n```")
 
     mistakes = {
         **of(scale_scores, "SD1", "SD2", "SD5"),
@@ -94,50 +89,31 @@ class three_token_attention:
             ("scale_scores(softmax_rows(scores), Q.shape[1])", "weighted_sum(weights, V)"),
             ("softmax_rows(scores)", "scale_scores(weighted_sum(weights, V), Q.shape[1])"),
         )),
-        "SD8": (
-            KEYS_FIRST,
-            KEYS_FIRST + patch("weighted_sum(weights, V)", "np.einsum('qk,kv->qv', weights, V)"),
-            *of(attention_scores, "SD8")["SD8"],
-        ),
+        "SD8": (KEYS_FIRST, KEYS_FIRST + patch("weighted_sum(weights, V)", "np.einsum('qk,kv->qv', weights, V)"),
+            *of(attention_scores, "SD8")["SD8"]),
         **of(softmax_rows, "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
         **of(attention_scores, "TT3"),
         **of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
         **of(softmax_rows, "TT14"),
-        "TT27": mistake(
-            patch("(output, weights)", "(weights, output)"),
+        "TT27": mistake(patch("(output, weights)", "(weights, output)"),
             says="The pair is returned in the wrong order: the output comes first, then the weights.",
-            why="Both are arrays, so nothing complains until the shapes differ.",
-        ),
-        "TT28": mistake(
-            patch("Q.shape[1]", "V.shape[1]"),
+            why="Both are arrays, so nothing complains until the shapes differ."),
+        "TT28": mistake(patch("Q.shape[1]", "V.shape[1]"),
             says="The scale is taken from d_v, the length of a value; dot products add up d_k numbers.",
-            why="In the table both are 2. They differ in general.",
-        ),
-        "TT29": mistake(
-            patch("weighted_sum(weights, V)", "weighted_sum(weights, K)"),
+            why="In the table both are 2. They differ in general."),
+        "TT29": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights, K)"),
             says="The keys are blended; the values were to be.",
-            why="Keys decide how much of each value we take. V itself never enters this output.",
-        ),
-        "TT30": mistake(
-            patch("(output, weights)", "(output, scaled)"),
+            why="Keys decide how much of each value we take. V itself never enters this output."),
+        "TT30": mistake(patch("(output, weights)", "(output, scaled)"),
             says="The scaled scores are returned beside the output; the weights after softmax were asked for.",
-            why="Weights are positive and each row of them sums to 1.",
-        ),
+            why="Weights are positive and each row of them sums to 1."),
         **of(scale_scores, "TT31"),
-        "TT33": mistake(
-            patch("return (output, weights)", "return output"),
+        "TT33": mistake(patch("return (output, weights)", "return output"),
             says="Only the output is returned; the pair (output, weights) was asked for.",
-            why="The weights tell who looked at whom. Later lessons need both.",
-        ),
-        "TT41": patch(
-            "scores = attention", "Q /= math.sqrt(Q.shape[1])\n    scores = attention",
-            "scale_scores(scores, Q.shape[1])", "scores",
-        ),
-        "TT44": mistake(
-            patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"),
-            *of(weighted_sum, "SD8")["SD8"][1:],
+            why="The weights tell who looked at whom. Later lessons need both."),
+        "TT41": patch("scores = attention", "Q /= math.sqrt(Q.shape[1])\n    scores = attention",
+            "scale_scores(scores, Q.shape[1])", "scores"),
+        "TT44": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"), *of(weighted_sum, "SD8")["SD8"][1:],
             says="The weights are turned before they meet V: row i of the weights belongs to query i.",
-            why="""`weights @ V` adds up over the keys. Turned, the product adds up over the queries, and fits only where
-            there are as many queries as keys.""",
-        ),
+            why="`weights @ V` adds up over the keys; turned, over the queries. That fits only with as many queries as keys."),
     }

@@ -1,11 +1,8 @@
 """Each output a blend of the values."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import TABLE_V, single, unlike
 
@@ -36,27 +33,20 @@ class weighted_sum:
     def picks_one(case, parts):
         return unlike(case.args[1][1:], parts["result"])
 
-    hints = (
-        "A row of weights has one number for each key. What has V one row for?",
+    hints = ("A row of weights has one number for each key. What has V one row for?",
         "(n_q, n_k) times (n_k, d_v): the keys lie inside and are summed away. Nothing has to be turned.",
-        "```python\nreturn ____ @ ____\n```",
-    )
+        "```python\nreturn ____ @ ____\n```")
 
     mistakes = {
-        "SD8": (
-            patch("weights @ V", "weights.T @ V"),
-            patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
+        "SD8": (patch("weights @ V", "weights.T @ V"), patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
             patch("return weights @ V", """output = np.zeros((len(weights), V.shape[1]))
     for i in range(len(weights)):
         for j in range(len(V)):
             output[i] += weights[j, i] * V[j]
-    return output"""),
-        ),
-        "TT20": mistake(
-            patch("weights @ V", "weights @ V.T"),
+    return output""")),
+        "TT20": mistake(patch("weights @ V", "weights @ V.T"),
             says="V is turned: `weights @ V.T` adds up over the features, not over the keys.",
-            why="(n_q, n_k) @ (n_k, d_v) fits as it stands. Turned, it fits only where n_k = d_v.",
-        ),
+            why="(n_q, n_k) @ (n_k, d_v) fits as it stands. Turned, it fits only where n_k = d_v."),
         "TT21": mistake(
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
@@ -64,35 +54,20 @@ class weighted_sum:
             why="""Softmax has already made them sum to 1. A function that mends its input hides mistakes made before
             it.""",
         ),
-        "TT22": mistake(
-            patch("weights @ V", "weights @ V / len(V)"),
+        "TT22": mistake(patch("weights @ V", "weights @ V / len(V)"),
             says="The sum is divided by the number of keys; the weights already share out the whole.",
-            why="A weighted sum with weights that sum to 1 is an average. A second division makes it too small.",
-        ),
-        "TT23": mistake(
-            patch("weights @ V", "softmax_rows(weights) @ V"),
-            says="Softmax is applied to the weights once more.",
-            why="Weights between 0 and 1 lie close together, so a second softmax makes them nearly equal.",
-        ),
-        "TT24": mistake(
-            patch("weights @ V", "V[weights.argmax(axis=1)]"),
+            why="A weighted sum with weights that sum to 1 is an average. A second division makes it too small."),
+        "TT23": mistake(patch("weights @ V", "softmax_rows(weights) @ V"), says="Softmax is applied to the weights once more.",
+            why="Weights between 0 and 1 lie close together, so a second softmax makes them nearly equal."),
+        "TT24": mistake(patch("weights @ V", "V[weights.argmax(axis=1)]"),
             says="The value with the largest weight is picked; all values are to be blended.",
-            why="That is the hard look-up of lesson 00.",
-        ),
-        "TT25": mistake(
-            patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
-            says="The last key's share is missing from the sum.",
-            why="""A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2
-            lacks 0.16 · 5.""",
-        ),
-        "TT26": mistake(
-            patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
+            why="That is the hard look-up of lesson 00."),
+        "TT25": mistake(patch("weights @ V", "weights[:, :-1] @ V[:-1]"), says="The last key's share is missing from the sum.",
+            why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5."),
+        "TT26": mistake(patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
             says="The sum runs over the features; it is to run over the keys.",
-            why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number a key.",
-        ),
-        "TT32": mistake(
-            patch("weights @ V", "V @ weights"),
+            why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number a key."),
+        "TT32": mistake(patch("weights @ V", "V @ weights"),
             says="`V @ weights` has the order reversed: rows of weights belong to queries, so weights come first.",
-            why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q.",
-        ),
+            why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q."),
     }

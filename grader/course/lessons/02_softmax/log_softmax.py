@@ -1,11 +1,8 @@
 """The logarithms of softmax, without softmax on the way."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, worst_sum
 
@@ -43,51 +40,31 @@ class log_softmax:
         _, worst = worst_sum(case, np.exp(parts["result"]))
         return None if abs(worst - 1) < 1e-4 else f"their exponentials sum to {worst:.4g}."
 
-    hints = (
-        "What is ln(eᵃ / b)? Does it need eᵃ at all?",
+    hints = ("What is ln(eᵃ / b)? Does it need eᵃ at all?",
         "With s = x − max: ln softmax = s − ln Σ eˢ. The sum is at least 1, so its logarithm is safe.",
-        "s = x - x.max(axis=axis, keepdims=True)\nreturn s - np.log(____)",
-    )
+        "s = x - x.max(axis=axis, keepdims=True)\nreturn s - np.log(____)")
 
     mistakes = {
         **COMMON,
         "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH)),
         "SM6": (COMMON["SM6"], *by_math("x", "x.max()", "logs", LOGS_BY_MATH)),
-        "SX30": mistake(
-            patch(LOGS, "np.log(np.exp(shifted) / total)"),
+        "SX30": mistake(patch(LOGS, "np.log(np.exp(shifted) / total)"),
             says="The logarithm was taken after softmax, which had already rounded small weights to 0: ln 0 is −∞.",
-            why="""e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer
-            is −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max).""",
-        ),
-        "SX31": mistake(
-            patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
+            why="""e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer is
+            −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
+        "SX31": mistake(patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
             says="A small number was added before the logarithm; it hides −∞ and caps the result near −27.",
-            why="""ln(10⁻¹²) = −27.6, so every answer below that comes out as −27.6, finite and wrong. A loss then cannot
-            tell a bad prediction from a terrible one.""",
-        ),
-        "SX32": mistake(
-            patch(LOGS, "shifted"),
-            says="Only the maximum was subtracted; the logarithm of the sum is missing.",
-            why="""x − max puts the largest at 0, which would be a probability of 1. What remains to be subtracted is
-            ln Σ e^(x − max). For (0, 0) both have to be −0.693.""",
-        ),
-        "SX33": mistake(
-            patch("return logs", "return logs / np.log(2)"),
-            patch("np.log(", "np.log2("),
+            why="ln(10⁻¹²) = −27.6, so every answer below that becomes −27.6. A loss cannot tell a bad prediction from a terrible one."),
+        "SX32": mistake(patch(LOGS, "shifted"), says="Only the maximum was subtracted; the logarithm of the sum is missing.",
+            why="""x − max puts the largest at 0, which would be a probability of 1. What remains to be subtracted is ln Σ e^(x −
+            max). For (0, 0) both have to be −0.693."""),
+        "SX33": mistake(patch("return logs", "return logs / np.log(2)"), patch("np.log(", "np.log2("),
             says="The logarithm has base 2; the natural one is meant.",
-            why="""softmax is made of e, and its logarithm in the same base is a plain difference: −0.693 for one half,
-            where base 2 gives −1.""",
-        ),
-        "SX34": mistake(
-            patch("return logs", "return -logs"),
-            says="The sign is reversed: logarithms of weights are negative.",
-            why="""A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, a useful thing with another
-            name.""",
-        ),
-        "SX35": mistake(
-            patch("shifted - np", "x - np"),
+            why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1."),
+        "SX34": mistake(patch("return logs", "return -logs"), says="The sign is reversed: logarithms of weights are negative.",
+            why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, a useful thing with another name."),
+        "SX35": mistake(patch("shifted - np", "x - np"),
             says="The maximum was subtracted inside the sum alone: what came off there has to come off x, too.",
-            why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for
-            (1000, 1000) it gives 999.3, where ln ½ is −0.693.""",
-        ),
+            why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
+            gives 999.3, where ln ½ is −0.693."""),
     }

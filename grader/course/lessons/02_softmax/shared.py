@@ -1,14 +1,11 @@
 """Lesson 02: what its softmaxes share: cases, a property, and mistakes with the maximum, the sum and their axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from grader.course.declare import patch
+from grader.course.declare import Case, Property, mistake, patch
 from grader.course.patches import Patch
-from grader.course.spec import Case, Property
 
 Array = np.ndarray
 FLOAT32_AT_1E4 = 2e-3  # neighbouring float32 numbers near 10000 are 1e-3 apart; exp makes of it a relative error
@@ -68,13 +65,30 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
         "SM4": (total(keep=LOST), total(keep=LOST) + top(keep=LOST)),
         "SM5": patch(f"{x} - top", x),
         "SM6": top("None"),
-        "SX1": (both("-1"), total("-1")),
-        "SX4": patch(".max(", ".mean("),
-        "SX10": patch(".max(", ".min("),
-        "SX23": patch(f"{x}.max(", f"np.abs({x}).max("),
-        "SX25": top(keep="initial=0, keepdims=True"),
-        "SX26": top(keep=LOST),
-        "SX27": (total("0"), both("0"), both("-2"), *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2))),
+        "SX1": mistake(both("-1"), total("-1"), says="The argument `axis` is not used: the last axis is always taken.",
+            why="""Along the last axis the result is right, so a test with rows alone cannot tell. Asked for axis=0, the columns have
+            to sum to 1, and here the rows still do."""),
+        "SX4": mistake(patch(".max(", ".mean("), says="The mean was subtracted; only the maximum keeps every exponent at or below 0.",
+            why="""Any shift leaves the weights alone, and only the maximum makes overflow impossible. With (0, 3000) the mean is
+            1500 and exp(1500) overflows; with an entry of −∞ the mean is −∞ and everything is NaN."""),
+        "SX10": mistake(patch(".max(", ".min("), says="The minimum was subtracted; the largest number still overflows.",
+            why="Subtracting the minimum makes every exponent positive. For scores 1000 apart exp(1000) is infinite, and ∞/∞ is NaN."),
+        "SX23": mistake(patch(f"{x}.max(", f"np.abs({x}).max("),
+            says="The largest absolute value was subtracted; it need not be the largest number.",
+            why="""For (−1000, −999) it is 1000: both exponents fall to −2000, both exponentials to 0, and 0/0 is NaN. The absolute
+            value of an entry of −∞ is ∞, which does the same to its whole slice."""),
+        "SX25": mistake(top(keep="initial=0, keepdims=True"),
+            says="The maximum was sought from a fixed start such as 0: a slice far below it loses all its exponentials to 0.",
+            why="""For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. It
+            begins at the first number, or at −∞."""),
+        "SX26": mistake(top(keep=LOST), says="The maxima lost their axis and broadcast across the others: keep it with `keepdims=True`.",
+            why="""`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the
+            first row's maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where
+            they agree it runs."""),
+        "SX27": mistake(total("0"), both("0"), both("-2"), *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2)),
+            says="The sum did not run along the axis that was asked for; where none is named, that is the last.",
+            why="""With `axis=0` in the code, or as the default, the columns sum to 1 where the rows should. For as many rows as
+            columns no shape tells, and a single row gets the weight 1 everywhere."""),
     }
 
 
@@ -92,3 +106,36 @@ def by_math(x: str, less: str = "0.0", result: str = "grown / total", weights: t
         return {way}
     made = np.apply_along_axis(of_slice, axis, {x})
     return made.astype({x}.dtype if {x}.dtype.kind == 'f' else float)""") for way in weights)
+
+
+def loss_inputs(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[Array, Array]]]:
+    """(key, title, (scores, targets)) of ordinary predictions; a target is the position of the right answer."""
+
+    def told(key: str, title: str, *shape: int, scores: Array | None = None) -> tuple[str, str, tuple[Array, Array]]:
+        scores = rng.normal(size=shape) if scores is None else scores
+        return key, title, (scores, rng.integers(0, shape[-1], shape[:-1]))
+
+    rows = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]])
+    yield "small", "one row of three, target 1", (rows[0], np.array(1))
+    yield "rows", "two rows of three, targets 2 and 0", (rows, np.array([2, 0]))
+    yield "seen-again", "the same shape, targets 1 and 2", (rng.normal(size=(2, 3)), np.array([1, 2]))
+    yield "square", "as many rows as entries", (rng.normal(size=(4, 4)), np.array([3, 0, 0, 2]))
+    yield told("cube", "three dimensions", 2, 3, 5)
+    yield told("deep", "four dimensions", 2, 3, 5, 4)
+    yield told("whole", "whole numbers", 3, 4, scores=rng.integers(-3, 4, (3, 4)))
+    yield told("float32", "float32 scores", 5, 6, scores=rng.normal(size=(5, 6)).astype(np.float32))
+    yield told("one", "a single entry in each row", 3, 1)
+    yield told("long", "twenty rows of seven", 20, 7)
+    scores, targets = rng.normal(size=(4, 9)) * 3, rng.integers(0, 9, 4).astype(np.int32)
+    yield "int32", "targets of type int32", (scores, targets)
+
+
+def loss_extremes(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[Array, Array]]]:
+    """The same for large scores, and for rows that lie far from one another."""
+    yield "lost", "ten thousand and minus ten thousand, the lower one right", (np.array([1e4, -1e4]), np.array(1))
+    yield "far-small", "0 and minus ten thousand, in float32", (np.array([[0.0, -1e4, 3.0]], np.float32), np.array([1]))
+    x = rng.integers(-100, 101, (3, 4)) * 100.0
+    x[:, 0], x[:, 1] = 1e4, -1e4
+    yield "large", "entries of ten thousand and minus ten thousand", (x, np.array([1, 0, 2]))
+    for i in range(3):
+        yield f"apart-{i}", "rows far from one another", (rows_apart(rng), np.array([i, 0]))

@@ -1,11 +1,8 @@
 """Softmax that a temperature makes sharper or flatter."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .shared import FLOAT32_AT_1E4, by_math, common, sums_to_1
 
@@ -49,68 +46,41 @@ class softmax_with_temperature:
 
     sums = sums_to_1()
 
-    hints = (
-        "At which temperature should nothing change? Which temperatures make no sense?",
+    hints = ("At which temperature should nothing change? Which temperatures make no sense?",
         "Divide x before softmax. Compare the temperature with 0 first.",
-        "if temperature ____ 0:\n    raise ____(...)\nreturn softmax(x ____ temperature, axis)",
-    )
+        "if temperature ____ 0:\n    raise ____(...)\nreturn softmax(x ____ temperature, axis)")
 
     mistakes = {
         **COMMON,
         "SM5": (COMMON["SM5"], *by_math("scaled")),
         "SM6": (COMMON["SM6"], *by_math("scaled", "scaled.max()")),
         "SX5": patch(SCALED, "x /= temperature\n    scaled = x"),
-        "SX11": mistake(
-            patch("x / temperature", "x * temperature"),
+        "SX11": mistake(patch("x / temperature", "x * temperature"),
             says="The scores were multiplied by the temperature; they are divided by it.",
-            why="""A high temperature makes the weights equal, as heat blurs. Multiplied, a high temperature makes them
-            sharper.""",
-        ),
-        "SX12": mistake(
-            UNSCALED + patch(WEIGHTS, f"{WEIGHTS} / temperature"),
+            why="A high temperature makes the weights equal, as heat blurs. Multiplied, a high temperature makes them sharper."),
+        "SX12": mistake(UNSCALED + patch(WEIGHTS, f"{WEIGHTS} / temperature"),
             says="The weights were divided by the temperature; the scores are.",
-            why="""After softmax the row sums to 1, and divided by T it sums to 1/T. The temperature belongs before softmax,
-            where it changes how the weights compare.""",
-        ),
-        "SX13": mistake(
-            patch(REFUSE, ""),
-            says="A temperature of 0 or below is not refused with ValueError.",
-            why="""Dividing by 0 gives NaN, and a negative temperature turns the order around: the worst key wins. Neither
-            raises anything by itself, so the function has to.""",
-        ),
-        "SX14": mistake(
-            patch("<= 0", "< 0"),
-            says="A negative temperature is refused, and 0 is not.",
-            why="""0 is the likelier slip, since it reads as 'no randomness'. It divides by 0: softmax then returns NaN.""",
-        ),
-        "SX19": mistake(
-            UNSCALED,
-            says="The temperature has no effect: it is not used, or it cancels.",
-            why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. A
-            temperature that divides the exponentials, or weights that are then shared out again, stands above and below
-            the line and falls out.""",
-        ),
-        "SX20": mistake(
-            UNSCALED + patch(WEIGHTS, POWERS),
+            why="After softmax the row sums to 1; divided by T, to 1/T. Before softmax T changes how the weights compare."),
+        "SX13": mistake(patch(REFUSE, ""), says="A temperature of 0 or below is not refused with ValueError.",
+            why="""Dividing by 0 gives NaN, and a negative temperature turns the order around: the worst key wins. Neither raises
+            anything by itself, so the function has to."""),
+        "SX14": mistake(patch("<= 0", "< 0"), says="A negative temperature is refused, and 0 is not.",
+            why="0 is the likelier slip, since it reads as 'no randomness'. It divides by 0: softmax then returns NaN."),
+        "SX19": mistake(UNSCALED, says="The temperature has no effect: it is not used, or it cancels.",
+            why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. A temperature
+            that divides the exponentials, or weights that are then shared out again, stands above and below the line and falls out."""),
+        "SX20": mistake(UNSCALED + patch(WEIGHTS, POWERS),
             says="The weights were raised to 1/T and not shared out again: they no longer sum to 1.",
-            why="""softmax(x)^(1/T) is in the right proportions, since e^(x/T) is what it is made of. Divided by its own sum
-            it would be right, where nothing underflows.""",
-        ),
-        "SX21": mistake(
-            patch("x / temperature", "x / np.sqrt(temperature)"),
+            why="""softmax(x)^(1/T) is in the right proportions, since e^(x/T) is what it is made of. Divided by its own sum it would
+            be right, where nothing underflows."""),
+        "SX21": mistake(patch("x / temperature", "x / np.sqrt(temperature)"),
             says="The scores were divided by the root of the temperature.",
-            why="""√d_k is a root because of how dot products spread. A temperature divides as it stands.""",
-        ),
+            why="√d_k is a root because of how dot products spread. A temperature divides as it stands."),
         "SX22": mistake(
             UNSCALED + patch(f"return {WEIGHTS}", f"powers = {POWERS}\n    return powers / powers.sum(axis=axis, keepdims=True)"),
             says="The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
-            why="""softmax(x)^(1/T), shared out again, is the same on paper. For (0, −5000) at T = 10000 it should give
-            (0.622, 0.378), but softmax has already made of it (1, 0), and no power brings the 0 back.""",
-        ),
-        "SX24": mistake(
-            patch("<= 0", "== 0"),
-            says="A temperature of 0 is refused, and a negative one is not.",
-            why="""A negative temperature divides without complaint and turns the order around: the lowest score gets the
-            largest weight.""",
-        ),
+            why="""softmax(x)^(1/T), shared out again, is the same on paper. For (0, −5000) at T = 10000 it should give (0.622,
+            0.378), but softmax has already made of it (1, 0), and no power brings the 0 back."""),
+        "SX24": mistake(patch("<= 0", "== 0"), says="A temperature of 0 is refused, and a negative one is not.",
+            why="A negative temperature divides without complaint and turns the order around: the lowest score gets the largest weight."),
     }

@@ -1,14 +1,11 @@
 """Attention whose two products are spelt in letters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.readings import flag, numbers
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 from .cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole
@@ -39,8 +36,7 @@ class attention_einsum:
         yield from batches(rng)
         yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
         yield Case("by-einsum", "two queries, three keys, twice, each result of np.einsum changed in turn",
-                   tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum",
-                   reading=read_einsum)  # fmt: skip
+            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum", reading=read_einsum)
         yield from extremes(rng)
         yield keys_apart(rng, 1)
 
@@ -50,25 +46,19 @@ class attention_einsum:
 
     alone, order = item_alone("result"), unordered("result")
 
-    hints = (
-        "Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
-        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the "
-        "output keeps b and q and takes the letter of v's last axis, so k is summed there.",
+    hints = ("Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
+        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the output keeps b and q and"
+        " takes the letter of v's last axis, so k is summed there.",
         "```python\nscores = np.einsum(\"bqd,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
-        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-        "weights = exps / exps.sum(axis=-1, keepdims=True)\n"
-        "return np.einsum(\"____,____->____\", weights, v)\n```",
-    )
+        "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)\n"
+        "return np.einsum(\"____,____->____\", weights, v)\n```")
 
     mistakes = {
         **MISTAKES,
         "SD8": patch("bqd,bkd->bqk", "bqd,bkd->bkq"),
         "AB22": patch("bqk,bke->bqe", "bqk,bqe->bke"),
         "AB23": patch("bqd,bkd->bqk", "bqd,bdk->bqk"),
-        "AB24": mistake(
-            patch("bqd,bkd->bqk", "bqd,bkd->qk", "bqk,bke->bqe", "qk,bke->bqe"),
+        "AB24": mistake(patch("bqd,bkd->bqk", "bqd,bkd->qk", "bqk,bke->bqe", "qk,bke->bqe"),
             says="The letter b is missing from the scores: summed over the batch, they give each item the same weights.",
-            why="""einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter
-            there.""",
-        ),
+            why="einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter there."),
     }

@@ -1,12 +1,10 @@
 """The arrays of lesson 03, and the cases of three dimensions that both attention exercises have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
-from grader.course.spec import Case
+from grader.course.declare import Case
 
 Array = np.ndarray
 Arrays = tuple[Array, ...]

@@ -1,11 +1,8 @@
 """How far the dot products of random vectors spread."""
 
-from __future__ import annotations
-
 from functools import partial
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, mistake, patch
 
 from .sampled import judge, read_draws, read_results, read_use
 
@@ -42,80 +39,48 @@ class dot_product_std:
         yield Case("used", title, (2, 10), names=("d_k", "n_samples"), probe="lesson_04.used", options={"same": same, "other": other},
                    reading=read_use)  # fmt: skip
 
-    hints = (
-        "If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
+    hints = ("If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
         "Draw q and k, each (n_samples, d_k), from rng. One dot product a row: multiply, then sum over the last axis.",
-        "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()",
-    )
+        "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()")
 
     mistakes = {
-        "WS1": mistake(
-            drawn("rng.random((n_samples, d_k))"),
+        "WS1": mistake(drawn("rng.random((n_samples, d_k))"),
             says="The vectors are uniform on [0, 1); standard-normal ones were asked for.",
-            why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7
-            d_k)/12, not √d_k. They also hide the effect: each query then prefers the same key, the longest one.""",
-        ),
-        "WS2": mistake(
-            patch("dots.std()", "dots.var()"),
-            says="The variance came back; the standard deviation is its square root.",
-            why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the
-            square root of that, √d_k: with d_k = 64 it is 8, not 64.""",
-        ),
-        "WS3": mistake(
-            patch("dots.std()", "np.abs(dots).mean()"),
+            why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
+            √d_k. They also hide the effect: each query then prefers the same key, the longest one."""),
+        "WS2": mistake(patch("dots.std()", "dots.var()"), says="The variance came back; the standard deviation is its square root.",
+            why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
+            of that, √d_k: with d_k = 64 it is 8, not 64."""),
+        "WS3": mistake(patch("dots.std()", "np.abs(dots).mean()"),
             says="The mean size of the dot products came back; their standard deviation was asked for.",
-            why="""For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k =
-            64.""",
-        ),
-        "WS4": mistake(
-            patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
+            why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64."),
+        "WS4": mistake(patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
             says="The dot products were scaled before they were measured: the result is 1 for every d_k.",
-            why="""The experiment shows what happens without the scale. Dividing by √d_k first removes what is to be
-            seen.""",
-        ),
-        "WS5": mistake(
-            patch("q * k", "q * q"),
-            says="Each vector was multiplied with itself; a pair is two independent vectors.",
-            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the
-            signs are independent and the mean is 0.""",
-        ),
-        "WS6": mistake(
-            patch("(q * k).sum(axis=-1)", "q * k"),
-            says="The single products were measured before they were summed over d_k.",
-            why="""One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads
-            by √d_k.""",
-        ),
-        "WS7": mistake(
-            patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
+            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what is to be seen."),
+        "WS5": mistake(patch("q * k", "q * q"), says="Each vector was multiplied with itself; a pair is two independent vectors.",
+            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
+            are independent and the mean is 0."""),
+        "WS6": mistake(patch("(q * k).sum(axis=-1)", "q * k"), says="The single products were measured before they were summed over d_k.",
+            why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k."),
+        "WS7": mistake(patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
             says="The function makes a generator of its own; its numbers are the same for every rng.",
-            why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed
-            seed returns the same figure for ever, and the spread of repeated runs looks like 0.""",
-        ),
-        "WS8": mistake(
-            drawn(f"np.random.{DRAWN}"),
-            says="The numbers come from NumPy's global generator and not from rng.",
-            why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so that the
-            figure depends on what ran before. With rng passed in, the same state gives the same figure.""",
-        ),
-        "WS13": mistake(
-            patch("q = rng", "n_samples = 1000\n    q = rng"),
+            why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed
+            returns the same figure for ever, and the spread of repeated runs looks like 0."""),
+        "WS8": mistake(drawn(f"np.random.{DRAWN}"), says="The numbers come from NumPy's global generator and not from rng.",
+            why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so that the figure
+            depends on what ran before. With rng passed in, the same state gives the same figure."""),
+        "WS13": mistake(patch("q = rng", "n_samples = 1000\n    q = rng"),
             says="n_samples is not used: a fixed number of pairs is drawn.",
-            why="""How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can
-            neither spend less time nor get a sharper figure.""",
-        ),
-        "WS29": mistake(
-            patch("axis=-1", "axis=0"),
-            drawn("rng.standard_normal((d_k, n_samples))"),
+            why="""How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can neither spend
+            less time nor get a sharper figure."""),
+        "WS29": mistake(patch("axis=-1", "axis=0"), drawn("rng.standard_normal((d_k, n_samples))"),
             says="The products were summed over the pairs; a dot product sums over the d_k features of one pair.",
-            why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array
-            (d_k, n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each,
-            and their spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0.""",
-        ),
-        "WS30": mistake(
-            patch(Q, "q = rng.standard_normal(d_k)"),
+            why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k,
+            n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
+            spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0."""),
+        "WS30": mistake(patch(Q, "q = rng.standard_normal(d_k)"),
             patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
             says="One query was drawn for all keys; each pair has a query of its own.",
-            why="""With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for
-            d_k = 1 it is the size of one normal number, anything between 0 and 3.""",
-        ),
+            why="""With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
+            is the size of one normal number, anything between 0 and 3."""),
     }

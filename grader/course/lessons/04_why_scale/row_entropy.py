@@ -1,13 +1,10 @@
 """How undecided each row of weights is, in nats."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 SEEN, RETURN = "np.where(weights > 0, weights, 1)", "return entropy"
 
@@ -50,83 +47,49 @@ class row_entropy:
         highest, most = float(parts["result"].max()), math.log(n)
         return None if highest - most < 1e-5 else f"an entropy of {highest:.4g} came back; ln {n} = {most:.4g} is the most."
 
-    hints = (
-        "What should a row that is sure of one key give? And what does ln 0 give?",
+    hints = ("What should a row that is sure of one key give? And what does ln 0 give?",
         "Sum −p ln p over the last axis, with the logarithm taken only where p is above 0.",
-        "logs = np.log(np.where(weights > 0, weights, ____))\nreturn -(____ * logs).sum(axis=____)",
-    )
+        "logs = np.log(np.where(weights > 0, weights, ____))\nreturn -(____ * logs).sum(axis=____)")
 
     mistakes = {
-        "WS9": mistake(
-            patch(SEEN, "weights"),
+        "WS9": mistake(patch(SEEN, "weights"),
             says="A weight of 0 gives NaN: 0 · ln 0 is 0 · (−∞) on a computer and 0 in the definition.",
-            why="""x ln x tends to 0 as x does, so a key without weight adds no uncertainty. NumPy computes ln 0 = −∞ first,
-            and 0 · (−∞) is NaN. Masked attention has such weights in every row.""",
-        ),
-        "WS10": mistake(
-            patch("np.log(", "np.log2("),
-            says="The entropy is in bits; nats were asked for: use the natural logarithm.",
-            why="""log₂ x = ln x / ln 2, so every figure is larger by 1/0.693 = 1.44. Two equal weights have 1 bit or 0.693
-            nats.""",
-        ),
-        "WS11": mistake(
-            patch("-(weights", "(weights"),
+            why="""x ln x tends to 0 as x does, so a key without weight adds no uncertainty. NumPy computes ln 0 = −∞ first, and 0 ·
+            (−∞) is NaN. Masked attention has such weights in every row."""),
+        "WS10": mistake(patch("np.log(", "np.log2("), says="The entropy is in bits; nats were asked for: use the natural logarithm.",
+            why="log₂ x = ln x / ln 2, so every figure is larger by 1/0.693 = 1.44. Two equal weights have 1 bit or 0.693 nats."),
+        "WS11": mistake(patch("-(weights", "(weights"),
             says="The minus sign is missing: logarithms of weights are negative, an entropy is not.",
-            why="""Every weight is at most 1, so its logarithm is at most 0 and the sum is negative. For (½, ½) the sum is
-            −0.693 and the entropy 0.693.""",
-        ),
-        "WS12": mistake(
-            patch(".sum(axis=-1)", ".sum()"),
-            says="The whole array was summed; each row has an entropy of its own.",
-            why="""A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes
-            both.""",
-        ),
-        "WS18": mistake(
-            patch(".sum(", ".mean("),
-            says="The terms were averaged over the keys; an entropy is their sum.",
-            why="""Each term already carries its weight. Dividing by the number of keys makes long rows look surer than they
-            are: equal weights over n keys have ln n nats, the mean gives (ln n)/n.""",
-        ),
-        "WS19": mistake(
-            patch("axis=-1", "axis=0"),
+            why="Every weight is at most 1, so its logarithm is at most 0. For (½, ½) the sum is −0.693 and the entropy 0.693."),
+        "WS12": mistake(patch(".sum(axis=-1)", ".sum()"), says="The whole array was summed; each row has an entropy of its own.",
+            why="A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes both."),
+        "WS18": mistake(patch(".sum(", ".mean("), says="The terms were averaged over the keys; an entropy is their sum.",
+            why="""Each term already carries its weight. Dividing by the number of keys makes long rows look surer than they are:
+            equal weights over n keys have ln n nats, the mean gives (ln n)/n."""),
+        "WS19": mistake(patch("axis=-1", "axis=0"),
             says="The sum ran over the queries; a row's entropy sums over its keys, the last axis.",
-            why="""weights[i] is the distribution of query i, so the keys lie along the last axis. Summing over axis 0 mixes
-            what different queries give to one key.""",
-        ),
-        "WS20": mistake(
-            patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
+            why="""weights[i] is the distribution of query i, so the keys lie along the last axis. Summing over axis 0 mixes what
+            different queries give to one key."""),
+        "WS20": mistake(patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
             says="The entropy was divided by ln n; it was asked for in nats.",
-            why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with
-            another name: normalised entropy. In nats two equal weights have 0.693.""",
-        ),
-        "WS23": mistake(
-            patch("np.log(", "np.log10("),
-            says="The logarithm has base 10; nats were asked for: use the natural logarithm.",
-            why="""log₁₀ x = ln x / ln 10, so every figure is smaller by the factor 0.434. Two equal weights have 0.301 in
-            base 10 and 0.693 nats.""",
-        ),
-        "WS31": mistake(
-            patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
+            why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another
+            name: normalised entropy. In nats two equal weights have 0.693."""),
+        "WS23": mistake(patch("np.log(", "np.log10("), says="The logarithm has base 10; nats were asked for: use the natural logarithm.",
+            why="log₁₀ x = ln x / ln 10, so every figure is 0.434 times as large. Two equal weights have 0.301 in base 10, 0.693 nats."),
+        "WS31": mistake(patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
             says="NaN became 0 after the sum: a row with one weight of 0 gets the entropy 0.",
-            why="""0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other
-            terms of the row are lost: (½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0.""",
-        ),
-        "WS32": mistake(
-            patch(RETURN, "return np.exp(entropy)"),
+            why="""0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other terms of the
+            row are lost: (½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0."""),
+        "WS32": mistake(patch(RETURN, "return np.exp(entropy)"),
             says="The perplexity came back, the exponential of the entropy; the entropy itself was asked for.",
-            why="""The perplexity says among how many equal weights a row would be as undecided, the entropy is its
-            logarithm. Two equal weights have a perplexity of 2 and an entropy of 0.693 nats.""",
-        ),
-        "WS33": mistake(
-            patch("logs = ", "weights = softmax(weights)\n    logs = "),
+            why="""The perplexity says among how many equal weights a row would be as undecided, the entropy is its logarithm. Two
+            equal weights have a perplexity of 2 and an entropy of 0.693 nats."""),
+        "WS33": mistake(patch("logs = ", "weights = softmax(weights)\n    logs = "),
             says="Softmax was applied to the weights once more; the rows are weights already.",
-            why="""The function receives weights, which sum to 1 in each row. Softmax takes them for scores, and scores
-            between 0 and 1 give nearly equal weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0.""",
-        ),
-        "WS34": mistake(
-            patch("axis=-1", "axis=-1, keepdims=True"),
+            why="""The function receives weights, which sum to 1 in each row. Softmax takes them for scores, and scores between 0 and
+            1 give nearly equal weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0."""),
+        "WS34": mistake(patch("axis=-1", "axis=-1, keepdims=True"),
             says="The summed axis was kept with length 1; one number for each row was asked for.",
-            why="""`keepdims=True` is for sums that go on to meet the array they came from. The result here is (...), not
-            (..., 1): subtracted from an array (...) it would be broadcast to every pair of rows.""",
-        ),
+            why="""`keepdims=True` is for sums that go on to meet the array they came from. The result here is (...), not (..., 1):
+            subtracted from an array (...) it would be broadcast to every pair of rows."""),
     }

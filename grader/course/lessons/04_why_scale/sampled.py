@@ -1,14 +1,12 @@
 """How a figure is judged that was measured on random numbers: by what it must be near, and by what changes it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from grader.course.declare import Case
 from grader.course.readings import flag, numbers
-from grader.course.spec import Case
 from grader.worker.values import Observation, Part
 
 _THIRDS = ("first", "second", "last")

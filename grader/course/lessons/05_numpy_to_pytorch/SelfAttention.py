@@ -1,17 +1,13 @@
 """Attention as a module that owns its three projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import ROOM, attention_mistakes, items_apart
 
@@ -94,56 +90,34 @@ class SelfAttention:
 
     apart = items_apart()
 
-    hints = (
-        "A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
-        "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k "
-        "and w_v. In `forward`, q, k and v all come from x, and the scale is the width of q, not of x.",
-        "super().__init__()\n"
-        "self.w_q = nn.Linear(d_model, ____, bias=____)\n"
-        "...\n"
-        "q, k, v = self.w_q(____), ____, ____\n"
-        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)",
-    )
+    hints = ("A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
+        "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k and w_v. In `forward`, q, k"
+        " and v all come from x, and the scale is the width of q, not of x.",
+        "super().__init__()\nself.w_q = nn.Linear(d_model, ____, bias=____)\n...\nq, k, v = self.w_q(____), ____, ____\n"
+        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)")
 
     mistakes = {
         **attention_mistakes("        "),
         "NT9": each("self.{}(x)", "self.{}(x.float())"),
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "PJ1": each("self.{}(x)", "x @ self.{}.weight"),
-        "NT17": mistake(
-            patch("self.w_k(x)", "self.w_q(x)"),
-            says="Keys are made with w_q: queries and keys share one projection.",
-            why="""With one projection the scores are symmetric, so what A asks of B is what B asks of A. The layer w_k gets no
-            gradient.""",
-        ),
-        "NT18": mistake(
-            patch("self.w_v(x)", "x"),
-            says="The values are not projected: the output mixes x itself.",
-            why="""Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient.""",
-        ),
-        "NT19": mistake(
-            patch("super().__init__()\n        ", ""),
+        "NT17": mistake(patch("self.w_k(x)", "self.w_q(x)"), says="Keys are made with w_q: queries and keys share one projection.",
+            why="With one projection the scores are symmetric, so what A asks of B is what B asks of A. The layer w_k gets no gradient."),
+        "NT18": mistake(patch("self.w_v(x)", "x"), says="The values are not projected: the output mixes x itself.",
+            why="Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient."),
+        "NT19": mistake(patch("super().__init__()\n        ", ""),
             says="`super().__init__()` is missing, or comes after the first layer.",
-            why="""`nn.Module` keeps its parameters in a register that its constructor makes. Until then nothing can be entered
-            there.""",
-        ),
-        "NT20": mistake(
-            patch("w_q = nn.Linear(d_model, d_k", "w_q = nn.Linear(d_k, d_model", "w_k = nn.Linear(d_model, d_k",
+            why="`nn.Module` keeps its parameters in a register that its constructor makes. Until then nothing can be entered there."),
+        "NT20": mistake(patch("w_q = nn.Linear(d_model, d_k", "w_q = nn.Linear(d_k, d_model", "w_k = nn.Linear(d_model, d_k",
                   "w_k = nn.Linear(d_k, d_model", "w_v = nn.Linear(d_model, d_v", "w_v = nn.Linear(d_v, d_model"),
             says="The two sizes of the layers are exchanged: `nn.Linear(d_in, d_out)` takes the input's width first.",
-            why="""The constructor reads (in, out); the weight that it stores has shape (out, in). x has width d_model.""",
-        ),
-        "NT21": mistake(
-            patch("nn.Linear(d_model, d_v", "nn.Linear(d_model, d_k"),
+            why="The constructor reads (in, out); the weight that it stores has shape (out, in). x has width d_model."),
+        "NT21": mistake(patch("nn.Linear(d_model, d_v", "nn.Linear(d_model, d_k"),
             says="w_v has the width of the keys; values may be of another width, d_v.",
-            why="""Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free.""",
-        ),
-        "NT22": mistake(
-            each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
+            why="Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free."),
+        "NT22": mistake(each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
             says="The layers are made anew in forward: the module's own weights are never used.",
-            why="""A layer made in `forward` has fresh random weights in every call and is forgotten afterwards. What is learned
-            is made once, in `__init__`.""",
-        ),
+            why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`."),
         "NT26": patch("d_v, bias=False", "d_v", "self.w_q = nn.Linear(d_model, d_k, bias=False)", "self.w_q = nn.Linear(d_model, d_k)",
                       "self.w_k = nn.Linear(d_model, d_k, bias=False)", "self.w_k = nn.Linear(d_model, d_k)"),
     }  # fmt: skip

@@ -1,14 +1,10 @@
 """Any tensor as an array: off the graph, off its device, out of bfloat16."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 CONVERT = "if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()"
 LEAVE = patch("return tensor.numpy()", "return tensor")
@@ -56,60 +52,36 @@ class as_numpy:
             values = rng.integers(-9, 9, size=(2, 3)) if dtype == "int64" else rng.normal(size=(2, 3))
             yield case(title, dtype, values, f"gpu {dtype}", grad=grad, view="elsewhere", stage="extremes")
 
-    hints = (
-        "Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
+    hints = ("Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
         "`detach()` leaves the graph, `cpu()` leaves the device, and bfloat16 has no NumPy type: only that one is converted.",
-        "tensor = tensor.____().____()\n"
-        "if tensor.dtype == torch.____:\n"
-        "    tensor = tensor.____()\n"
-        "return tensor.numpy()",
-    )
+        "tensor = tensor.____().____()\nif tensor.dtype == torch.____:\n    tensor = tensor.____()\nreturn tensor.numpy()")
 
     mistakes = {
-        "NT10": mistake(
-            patch(".detach()", ""),
-            patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),
+        "NT10": mistake(patch(".detach()", ""), patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),
             says="NumPy cannot take a tensor that requires grad: detach it first.",
             why="""An array has no graph. Rather than cut it silently, torch raises 'Can't call numpy() on Tensor that requires
-            grad'. Published walk-throughs of attention end on this line.""",
-        ),
-        "NT11": mistake(
-            UNCONVERTED,
-            says="bfloat16 has no NumPy type: convert it to float32 first.",
+            grad'. Published walk-throughs of attention end on this line."""),
+        "NT11": mistake(UNCONVERTED, says="bfloat16 has no NumPy type: convert it to float32 first.",
             why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
-            float32 number as well, so `float()` loses nothing.""",
-        ),
+            float32 number as well, so `float()` loses nothing."""),
         "NT10+NT11": patch(".detach()", "") + UNCONVERTED,
-        "NT12": mistake(
-            patch(CONVERT, "tensor = tensor.float()"),
-            patch(CONVERT, "tensor = tensor.double()"),
+        "NT12": mistake(patch(CONVERT, "tensor = tensor.float()"), patch(CONVERT, "tensor = tensor.double()"),
             patch("tensor.dtype == torch.bfloat16", "tensor.is_floating_point()"),
             says="More than bfloat16 is converted to one float type; NumPy has the others, and their dtype is to be kept.",
-            why="""float64 loses digits, integers stop being indices and a boolean mask stops being a mask. Convert where NumPy
-            lacks the type, and nowhere else.""",
-        ),
-        "NT13": mistake(
-            patch(".cpu()", ""),
+            why="float64 loses digits, integers stop being indices, a mask stops being one. Convert only where NumPy lacks the type."),
+        "NT13": mistake(patch(".cpu()", ""),
             says="The tensor stays on its device: NumPy reads the computer's own memory, so `cpu()` comes first.",
-            why="""On a laptop without a GPU nothing shows this. On one with a GPU, `.numpy()` raises 'can't convert cuda:0
-            device type tensor to numpy'. `cpu()` costs nothing where the tensor is there already.""",
-        ),
-        "NT14": mistake(
-            LEAVE,
-            LEAVE + UNCONVERTED,
+            why="""On a laptop without a GPU nothing shows this. On one with a GPU, `.numpy()` raises 'can't convert cuda:0 device
+            type tensor to numpy'. `cpu()` costs nothing where the tensor is there already."""),
+        "NT14": mistake(LEAVE, LEAVE + UNCONVERTED,
             patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    return tensor.numpy()", "return tensor"),
             says="A tensor came back; a NumPy array was asked for.",
-            why="`detach()` and `cpu()` return tensors; `numpy()` makes the array.",
-        ),
-        "NT15": mistake(
-            patch("tensor.detach()", "tensor.requires_grad_(False)"),
+            why="`detach()` and `cpu()` return tensors; `numpy()` makes the array."),
+        "NT15": mistake(patch("tensor.detach()", "tensor.requires_grad_(False)"),
             says="The caller's own tensor was switched to requires_grad=False: it no longer trains.",
             why="""`requires_grad_(False)` and `detach_()` end in an underscore because they change the tensor itself. `detach()`
-            returns another tensor and leaves the first alone.""",
-        ),
-        "NT16": mistake(
-            patch("tensor.numpy()", "np.array(tensor.tolist())"),
+            returns another tensor and leaves the first alone."""),
+        "NT16": mistake(patch("tensor.numpy()", "np.array(tensor.tolist())"),
             says="The way through Python lists loses the dtype, and the shape of an empty tensor.",
-            why="""A list of Python floats becomes a float64 array, and a (2, 0) tensor becomes `[[], []]` or less.""",
-        ),
+            why="A list of Python floats becomes a float64 array, and a (2, 0) tensor becomes `[[], []]` or less."),
     }

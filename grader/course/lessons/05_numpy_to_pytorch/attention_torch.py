@@ -1,16 +1,12 @@
 """Attention on tensors, with gradients for q, k and v."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import ROOM, attention_mistakes, by_hand, items_apart
 
@@ -88,15 +84,11 @@ class attention_torch:
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."
 
-    hints = (
-        "Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
-        "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions whatever stands before them; "
-        "`torch.softmax(scores, dim=-1)` already subtracts each row's maximum. Stay in torch from q to the "
-        "result: `.numpy()`, `.detach()`, `.data` and `torch.no_grad()` cut the graph.",
-        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\n"
-        "weights = torch.softmax(scores, dim=____)\n"
-        "return ____, weights",
-    )
+    hints = ("Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
+        "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions whatever stands before them; `torch.softmax(scores, dim=-1)` "
+        "already subtracts each row's maximum. Stay in torch from q to the result: `.numpy()`, `.detach()`, `.data` and "
+        "`torch.no_grad()` cut the graph.",
+        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
 
     mistakes = {
         **attention_mistakes("    "),
@@ -105,26 +97,22 @@ class attention_torch:
         "SM4": by_hand("    ", "scores - scores.amax(dim=-1, keepdim=True)", "e.sum(dim=-1)"),
         "SM4+SM5": by_hand("    ", "scores", "e.sum(dim=-1)"),
         "SM4+SM6": by_hand("    ", "scores - scores.max()", "e.sum(dim=-1)"),
-        "NT9": patch("(output, weights)", "(output.float(), weights.float())"),
+        "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
+            says="Something is turned into float32 on the way; the input's precision is to be kept.",
+            why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
+            float32 and float64 do not multiply."""),
         "AB16": patch("k.transpose(-2, -1)", "k.T"),
-        "NT25": mistake(
-            patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
+        "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
             says="Something is turned into float64 on the way; the input's precision is to be kept.",
-            why="""A float64 tensor with an axis of its own, such as `torch.tensor([8.0], dtype=torch.float64)`, makes float64 of
-            all that it is divided into, and so does `.double()`. A Python number from `math.sqrt` takes the other side's
-            type.""",
-        ),
-        "NT27": mistake(
-            patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
+            why="""A float64 tensor with an axis of its own, such as `torch.tensor([8.0], dtype=torch.float64)`, makes float64 of all
+            that it is divided into, and so does `.double()`. A Python number from `math.sqrt` takes the other side's type."""),
+        "NT27": mistake(patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
             says="Each matrix of scores was normalised as a whole; each of its rows needs its own sum.",
-            why="""A row is one query. Where all rows together sum to 1, a query's share depends on the other queries.""",
-        ),
-        "NT30": mistake(
-            patch("transpose(-2, -1)", "transpose(1, 2)"),
+            why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries."),
+        "NT30": mistake(patch("transpose(-2, -1)", "transpose(1, 2)"),
             says="Axes of k are exchanged that are counted from the front: exchange the last two, `k.transpose(-2, -1)` or `k.mT`.",
             why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the
-            end, the last two are tokens and width whatever stands before them.""",
-        ),
+            end, the last two are tokens and width whatever stands before them."""),
         "TT4": patch("k.transpose", "q.transpose"),
     }

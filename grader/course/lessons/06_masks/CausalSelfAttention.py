@@ -1,15 +1,11 @@
 """Causal attention as a module, its mask a buffer that is not saved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 
 def _build(rng: np.random.Generator, d: int, max_len: int, **more: Any) -> dict[str, Any]:
@@ -102,12 +98,10 @@ class CausalSelfAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-5 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 of its sequence changed."
 
-    hints = (
-        "Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",
+    hints = ("Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",
         "`register_buffer(name, mask, persistent=False)` in __init__; in forward, cut the mask to the T tokens that came.",
         'self.register_buffer("mask", ____, persistent=____)\n...\nT = x.shape[1]\nif T > ____:\n    raise ____\n'
-        "output, _ = masked_attention(q, k, v, self.mask[____, ____])",
-    )
+        "output, _ = masked_attention(q, k, v, self.mask[____, ____])")
 
     mistakes = {
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),
@@ -121,44 +115,31 @@ class CausalSelfAttention:
                       for seldom in ("self.training", "not self.training", "t == self.max_len")),
         "MA1": patch("triu(diagonal=1)", "tril(diagonal=-1)"),
         "MA8": patch(HIDE, "pass"),
-        "MA14": mistake(
-            patch("persistent=False", "persistent=True"),
+        "MA14": mistake(patch("persistent=False", "persistent=True"),
             says="The mask is saved with the weights: register the buffer with `persistent=False`.",
-            why="""A mask follows from max_len alone. Saved in `state_dict` it makes checkpoints larger, by max_len² entries,
-            and a checkpoint no longer loads into a model of another max_len.""",
-        ),
-        "MA15": mistake(
-            patch("self.hidden[:t, :t]", "self.hidden"),
+            why="""A mask follows from max_len alone. Saved in `state_dict` it makes checkpoints larger, by max_len² entries, and a
+            checkpoint no longer loads into a model of another max_len."""),
+        "MA15": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
-            why="""The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without
-            cutting: `mask[:T, :T]`.""",
-        ),
-        "MA16": mistake(
-            patch(REFUSE, ""),
-            patch(REFUSE, "assert t <= self.max_len"),
+            why="The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting: `mask[:T, :T]`."),
+        "MA16": mistake(patch(REFUSE, ""), patch(REFUSE, "assert t <= self.max_len"),
             patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check the failure comes later, as a message on shapes that says nothing of max_len, or not at
-            all where something broadcasts.""",
-        ),
+            why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never."),
         "MA18": (by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED), by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED)),
-        "MA19": mistake(
-            patch("return weights @ v", "return (weights @ v, weights)"),
+        "MA19": mistake(patch("return weights @ v", "return (weights @ v, weights)"),
             says="Output and weights came back; the output alone was asked for.",
-            why="""This module is made to stand in a model, where the next layer takes its result as it is. `SelfAttention`
-            of lesson 05 returned both, to be looked at.""",
-        ),
-        "MA25": mistake(
-            patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
+            why="""This module is made to stand in a model, where the next layer takes its result as it is. `SelfAttention` of lesson
+            05 returned both, to be looked at."""),
+        "MA25": mistake(patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
             says="The mask was added as 0 and 1: every key stays visible; hidden scores must be set to −∞.",
-            why="""An additive mask holds 0 for allowed and −∞ for hidden. With True and False, or 1.0 and 0.0, the allowed
-            scores gain 1 and the hidden ones stay as they were. Scores [1, 1] with the second hidden become [2, 1],
-            with the weights [0.7311, 0.2689].""",
-        ),
+            why="""An additive mask holds 0 for allowed and −∞ for hidden. With True and False, or 1.0 and 0.0, the allowed scores
+            gain 1 and the hidden ones stay as they were. Scores [1, 1] with the second hidden become [2, 1], with the weights
+            [0.7311, 0.2689]."""),
         "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
         "NT26": patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)",
-                      "self.w_k = nn.Linear(d_model, d_model, bias=False)", "self.w_k = nn.Linear(d_model, d_model)",
-                      "self.w_v = nn.Linear(d_model, d_model, bias=False)", "self.w_v = nn.Linear(d_model, d_model)"),
+            "self.w_k = nn.Linear(d_model, d_model, bias=False)", "self.w_k = nn.Linear(d_model, d_model)",
+            "self.w_v = nn.Linear(d_model, d_model, bias=False)", "self.w_v = nn.Linear(d_model, d_model)"),
         "SD1": patch(" / math.sqrt(d_model)", ""),
         "SD2": patch("math.sqrt(d_model)", "d_model"),
         "SD5": patch("/ math", "* math"),
@@ -168,16 +149,12 @@ class CausalSelfAttention:
         "SD8": patch("q, k, v =", "k, q, v ="),
         "SM1": patch("dim=-1", "dim=-2"),
         "SM2": (patch("dim=-1", "dim=0"), patch("dim=-1", "dim=0") + FINITE),
-        "SM3": (
-            patch(HIDE, "pass", SOFTMAX, """weights = torch.exp(scores - scores.max()) * ~self.hidden[:t, :t]
+        "SM3": (patch(HIDE, "pass", SOFTMAX, """weights = torch.exp(scores - scores.max()) * ~self.hidden[:t, :t]
         weights = weights / weights.sum()"""),
-            patch(SOFTMAX, "weights = torch.exp(scores - scores.max())\n        weights = weights / weights.sum()"),
-        ),
-        "SM5": (
-            patch(SOFTMAX, f"weights = scores.exp()\n        {TOTAL}\n        {GUARDED}"),
+            patch(SOFTMAX, "weights = torch.exp(scores - scores.max())\n        weights = weights / weights.sum()")),
+        "SM5": (patch(SOFTMAX, f"weights = scores.exp()\n        {TOTAL}\n        {GUARDED}"),
             patch(SOFTMAX, f"weights = scores.exp()\n        {TOTAL}\n        {UNGUARDED}"),
-            patch(HIDE, "pass", SOFTMAX, f"weights = scores.exp() * ~self.hidden[:t, :t]\n        {TOTAL}\n        {UNGUARDED}"),
-        ),
+            patch(HIDE, "pass", SOFTMAX, f"weights = scores.exp() * ~self.hidden[:t, :t]\n        {TOTAL}\n        {UNGUARDED}")),
         "SM6": tuple(
             patch(HIDE, hide, SOFTMAX, f"weights = (scores - scores.max()).exp() * ~self.hidden[:t, :t]\n        {TOTAL}\n        {then}")
             for hide in ("pass", FILLED.format("torch.finfo(scores.dtype).min")) for then in (GUARDED, UNGUARDED)

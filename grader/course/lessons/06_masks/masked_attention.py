@@ -1,17 +1,13 @@
 """Attention behind a boolean mask, with rows that may see nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:
@@ -50,7 +46,6 @@ def _precisions(rng: np.random.Generator) -> Iterator[Case]:
             given, title = ((*tensors, Tensor(mask)), "one row empty") if dtype != "float32" else (tensors, "no mask")
             yield Case(f"{dtype}-{i}", f"{dtype}, {title}", given, probe="lesson_06.attend",
                        options={"output_only": True}, stage="extremes", dtype=(dtype,), atol=atol, rtol=atol)  # fmt: skip
-
 
 
 SCALE = " / math.sqrt(q.shape[-1])"
@@ -126,12 +121,10 @@ class masked_attention:
         "the output moved by {gap} when only hidden keys and values changed.",
     )  # fmt: skip
 
-    hints = (
-        "Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
+    hints = ("Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
         "Fill hidden scores with the lowest finite number of their dtype, take softmax, then set hidden weights to 0.",
         "low = torch.finfo(____).min\nweights = torch.softmax(scores.masked_fill(____, low), dim=-1)\n"
-        "weights = weights.masked_fill(____, ____)",
-    )
+        "weights = weights.masked_fill(____, ____)")
 
     mistakes = {
         "MK1": patch(LOWEST, f"mask = ~mask\n        {LOWEST}"),
@@ -141,68 +134,53 @@ class masked_attention:
         "MK5": tuple(patch(HIDE, "scores = scores + (1 - mask.to(scores)) * -torch.inf", ZERO, then)
                      for then in ("pass", "weights = weights.nan_to_num(0.0)")),
         "MK6": patch(HIDE, "scores = scores + mask") + UNZEROED,
-        "MK9": (
-            patch(LOWEST, "lowest = -torch.inf") + UNZEROED,
-            UNZEROED,
-            patch(LOWEST, "lowest = -torch.inf", RETURN, "return ((weights @ v).nan_to_num(0.0), weights)") + UNZEROED,
-        ),
+        "MK9": (patch(LOWEST, "lowest = -torch.inf") + UNZEROED, UNZEROED,
+            patch(LOWEST, "lowest = -torch.inf", RETURN, "return ((weights @ v).nan_to_num(0.0), weights)") + UNZEROED),
         "MK12": patch(HIDE, """hidden = (~mask).expand(scores.shape).clone()
         hidden[..., scores.shape[-2]:] = False
         scores = scores.masked_fill(hidden, lowest)""") + UNZEROED,
-        "MA8": patch(HIDE, "pass") + UNZEROED,
+        "MA8": mistake(patch(HIDE, "pass") + UNZEROED, says="The mask is not used: every query sees every key.",
+            why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
+            answer from the next position, its loss falls wonderfully, and it can generate nothing."""),
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
             says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
-            why="""Whoever plots or sums the weights sees attention that never happened. Zero the weights first and make the
-            output of them: then both are zero.""",
-        ),
-        "MA13": mistake(
-            patch(
+            why="Weights of an empty row show attention that never happened. Zero the weights, and the output made of them is zero."),
+        "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
-            ),
-            says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
-            why="""Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num`
-            makes of the value later. Through an addition the NaN goes on to q and k, and one empty row turns every
-            weight of the model into NaN at the first step. `masked_fill` stops it, since nothing flows back through
-            what was filled; a finite fill never makes it.""",
-        ),
-        "MA17": mistake(
-            patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
+            ), says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
+            why="""Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num` makes of
+            the value later. Through an addition the NaN goes on to q and k, and one empty row turns every weight of the model into
+            NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
+            makes it."""),
+        "MA17": mistake(patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
             says="Output and weights are in float32; the output is to keep the input's dtype.",
-            why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16,
-            and torch refuses to multiply it with float32.""",
-        ),
-        "MA18": (
-            by_hand("weights * mask", TOTAL, GUARDED),
-            by_hand("weights * mask", TOTAL, "weights = weights / total"),
-            by_hand("weights * mask", TOTAL, REPAIRED),
+            why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and
+            torch refuses to multiply it with float32."""),
+        "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
+            by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
-        ),
-        "MA22": mistake(
-            *(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
+            says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
+            why="""A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
+            that sees no key."""),
+        "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
             says="The mask is transposed: its rows are the queries and its columns the keys already, as in the scores.",
-            why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k)
-            no longer fits the scores, or fits and exchanges who may look at whom.""",
-        ),
-        "MA23": mistake(
-            *(patch("if mask is not None:\n        lowest", "if True:\n        lowest") + hidden for hidden in (
+            why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no
+            longer fits the scores, or fits and exchanges who may look at whom."""),
+        "MA23": mistake(*(patch("if mask is not None:\n        lowest", "if True:\n        lowest") + hidden for hidden in (
                 patch(HIDE, "scores = scores.masked_fill(~mask, -torch.inf)"),
                 patch(HIDE, "scores = scores.masked_fill(mask == 0, lowest)"),
                 patch(HIDE, "scores = torch.where(mask, scores, lowest)"),
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
-            )),
-            says="A call without a mask fails: with mask=None every query sees every key.",
-            why="""`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands
-            where there is one.""",
-        ),
-        "MA24": mistake(
-            patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
+            )), says="A call without a mask fails: with mask=None every query sees every key.",
+            why="`None` is no tensor: it can't be negated, compared or multiplied. What uses the mask stands where there is one."),
+        "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
             says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
-            why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than
-            one value is ambiguous'. What is to be known is whether a mask was given at all.""",
-        ),
+            why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
+            value is ambiguous'. What is to be known is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         "SD1": patch(SCALE, ""),
         "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
@@ -211,29 +189,21 @@ class masked_attention:
         "SD8": patch("scores = q @", "q, k = (k, q)\n    scores = q @"),
         "SM1": patch("scores, dim=-1", "scores, dim=-2"),
         "SM2": tuple(patch("scores, dim=-1", f"scores, dim={dim}") for dim in (0, 1)),
-        "SM3": (
-            patch(SOFTMAX, "weights = torch.exp(scores - scores.max())\n    weights = weights / weights.sum()") + UNZEROED,
+        "SM3": (patch(SOFTMAX, "weights = torch.exp(scores - scores.max())\n    weights = weights / weights.sum()") + UNZEROED,
             patch(HIDE, "pass", SOFTMAX, """weights = torch.exp(scores - scores.max())
     if mask is not None:
         weights = weights * mask
-    weights = weights / weights.sum()""") + UNZEROED,
-        ),
-        "SM5": (
-            by_hand("scores.masked_fill(~mask, -torch.inf).exp()", TOTAL, GUARDED),
-            *(by_hand("scores.exp() * mask", TOTAL, then) for then in (GUARDED, REPAIRED, CLAMPED)),
-        ),
-        "SM6": (
-            *(by_hand("(scores - scores.max()).exp() * mask", TOTAL, then) for then in (GUARDED, CLAMPED)),
+    weights = weights / weights.sum()""") + UNZEROED),
+        "SM5": (by_hand("scores.masked_fill(~mask, -torch.inf).exp()", TOTAL, GUARDED),
+            *(by_hand("scores.exp() * mask", TOTAL, then) for then in (GUARDED, REPAIRED, CLAMPED))),
+        "SM6": (*(by_hand("(scores - scores.max()).exp() * mask", TOTAL, then) for then in (GUARDED, CLAMPED)),
             *(patch(ZERO, "\n        ".join(("weights = (scores - scores.max()).exp() * mask", TOTAL, then)))
-              for then in (GUARDED, "weights = weights / total.masked_fill(~mask.any(-1, keepdim=True), 1.0)", CLAMPED)),
-        ),
+              for then in (GUARDED, "weights = weights / total.masked_fill(~mask.any(-1, keepdim=True), 1.0)", CLAMPED))),
         "BW3": patch(RETURN, f"weights = weights.detach()\n    {RETURN}"),
         "NT8": patch(RETURN, "return (weights, weights @ v)"),
         "NT23": patch(RETURN, "return weights @ v"),
         "NT24": patch("q.shape[-1]", "k.shape[-2]"),
-        "NT25": (
-            patch("weights = torch", "scores, v = (scores.double(), v.double())\n    weights = torch"),
-            patch("weights = torch", "scores = scores.double()\n    weights = torch"),
-        ),
+        "NT25": (patch("weights = torch", "scores, v = (scores.double(), v.double())\n    weights = torch"),
+            patch("weights = torch", "scores = scores.double()\n    weights = torch")),
         "AB22": patch("(weights @ v,", "(weights.mT @ v,"),
     }

@@ -1,14 +1,10 @@
 """Pairs of numbers turned by an angle that grows with the position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from .shared import wrong_angles
 
@@ -80,23 +76,19 @@ class apply_rope:
         return None if moved < 5e-3 else f"moving all tokens by 23 positions changed a dot product by {moved:.4g}."
 
     hints = (
-        "By which angle does pair i of the token at position p turn, and where do the coordinates of a point (a, b) go when "
-        "it turns by θ?",
-        "Take the pairs apart with `x[..., 0::2]` and `x[..., 1::2]`; angles of shape (T, d/2) broadcast against them. Put "
-        "them back together with `stack` and `flatten(-2)`.",
+        "By which angle does pair i of the token at position p turn, and where do the coordinates of a point (a, b) go when it turns by θ?",
+        "Take the pairs apart with `x[..., 0::2]` and `x[..., 1::2]`; angles of shape (T, d/2) broadcast against them. Put them back "
+        "together with `stack` and `flatten(-2)`.",
         "angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)\na, b = x[..., 0::2], x[..., 1::2]\n"
-        "return torch.stack((____, ____), dim=-1).flatten(-2)",
-    )
+        "return torch.stack((____, ____), dim=-1).flatten(-2)")
 
     mistakes = {
         "RO1": patch(PAIRS, "x.chunk(2, dim=-1)", ROTATED, "torch.cat((new_a, new_b), dim=-1)"),
-        "RO2": (
-            patch(f"return {ROTATED}", """turned = torch.stack((-b, a), dim=-1).flatten(-2)
+        "RO2": (patch(f"return {ROTATED}", """turned = torch.stack((-b, a), dim=-1).flatten(-2)
     return x * torch.cat((cos, cos), dim=-1) + turned * torch.cat((sin, sin), dim=-1)"""),
             patch(f"return {ROTATED}", """first, second = x.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
-    return x * cos.repeat_interleave(2, dim=-1) + turned * sin.repeat_interleave(2, dim=-1)"""),
-        ),
+    return x * cos.repeat_interleave(2, dim=-1) + turned * sin.repeat_interleave(2, dim=-1)""")),
         "RO3": patch("a * cos - b", "a * cos + b"),
         "PE1": ANGLES["PE1"],
         "PE3": ANGLES["PE3"],
@@ -106,60 +98,40 @@ class apply_rope:
         "PO4": patch("cos, sin =", "sin, cos ="),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
-        "PO7": (*ANGLES["PO7"], patch("-two_i", "two_i") + ROUNDED_ANGLES),
-        "PO10": mistake(
-            patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
+        "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
+        "PO10": mistake(patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
             says="The positions given are not used: the tokens are counted from 0.",
-            why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37
-            tokens rotates the next one by position 37; counted from 0 it would stand at the beginning.""",
-        ),
-        "PO11": mistake(
-            patch(NEW_A, NEW_A.replace("-", "+"), NEW_B, "new_b = b * cos - a * sin"),
+            why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37 tokens
+            rotates the next one by position 37; counted from 0 it would stand at the beginning."""),
+        "PO11": mistake(patch(NEW_A, NEW_A.replace("-", "+"), NEW_B, "new_b = b * cos - a * sin"),
             says="The rotation turns clockwise: the minus sign stands at the other sine.",
-            why="""(a cos θ − b sin θ, a sin θ + b cos θ) turns counter-clockwise by θ. With the minus in the second line it
-            turns by −θ. Lengths and relative angles hold, so a model trained so works; with other weights it does not.""",
-        ),
-        "PO12": mistake(
-            patch(ROTATED, "torch.cat((new_a, new_b), dim=-1)"),
+            why="""(a cos θ − b sin θ, a sin θ + b cos θ) turns counter-clockwise by θ. With the minus in the second line it turns by
+            −θ. Lengths and relative angles hold, so a model trained so works; with other weights it does not."""),
+        "PO12": mistake(patch(ROTATED, "torch.cat((new_a, new_b), dim=-1)"),
             says="The pairs are rotated rightly and put back in another order.",
-            why="""Neighbours 2i and 2i + 1 were taken apart, so they must become neighbours again. Joined by `cat`, all
-            first members come before all second ones.""",
-        ),
-        "PO13": mistake(
-            patch("positions[:, None] * frequencies", "(positions[:, None] * frequencies)[:, None, :]"),
+            why="""Neighbours 2i and 2i + 1 were taken apart, so they must become neighbours again. Joined by `cat`, all first
+            members come before all second ones."""),
+        "PO13": mistake(patch("positions[:, None] * frequencies", "(positions[:, None] * frequencies)[:, None, :]"),
             says="The positions run along the wrong axis: in x (..., T, d) the tokens are the last axis but one.",
-            why="""Angles of shape (T, d/2) broadcast against (..., T, d/2) as they are. With an axis put between them they
-            meet the axis before T: an error mostly, and silently wrong where that axis has T entries too.""",
-        ),
-        "PO14": mistake(
-            patch("d = x.shape", "x = x.detach()\n    d = x.shape"),
+            why="""Angles of shape (T, d/2) broadcast against (..., T, d/2) as they are. With an axis put between them they meet the
+            axis before T: an error mostly, and silently wrong where that axis has T entries too."""),
+        "PO14": mistake(patch("d = x.shape", "x = x.detach()\n    d = x.shape"),
             says="The numbers are right and the graph is cut: no gradient reaches x.",
             why="""Rotated queries and keys must carry gradients back to the projections that made them. `detach()`, `.data`,
-            `torch.no_grad()` and `torch.tensor(...)` of a tensor all cut the graph.""",
-        ),
+            `torch.no_grad()` and `torch.tensor(...)` of a tensor all cut the graph."""),
         "PO15": ANGLES["PO15"],
-        "PO16": mistake(
-            patch(NEW_B, "new_b = b * cos - a * sin"),
+        "PO16": mistake(patch(NEW_B, "new_b = b * cos - a * sin"),
             says="Both halves have a minus sign; only the first has one: (a cos θ − b sin θ, a sin θ + b cos θ).",
             why="""The two sines of a rotation have opposite signs. With two minus signs the vector is stretched or squeezed,
-            depending on where it points: at θ = 1 the pair (1, 1) becomes (−0.301, −0.301), of length 0.426 where it was
-            1.414.""",
-        ),
-        "PO17": mistake(
-            patch(NEW_A, "a = a * cos - b * sin", NEW_B, "b = a * sin + b * cos", "(new_a, new_b)", "(a, b)"),
+            depending on where it points: at θ = 1 the pair (1, 1) becomes (−0.301, −0.301), of length 0.426 where it was 1.414."""),
+        "PO17": mistake(patch(NEW_A, "a = a * cos - b * sin", NEW_B, "b = a * sin + b * cos", "(new_a, new_b)", "(a, b)"),
             says="The second number of a pair was computed from the first one's new value; it needs the old one.",
-            why="""`y[..., 0::2] = …` overwrites a, and slices such as `a = y[..., 0::2]` are views that change with it. The
-            next line then reads the rotated a. Compute both new numbers before either is stored, or read from x and write
-            into y.""",
-        ),
+            why="""`y[..., 0::2] = …` overwrites a, and slices such as `a = y[..., 0::2]` are views that change with it. The next
+            line then reads the rotated a. Compute both new numbers before either is stored, or read from x and write into y."""),
         "PO18": ANGLES["PO18"],
-        "PO32": mistake(
-            patch(f"return {ROTATED}", OVERWRITE),
-            patch(f"return {ROTATED}", f"{OVERWRITE}.data"),
+        "PO32": mistake(patch(f"return {ROTATED}", OVERWRITE), patch(f"return {ROTATED}", f"{OVERWRITE}.data"),
             says="x itself was overwritten: the result belongs in a new tensor.",
-            why="""Whoever calls the function still needs x as it was. Autograd does, too: written under `torch.no_grad()` or
-            through `.data`, the rotation leaves no trace in the graph, and the gradient of x is that of x alone, not turned
-            back.""",
-        ),
+            why="""Whoever calls the function still needs x as it was. Autograd does, too: written under `torch.no_grad()` or through
+            `.data`, the rotation leaves no trace in the graph, and the gradient of x is that of x alone, not turned back."""),
         "PO36": ANGLES["PO36"],
     }

@@ -1,11 +1,8 @@
 """A gradient's way back through attention."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import MISTAKES
 
@@ -111,14 +108,11 @@ class attention_backward:
         total = np.abs(parts["grad_k"].sum(axis=-2)).max()
         return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}, where it cancels to 0."
 
-    hints = (
-        "The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
-        "output = weights v. So grad_weights = grad_output vᵀ and grad_v = weightsᵀ grad_output; then softmax_backward; "
-        "then the product q kᵀ, with its scale, in the same way.",
+    hints = ("The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
+        "output = weights v. So grad_weights = grad_output vᵀ and grad_v = weightsᵀ grad_output; then softmax_backward; then the "
+        "product q kᵀ, with its scale, in the same way.",
         "grad_v = weights.swapaxes(-1, -2) @ ____\ngrad_weights = grad_output @ ____\n"
-        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\n"
-        "grad_k = grad_scores.____ @ q",
-    )
+        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\ngrad_k = grad_scores.____ @ q")
 
     mistakes = {
         **MISTAKES,
@@ -133,109 +127,65 @@ class attention_backward:
         "SD5": (patch("root = np", "root = 1 / np"), scores_with(" * root")),
         "SD6": (scores_with("") + patch(GRAD_V, f"{GRAD_V} / root"), small_weights() + NO_ROOT, small_weights()),
         "SD8": (TURNED, TURNED + GRAD_V_LAST, TURNED + GRAD_V_LAST + patch("grad_weights * weights", "weights * grad_weights")),
-        "GB7": mistake(
-            patch(GRAD_K, "grad_k = grad_scores @ q"),
+        "GB7": mistake(patch(GRAD_K, "grad_k = grad_scores @ q"),
             says="grad_k uses grad_scores as it stands; its rows belong to queries and have to become columns.",
-            why="""scores = q kᵀ has a row for each query. The gradient of key j collects column j: grad_k = grad_scoresᵀ
-            q. Without the transpose the shapes fit only where there are as many queries as keys, and then the numbers are
-            wrong.""",
-        ),
-        "GB8": mistake(
-            patch(GRAD_V, "grad_v = scores.swapaxes(-1, -2) @ grad_output"),
+            why="""scores = q kᵀ has a row for each query. The gradient of key j collects column j: grad_k = grad_scoresᵀ q. Without
+            the transpose the shapes fit only where there are as many queries as keys, and then the numbers are wrong."""),
+        "GB8": mistake(patch(GRAD_V, "grad_v = scores.swapaxes(-1, -2) @ grad_output"),
             says="grad_v was formed with the scores; the output was made of the weights.",
-            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum
-            to 1: the values together then receive another gradient than the output did.""",
-        ),
-        "GB9": mistake(
-            patch(f"{GRAD_K} / root", GRAD_K),
-            says="grad_q is scaled and grad_k is not: both pass through the same 1/√d_k.",
-            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With
-            d_k = 4 a forgotten one makes grad_k exactly twice as large.""",
-        ),
-        "GB10": mistake(
-            patch("(grad_q, grad_k", "(grad_k, grad_q"),
-            says="grad_q and grad_k are exchanged.",
-            why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k.
-            Where there are as many queries as keys the shapes cannot tell, only the numbers can.""",
-        ),
-        "GB11": mistake(
-            patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
+            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum to 1: the
+            values together then receive another gradient than the output did."""),
+        "GB9": mistake(patch(f"{GRAD_K} / root", GRAD_K), says="grad_q is scaled and grad_k is not: both pass through the same 1/√d_k.",
+            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
+            forgotten one makes grad_k exactly twice as large."""),
+        "GB10": mistake(patch("(grad_q, grad_k", "(grad_k, grad_q"), says="grad_q and grad_k are exchanged.",
+            why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k. Where there
+            are as many queries as keys the shapes cannot tell, only the numbers can."""),
+        "GB11": mistake(patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
             says="The factor 1/√d_k came in twice on the way back.",
-            why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then
-            grad_q again makes both gradients too small by √d_k, while grad_v is right.""",
-        ),
-        "GB12": mistake(
-            scores_with("") + NO_ROOT,
-            scores_with(""),
+            why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
+            again makes both gradients too small by √d_k, while grad_v is right."""),
+        "GB12": mistake(scores_with("") + NO_ROOT, scores_with(""),
             says="The weights were computed again without 1/√d_k, so this is the backward pass of another function.",
-            why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they
-            are sharper, and all three gradients are those of unscaled attention.""",
-        ),
-        "GB13": mistake(
-            *(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
+            why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper,
+            and all three gradients are those of unscaled attention."""),
+        "GB13": mistake(*(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
             says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
-            why="""Callers unpack by position, and where sizes agree nobody notices that the values are updated with the
-            gradient of the queries.""",
-        ),
-        "GB14": mistake(
-            patch(f"{GRAD_Q} / root", GRAD_Q),
-            says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
-            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With
-            d_k = 4 a forgotten one makes grad_q exactly twice as large.""",
-        ),
-        "GB15": mistake(
-            patch(GRAD_V, "grad_v = weights @ grad_output"),
+            why="Callers unpack by position, and where sizes agree nobody notices that values are updated with the queries' gradient."),
+        "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q), says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
+            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
+            forgotten one makes grad_q exactly twice as large."""),
+        "GB15": mistake(patch(GRAD_V, "grad_v = weights @ grad_output"),
             says="grad_v uses the weights as they stand; their rows belong to queries and have to become columns.",
-            why="""output = weights v has a row for each query. The gradient of value j collects column j of the weights:
-            grad_v = weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as
-            keys, and then the numbers are wrong.""",
-        ),
-        "GB22": mistake(
-            patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
+            why="""output = weights v has a row for each query. The gradient of value j collects column j of the weights: grad_v =
+            weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as keys, and then the
+            numbers are wrong."""),
+        "GB22": mistake(patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
             says="The way back multiplies by √d_k; the forward pass divides by it, and so does the backward pass.",
-            why="""scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor
-            along. Multiplied by its reciprocal, the gradients of q and k are too large by d_k, and that of v is right.""",
-        ),
-        "GB23": mistake(
-            FLAT_TOP,
+            why="""scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along.
+            Multiplied by its reciprocal, the gradients of q and k are too large by d_k, and that of v is right."""),
+        "GB23": mistake(FLAT_TOP,
             says="The rows' maxima lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
-            why="""A maximum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It
-            fails where T_q and T_k differ; where they agree, column j loses the maximum of row j, which changes the
-            weights.""",
-        ),
-        "GB24": mistake(
-            patch(GRAD_Q, "grad_q = grad_scores @ q"),
-            patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ k"),
+            why="""A maximum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where
+            T_q and T_k differ; where they agree, column j loses the maximum of row j, which changes the weights."""),
+        "GB24": mistake(patch(GRAD_Q, "grad_q = grad_scores @ q"), patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ k"),
             says="One of grad_q and grad_k was made of its own array: grad_q is made of the keys, grad_k of the queries.",
-            why="""In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query
-            moves: grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there
-            are as many queries as keys.""",
-        ),
-        "GB25": mistake(
-            patch(GRAD_V, f"{GRAD_V} / root"),
-            says="grad_v was scaled by 1/√d_k; that factor belongs to the scores alone.",
-            why="""output = weights v has no factor beside the weights, and each query's weights sum to 1. The values
-            together receive all of grad_output; with d_k = 4 they would receive half of it.""",
-        ),
-        "GB26": mistake(
-            patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-            says="All three gradients have the opposite sign.",
-            why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to
-            the step that uses it. With one key the output is its value, so grad_v is the sum of grad_output over the
-            queries, not minus that.""",
-        ),
-        "GB27": mistake(
-            patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
+            why="""In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query moves:
+            grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many
+            queries as keys."""),
+        "GB25": mistake(patch(GRAD_V, f"{GRAD_V} / root"), says="grad_v was scaled by 1/√d_k; that factor belongs to the scores alone.",
+            why="""output = weights v has no factor beside the weights, and each query's weights sum to 1. The values together
+            receive all of grad_output; with d_k = 4 they would receive half of it."""),
+        "GB26": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"), says="All three gradients have the opposite sign.",
+            why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step
+            that uses it. With one key the output is its value, so grad_v is the sum of grad_output over the queries, not minus that."""),
+        "GB27": mistake(patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
             says="grad_output was not used: these are the gradients for ones in its place.",
-            why="""Ones are the gradient of a plain sum of the outputs. Every other result hands back a gradient of its
-            own for each number of the output, and the chain rule starts from that.""",
-        ),
-        "GB28": mistake(
-            *(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
+            why="""Ones are the gradient of a plain sum of the outputs. Every other result hands back a gradient of its own for each
+            number of the output, and the chain rule starts from that."""),
+        "GB28": mistake(*(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
             says="Finite differences came back, slopes over a step of fixed size; the derivative's formula was asked for.",
-            why="""A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and the slope over so far
-            says nothing of the slope here: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 =
-            1e5. A step short enough for that drowns small gradients in rounding. Besides, each entry takes a forward pass
-            or two of its own.""",
-        ),
+            why="""A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and the slope over so far says nothing
+            of the slope here: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. A step short enough
+            for that drowns small gradients in rounding. Besides, each entry takes a forward pass or two of its own."""),
     }

@@ -1,11 +1,8 @@
 """A gradient's way back through softmax."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from grader.course.declare import exercise, holds, mistake, patch
-from grader.course.spec import Case
+from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from .shared import MISTAKES, mean_over
 
@@ -38,6 +35,10 @@ class softmax_backward:
         yield Case("whole", "a whole-number gradient and one-hot weights", (np.array([[3, -1, 2, 0]]), np.array([[0, 0, 1, 0]])))
         saturated = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
         yield Case("saturated", "weights of exactly 0 and 1", (rng.normal(size=(2, 3)) * 100, saturated), stage="extremes")
+        # Halves, quarters and whole numbers: the formula is exact, in float32 too; a finite difference loses its digits with any step.
+        far, quarters = np.array([[1, 0, 3], [2, 5, 0]]) + 2.0**20, np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+        title = "gradients near a million that differ by little, where a finite difference drowns in rounding"
+        yield Case("far", title, (far, quarters), stage="extremes", rtol=1e-8, atol=1e-8)
 
     @holds("each row of the gradient sums to 0")
     def rows(case, parts):
@@ -45,20 +46,15 @@ class softmax_backward:
         return None if total < 1e-4 else f"a row sums to {total:.4g}: raising all scores alike would change the weights."
 
     hints = (
-        "When one score grows, what happens to the other weights of its row? What does that say about the sum of a "
-        "row of the gradient?",
-        "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one "
-        "number. Which number?",
-        "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)",
-    )
+        "When one score grows, what happens to the other weights of its row? What does that say about the sum of a row of the gradient?",
+        "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one number. Which number?",
+        "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)")
 
     mistakes = {
         **MISTAKES,
-        "GB6": mistake(
-            patch("weights).sum", "weights).mean"),
+        "GB6": mistake(patch("weights).sum", "weights).mean"),
             says="The row's total was divided by the number of keys: it is a sum, not a mean.",
-            why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the
-            number of keys makes it too small, and a constant gradient no longer gives 0.""",
-        ),
-        "GB17": (*MISTAKES["GB17"], mean_over("-2 if weights.ndim > 1 else -1")),
+            why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the number
+            of keys makes it too small, and a constant gradient no longer gives 0."""),
+        "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
     }

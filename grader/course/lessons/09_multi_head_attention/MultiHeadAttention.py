@@ -1,17 +1,13 @@
 """Attention in several heads, between two projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import hidden_gets_no_weight, normal, random_mask, rows_sum_to_1, unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from .shared import DEALT, INTERLEAVED, LAYERS, REFUSED, VIEWED, state_of
 
@@ -146,14 +142,12 @@ class MultiHeadAttention:
         "item 1 of the batch moved by {gap} when only item 0 changed.", of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
+    hints = ("Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
         "After the split every product works on the last two axes, and the heads are one more axis of the batch. The width "
         "under the root is that of one head.",
         "q, k, v = (split_heads(layer(x), self.num_heads) for layer, x in ((self.w_q, ____), (self.w_k, ____), (self.w_v, ____)))\n"
         "scores = q @ k.mT / math.sqrt(____)\nif mask is not None:\n    scores = scores.masked_fill(____, -torch.inf)\n"
-        "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights",
-    )
+        "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights")
 
     mistakes = {
         "SD1": patch(SCALE, ""),
@@ -185,114 +179,71 @@ class MultiHeadAttention:
         "NT7": patch("(output, weights)", "(output, weights.detach())"),
         "NT8": patch("(output, weights)", "(weights, output)"),
         "NT23": patch("(output, weights)", "output"),
-        "SD8": (
-            *(SCORES_TURNED + way + fill for way in (PLAIN, *EINSUMS) for fill in FILLS),
+        "SD8": (*(SCORES_TURNED + way + fill for way in (PLAIN, *EINSUMS) for fill in FILLS),
             *(Q_FROM_KEY + K_FROM_QUERY + way + fill for way in (PLAIN, EINSUMS[0]) for fill in FILLS),
-            Q_AS_LONG_AS_QUERY + K_FROM_QUERY,
-            patch("weights @ v", "weights.mT @ v"),
-        ),
+            Q_AS_LONG_AS_QUERY + K_FROM_QUERY, patch("weights @ v", "weights.mT @ v")),
         "XA1": tuple(
             first + others for others in (PLAIN, ALL_EXCHANGED)
             for first in (*(Q_FROM_KEY + way + fill for way, fill in product((PLAIN, BY_QUERY), FILLS)), Q_AS_LONG_AS_QUERY)
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
-        "MU2": mistake(
-            patch("self.w_o(merge", "merge", "v))", "v)"),
-            says="The output projection w_o is not applied.",
-            why="""Merged heads lie side by side, each in its own slice. `w_o` is where they are mixed; without it no head's
-            finding reaches another head's slice.""",
-        ),
-        "MU3": mistake(
-            patch("(output, weights)", "(output, weights.mean(dim=1))"),
+        "MU2": mistake(patch("self.w_o(merge", "merge", "v))", "v)"), says="The output projection w_o is not applied.",
+            why="Merged heads lie side by side. `w_o` mixes them; without it no head's finding reaches another head's slice."),
+        "MU3": mistake(patch("(output, weights)", "(output, weights.mean(dim=1))"),
             says="The weights are averaged over the heads; those of each head were asked for.",
-            why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads
-            that look at different places is a picture of none of them.""",
-        ),
+            why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads that look
+            at different places is a picture of none of them."""),
         "MU4": patch(*DEALT, of="split_heads"),
-        "MU5": mistake(
-            patch("self.w_v(value)", "self.w_v(key)"),
-            says="The values are made from key; the argument value is not used.",
-            why="""In self-attention query, key and value are the same tensor and nobody notices. In cross-attention keys and
-            values may differ: what is compared need not be what is fetched.""",
-        ),
-        "MU6": mistake(
-            ALL_EXCHANGED,
-            says="Keys and values are made from query; the arguments key and value are not used.",
-            why="""That is self-attention, whatever is passed. A decoder that is to read an encoder would only ever read
-            itself.""",
-        ),
-        "MU7": mistake(
-            patch("self.w_k(key)", "self.w_q(key)"),
+        "MU5": mistake(patch("self.w_v(value)", "self.w_v(key)"), says="The values are made from key; the argument value is not used.",
+            why="""In self-attention query, key and value are the same tensor and nobody notices. In cross-attention keys and values
+            may differ: what is compared need not be what is fetched."""),
+        "MU6": mistake(ALL_EXCHANGED, says="Keys and values are made from query; the arguments key and value are not used.",
+            why="That is self-attention, whatever is passed. A decoder that is to read an encoder would only ever read itself."),
+        "MU7": mistake(patch("self.w_k(key)", "self.w_q(key)"),
             patch("self.w_k(key)", "self.w_q(key)", "self.w_v(value)", "self.w_q(value)"),
             says="Queries and keys share one projection: w_q is used for both.",
-            why="""Each token's key would be its query, so that scores are symmetric: i looks at j as much as j at i. Four
-            layers, each used once.""",
-        ),
-        "MU8": mistake(
-            patch("self.w_k(key)", "self.w_k(value)"),
-            says="The keys are made from value; the argument key is not used.",
-            why="""In self-attention query, key and value are the same tensor and nobody notices. What is compared need not
-            be what is fetched.""",
-        ),
-        "MU9": mistake(
-            patch("self.w_v(value)", "value"),
-            says="The values are not projected: w_v is not used.",
-            why="""Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is.""",
-        ),
-        "MU11": mistake(
-            *(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
+            why="Each token's key would be its query, so scores are symmetric: i looks at j as much as j at i. Use each layer once."),
+        "MU8": mistake(patch("self.w_k(key)", "self.w_k(value)"), says="The keys are made from value; the argument key is not used.",
+            why="In self-attention query, key and value are one tensor and nobody notices. What is compared need not be what is fetched."),
+        "MU9": mistake(patch("self.w_v(value)", "value"), says="The values are not projected: w_v is not used.",
+            why="Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is."),
+        "MU11": mistake(*(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
             says="An axis is put into the mask; it comes in a shape that broadcasts to (B, num_heads, T_q, T_k) already.",
-            why="""The axis is right for a mask (B, T_q, T_k), and no mask here has that shape: three axes are (num_heads,
-            T_q, T_k), and the new one makes items of the heads. A mask (T_q, T_k) is read as one query row for each head,
-            and one with four axes gets a fifth.""",
-        ),
-        "MU12": mistake(
-            patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
+            why="""The axis is right for a mask (B, T_q, T_k), and no mask here has that shape: three axes are (num_heads, T_q, T_k),
+            and the new one makes items of the heads. A mask (T_q, T_k) is read as one query row for each head, and one with four
+            axes gets a fifth."""),
+        "MU12": mistake(patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
             says="The projections have no bias; here all four have one.",
-            why="""Both kinds exist, and lesson 05 was without. `nn.MultiheadAttention` has biases by default, so weights of
-            it can be copied only into layers that have them, too.""",
-        ),
+            why="""Both kinds exist, and lesson 05 was without. `nn.MultiheadAttention` has biases by default, so weights of it can
+            be copied only into layers that have them, too."""),
         "MU17": patch(*INTERLEAVED, of="merge_heads"),
-        "MU21": mistake(
-            patch(f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}", f"""{SOFTMAX}
+        "MU21": mistake(patch(f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}", f"""{SOFTMAX}
         if mask is not None:
             weights = weights * mask
             weights = weights / {ROW_SUM}"""),
             says="Hidden weights were set to 0 after softmax and the rest divided by its new sum: that sum may be 0.",
-            why="""Where all visible scores lie far below a hidden one, softmax has given the hidden key everything and
-            rounded the visible weights to 0; nothing is left to be divided, and 0 / 0 is NaN. A maximum that is taken over
-            the hidden scores, too, does the same.
+            why="""Where all visible scores lie far below a hidden one, softmax has given the hidden key everything and rounded the
+            visible weights to 0; nothing is left to be divided, and 0 / 0 is NaN. A maximum that is taken over the hidden scores, too,
+            does the same.
 
-            Take the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it
-            gives [0.2689, 0.7311, 0].""",
-        ),
-        "MU22": mistake(
-            patch("-torch.inf", "torch.inf"),
-            patch("-torch.inf", "1e9"),
+            Take the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it gives
+            [0.2689, 0.7311, 0]."""),
+        "MU22": mistake(patch("-torch.inf", "torch.inf"), patch("-torch.inf", "1e9"),
             says="The fill has the wrong sign: hidden scores must be −∞, and a large positive score takes all the weight.",
-            why="""Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the
-            row's maximum is ∞, and ∞ − ∞ is NaN. Rows in which nothing is hidden are right.""",
-        ),
-        "MU23": mistake(
-            *(patch("~mask", "~mask.mT") + fill for fill in FILLS),
+            why="""Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the row's
+            maximum is ∞, and ∞ − ∞ is NaN. Rows in which nothing is hidden are right."""),
+        "MU23": mistake(*(patch("~mask", "~mask.mT") + fill for fill in FILLS),
             says="The mask's last two axes were exchanged; it comes as (…, T_q, T_k), the keys last.",
-            why="""Row i of the mask says what query i may see, and the scores have the same order. Transposed, a mask (B, 1,
-            1, T_k) for padded keys hides queries. Where T_q and T_k differ torch mostly raises; where they agree nothing
-            warns.""",
-        ),
-        "MU24": mistake(
-            *(patch(f"self.{made}", f"self.{made}.detach()") for made in ("w_q(query)", "w_k(key)", "w_v(value)")),
+            why="""Row i of the mask says what query i may see, and the scores have the same order. Transposed, a mask (B, 1, 1, T_k)
+            for padded keys hides queries. Where T_q and T_k differ torch mostly raises; where they agree nothing warns."""),
+        "MU24": mistake(*(patch(f"self.{made}", f"self.{made}.detach()") for made in ("w_q(query)", "w_k(key)", "w_v(value)")),
             says="The queries, the keys or the values were taken out of the graph: no gradient reaches their projection.",
-            why="""The numbers are right, and the other projections go on learning, so that the loss still falls. The layer
-            behind the cut keeps the weights it started with. No `detach()`, `.data` or `torch.no_grad()` belongs into
-            forward.""",
-        ),
-        "MU25": mistake(
-            *(patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =") for p in (0.1, 0.2, 0.5)),
+            why="""The numbers are right, and the other projections go on learning, so that the loss still falls. The layer behind
+            the cut keeps the weights it started with. No `detach()`, `.data` or `torch.no_grad()` belongs into forward."""),
+        "MU25": mistake(*(patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =") for p in (0.1, 0.2, 0.5)),
             says="Dropout acts on the weights; this module is to have none.",
-            why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in
-            every forward. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 11 has
-            dropout, in training only.""",
-        ),
+            why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every
+            forward. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 11 has dropout, in
+            training only."""),
     }  # fmt: skip

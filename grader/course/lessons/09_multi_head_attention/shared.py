@@ -1,7 +1,5 @@
 """Weights of the four projections, and what is patched in several exercises of this lesson."""
 
-from __future__ import annotations
-
 import numpy as np
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")

@@ -1,7 +1,5 @@
 """Luong's "general" score: a matrix between query and key."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from grader.course.declare import exercise, mistake, patch
@@ -34,34 +32,23 @@ class luong_attention:
 
     more_properties = PROPERTIES
 
-    hints = (
-        "w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
-        "`query @ w` is (B, d_h), as wide as a key. Its dot product with each key of its sentence is a product "
-        "of (B, T, d_h) with (B, d_h, 1). The rest is as in `additive_attention`.",
-        "asked = query @ w\n"
-        "scores = (keys @ asked[:, :, ____])[..., 0]\n"
-        "weights = torch.softmax(____, dim=____)\n"
-        "return (weights[:, None] @ ____)[:, 0], weights",
-    )
+    hints = ("w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
+        "`query @ w` is (B, d_h), as wide as a key. Its dot product with each key of its sentence is a product of (B, T, d_h) with (B, "
+        "d_h, 1). The rest is as in `additive_attention`.",
+        "asked = query @ w\nscores = (keys @ asked[:, :, ____])[..., 0]\nweights = torch.softmax(____, dim=____)\n"
+        "return (weights[:, None] @ ____)[:, 0], weights")
 
     mistakes = {
         **alignment_mistakes(SCORES, "keys @ w.T", ("query.shape[-1]", "keys.shape[-1]")),
         "AL5": (patch("query @ w", "query @ w.T"), patch("query @ w", "query", "keys @ asked", "keys @ w @ asked")),
-        "AL6": mistake(
-            patch("query @ w", "query"),
-            *(patch(SCORES, scores) for scores in (
+        "AL6": mistake(patch("query @ w", "query"), *(patch(SCORES, scores) for scores in (
                 "torch.einsum('bd,btd->bt', query, keys)",
                 "(keys * query[:, None]).sum(dim=-1)",
                 "torch.bmm(keys, query.unsqueeze(2)).squeeze(2)",
-            )),
-            says="w is not used: this is the plain dot product of query and keys.",
+            )), says="w is not used: this is the plain dot product of query and keys.",
             why="""Luong et al. call it the 'dot' score. It needs queries and keys of one width and of one meaning; the 'general'
-            score has w between them, which translates one into the other.""",
-        ),
-        "AL16": mistake(
-            patch(SCORES, f"torch.tanh({SCORES})"),
+            score has w between them, which translates one into the other."""),
+        "AL16": mistake(patch(SCORES, f"torch.tanh({SCORES})"),
             says="A tanh stands in the score; Luong's 'general' score is a plain product, query w key.",
-            why="""tanh belongs to Bahdanau's score. Here it would press every score between −1 and 1, and softmax could not
-            choose one key.""",
-        ),
+            why="tanh belongs to Bahdanau's score. Here it presses scores between −1 and 1, and softmax could not choose one key."),
     }  # fmt: skip

@@ -1,16 +1,12 @@
 """A block of a Transformer: attention and a small network, each behind a normalisation and beside a residual path."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.patches import Patch
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 from . import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
@@ -70,118 +66,68 @@ class TransformerBlock:
             yield Case(f"long-{t}", f"{t} tokens, max_len {max_len}", (x,), probe="module", raises="ValueError",
                        options={"init": (4, 2, max_len)})  # fmt: skip
 
-    hints = (
-        "What does the block return when both attention and the network return zero?",
+    hints = ("What does the block return when both attention and the network return zero?",
         "Four attributes in `__init__`; two lines in `forward`, each of the form x = x + f(norm(x)).",
-        "x = x + self.attn(____)\nreturn x + self.mlp(____)",
-    )
+        "x = x + self.attn(____)\nreturn x + self.mlp(____)")
 
     mistakes = {
         "CM21": mistake(
             patch("x + self.attn(self.ln1(x))", "self.ln1(x + self.attn(x))", "x + self.mlp(self.ln2(x))", "self.ln2(x + self.mlp(x))"),
             says="The normalisation comes after the sum (post-norm); this block normalises what goes into each branch.",
-            why="""Vaswani et al. 2017 normalise after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the
-            input to the output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020,
-            section 3).""",
-        ),
-        "CM22": mistake(
-            patch("x + self.attn", "self.attn"),
+            why="""Vaswani et al. 2017 normalise after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
+            output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3)."""),
+        "CM22": mistake(patch("x + self.attn", "self.attn"),
             says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
-            why="""Without the sum a token forgets itself and keeps only what it gathered. With attention at zero the
-            block is to pass x on.""",
-        ),
-        "CM23": mistake(
-            patch("x + self.mlp", "self.mlp"),
+            why="Without the sum a token keeps only what it gathered. With attention at zero the block is to pass x on."),
+        "CM23": mistake(patch("x + self.mlp", "self.mlp"),
             says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
-            why="""What attention had gathered then survives only if the network passes it on. In a deep stack the
-            gradient of the first layers fades.""",
-        ),
-        "CM24": mistake(
-            patch("self.ln2(x)", "self.ln1(x)"),
-            patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
+            why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade."),
+        "CM24": mistake(patch("self.ln2(x)", "self.ln1(x)"), patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
             says="One normalisation serves both branches; ln2 is the one before mlp.",
-            why="""`ln1` and `ln2` have scales and shifts of their own. Freshly made both are the same, so the slip
-            shows only with trained weights.""",
-        ),
+            why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it."),
         "CM25": mistake(
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)", THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
             says="The residual path carries the normalised x; it is to carry x itself.",
-            why="""Overwriting x by ln1(x) puts a normalisation into the path that was to stay free of any.""",
-        ),
-        "CM26": mistake(
-            patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
+            why="Overwriting x by ln1(x) puts a normalisation into the path that was to stay free of any."),
+        "CM26": mistake(patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
             says="GELU is approximated by tanh; the exact one was asked for: nn.GELU().",
-            why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little
-            to be seen in a loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016,
-            section 2, give both).""",
-        ),
-        "CM27": mistake(
-            patch("nn.GELU()", "nn.ReLU()"),
-            says="The activation is ReLU; GELU was asked for.",
-            why="""Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. Near 0 they differ most.""",
-        ),
-        "CM28": mistake(
-            patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
+            why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
+            loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both)."""),
+        "CM27": mistake(patch("nn.GELU()", "nn.ReLU()"), says="The activation is ReLU; GELU was asked for.",
+            why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. Near 0 they differ most."),
+        "CM28": mistake(patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
             says="mlp comes before attention; attention comes first.",
-            why="""The network is to work on what attention gathered in this block.""",
-        ),
-        "CM29": mistake(
-            patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
+            why="The network is to work on what attention gathered in this block."),
+        "CM29": mistake(patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
             says="Both branches read the block's input; mlp is to read what attention has added to.",
-            why="""Some models do run both side by side and save time. Here the second line starts from the x that the
-            first one made.""",
-        ),
-        "CM30": mistake(
-            patch("max_len, dropout)", "max_len)"),
-            says="dropout is not handed on to attention.",
-            why="""The block takes the argument, and its attention is built with the default of 0.0.""",
-        ),
-        "CM31": mistake(
-            DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"),
-            DROPOUT,
+            why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made."),
+        "CM30": mistake(patch("max_len, dropout)", "max_len)"), says="dropout is not handed on to attention.",
+            why="The block takes the argument, and its attention is built with the default of 0.0."),
+        "CM31": mistake(DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"), DROPOUT,
             says="Dropout acts on the branches of the block; here it acts inside attention only.",
-            why="""Many models drop there, too. This block leaves it out, so that its only randomness is that of the
-            attention weights.""",
-        ),
-        "CM32": mistake(
-            patch("nn.Linear(d_model, 4 * d_model)", "nn.Linear(d_model, 2 * d_model)",
+            why="Many models drop there, too. This block leaves it out, so that its only randomness is that of the attention weights."),
+        "CM32": mistake(patch("nn.Linear(d_model, 4 * d_model)", "nn.Linear(d_model, 2 * d_model)",
                   "nn.Linear(4 * d_model, d_model)", "nn.Linear(2 * d_model, d_model)"),
             says="The network widens to 2 · d_model; 4 · d_model was asked for.",
-            why="""The factor 4 is the one of Vaswani et al. 2017, section 3.3, where 512 numbers widen to 2048.""",
-        ),
-        "CM33": mistake(
-            patch("self.ln1(x)", "x", "self.ln2(x)", "x"),
-            patch("self.ln1(x)", "x"),
-            patch("self.ln2(x)", "x"),
+            why="The factor 4 is the one of Vaswani et al. 2017, section 3.3, where 512 numbers widen to 2048."),
+        "CM33": mistake(patch("self.ln1(x)", "x", "self.ln2(x)", "x"), patch("self.ln1(x)", "x"), patch("self.ln2(x)", "x"),
             says="A normalisation is made and not used: attention is to read ln1(x), and mlp ln2(x).",
-            why="""Without it the numbers grow from block to block, since every block adds to them, and scores
-            saturate the softmax.""",
-        ),
-        "CM34": mistake(
-            patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
+            why="Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax."),
+        "CM34": mistake(patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
             says="The second sum starts from the block's input; it is to start from what attention has added to.",
-            why="""What attention gathered then reaches the output only through mlp, and not on the path that leads
-            past it.""",
-        ),
-        "CM35": mistake(
-            patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
+            why="What attention gathered then reaches the output only through mlp, and not on the path that leads past it."),
+        "CM35": mistake(patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
-            why="""`+=` on a tensor works in place. The caller's x changes with it, and where x is a leaf that
-            requires grad, torch refuses.""",
-        ),
-        "CM36": mistake(
-            patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
+            why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses."),
+        "CM36": mistake(patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
             says="The normalisations act on what the branches give; they are to act on what the branches read.",
-            why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of
-            what it adds is fixed by ln1. Some models do so, or normalise on both sides; pre-norm is x + attn(ln1(x)).""",
-        ),
-        "CM37": mistake(
-            *faults_inside(),
+            why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds
+            is fixed by ln1. Some models do so, or normalise on both sides; pre-norm is x + attn(ln1(x))."""),
+        "CM37": mistake(*faults_inside(),
             says="The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
-            why="""The block is as good as its parts. Its output is that of a right block around an attention with a
-            known slip: the scale, the mask, the heads or the output projection. The check of
-            `CausalMultiHeadAttention` says which; `GivenAttention` stands in until that is found.""",
-        ),
+            why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
+            scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`
+            stands in until that is found."""),
     }

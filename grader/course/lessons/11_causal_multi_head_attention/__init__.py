@@ -1,10 +1,10 @@
-"""Lesson 11: causal multi-head attention with one fused projection, a block of a Transformer, and a loop that writes."""
+"""Lesson 11: causal multi-head attention with one fused projection, and a block of a Transformer."""
 
 from grader.course.declare import collected
 
 lesson = collected(
-    __name__, ("CausalMultiHeadAttention", "TransformerBlock", "generate"),
-    title="Causal multi-head attention, and a language model",
-    question="Which parts, put together, learn to write from nothing but text?",
-    outcome="build a Transformer block, and train a small language model with it",
+    __name__, ("CausalMultiHeadAttention", "TransformerBlock"),
+    title="Causal multi-head attention, and the block around it",
+    question="What turns attention into a block that can be stacked many times?",
+    outcome="build causal multi-head attention in one module, and the Transformer block around it",
 )  # fmt: skip

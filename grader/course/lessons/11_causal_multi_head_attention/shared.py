@@ -1,7 +1,5 @@
 """Lesson 11: weights that attention is given, alone and inside a block."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,6 +1,4 @@
-"""Lesson 12, `time_ms`: which quantity a stopwatch read, from what its probe saw of it."""
-
-from __future__ import annotations
+"""Lesson 13, `time_ms`: which quantity a stopwatch read, from what its probe saw of it."""
 
 import math
 import statistics
@@ -8,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from grader.course.declare import Case
 from grader.course.readings import ContractError, numbers
-from grader.course.spec import Case
 from grader.worker.values import Part
 
 RIGHT = "the median, in milliseconds"

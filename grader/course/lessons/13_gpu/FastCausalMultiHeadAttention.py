@@ -1,17 +1,13 @@
 """Lesson 11's class on the fused operator."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import unmoved
-from grader.course.spec import Case
-from grader.worker.values import Tensor
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -22,7 +18,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
-    return Case(key, title, inputs, probe="lesson_12.fast", options=options, names=("x",), **fields)
+    return Case(key, title, inputs, probe="lesson_13.fast", options=options, names=("x",), **fields)
 
 
 def _drawn(rng: np.random.Generator, key: str, title: str, b: int, t: int, d_model: int, heads: int, repeated_to: int = 0,
@@ -55,7 +51,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         options = {"init": (d_model, heads)}
         x = rng.normal(size=(1, 3, d_model)).astype(np.float32)
         yield Case(f"{d_model} by {heads}", f"{heads} heads do not divide d_model {d_model}", (Tensor(x),),
-                   probe="lesson_12.fast", options=options, names=("x",), raises="ValueError")  # fmt: skip
+                   probe="lesson_13.fast", options=options, names=("x",), raises="ValueError")  # fmt: skip
 
 
 UNEVEN = """if d_model % num_heads:
@@ -114,71 +110,43 @@ class FastCausalMultiHeadAttention:
         "replacing item 0 of the batch changed item 1 by up to {gap}.", of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "Of lesson 11's forward, which lines does the operator replace, and which stay as they are?",
+    hints = ("Of lesson 11's forward, which lines does the operator replace, and which stay as they are?",
         "The operator wants q, k and v as (B, num_heads, T, d_head) and gives the same shape back. `view` and "
         "`transpose` move nothing in memory; `reshape` at the end makes the one copy that is needed.",
         "q, k, v = self.qkv(x).view(B, T, 3, ____, ____).permute(____).unbind(____)\n"
         "attended = F.scaled_dot_product_attention(q, k, v, ____=True)\n"
-        "return self.proj(attended.transpose(____, ____).reshape(B, T, d_model))",
-    )
+        "return self.proj(attended.transpose(____, ____).reshape(B, T, d_model))")
 
     mistakes = {
-        "GP41": mistake(
-            patch(", is_causal=True", ""),
-            says="Tokens see later tokens: `is_causal=True` is missing.",
-            why="""The operator hides nothing unless it is told to.""",
-        ),
-        "GP42": mistake(
-            masked("tril()"),
-            masked("tril()", ", is_causal=True"),
+        "GP41": mistake(patch(", is_causal=True", ""), says="Tokens see later tokens: `is_causal=True` is missing.",
+            why="The operator hides nothing unless it is told to."),
+        "GP42": mistake(masked("tril()"), masked("tril()", ", is_causal=True"),
             says="A mask tensor is passed; `is_causal=True` says the same without a (T, T) tensor.",
-            why="""With a mask the operator must read T² entries and cannot skip the hidden half; FlashAttention
-            refuses masks at all.""",
-        ),
-        "GP43": mistake(
-            patch(f"attended = {CALL}", BY_HAND),
+            why="With a mask the operator must read T² entries and cannot skip the hidden half; FlashAttention refuses masks at all."),
+        "GP43": mistake(patch(f"attended = {CALL}", BY_HAND),
             says="Attention is computed by hand: the (T, T) scores stand in memory, and the operator is never called.",
-            why="""That is lesson 11, and right. Here the fused operator is asked for, which never writes the scores
-            out.""",
-        ),
-        "GP44": mistake(
-            patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
+            why="That is lesson 11, and right. Here the fused operator is asked for, which never writes the scores out."),
+        "GP44": mistake(patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
             says="Dropout is left on: `dropout_p` acts whenever it is passed, in evaluation too.",
-            why="""The operator does not know `self.training`. This class has no dropout.""",
-        ),
-        "GP45": mistake(
-            scaled("math.sqrt(q.shape[-1])"),
-            says="`scale` multiplies: √d_head was passed where 1/√d_head belongs.",
-            why="""The operator multiplies the scores by `scale`. Left out, it is 1/√d_head already.""",
-        ),
-        "GP46": mistake(
-            patch("q, k, v =", "k, q, v ="),
+            why="The operator does not know `self.training`. This class has no dropout."),
+        "GP45": mistake(scaled("math.sqrt(q.shape[-1])"), says="`scale` multiplies: √d_head was passed where 1/√d_head belongs.",
+            why="The operator multiplies the scores by `scale`. Left out, it is 1/√d_head already."),
+        "GP46": mistake(patch("q, k, v =", "k, q, v ="),
             says="Queries and keys are exchanged: the fused weights are stored in the order q, k, v.",
-            why="""The scores become those of the transposed matrix, and the mask hides the wrong half of them.""",
-        ),
-        "GP47": mistake(
-            patch("3, self.num_heads, d_model // self.num_heads", "3, 1, d_model"),
+            why="The scores become those of the transposed matrix, and the mask hides the wrong half of them."),
+        "GP47": mistake(patch("3, self.num_heads, d_model // self.num_heads", "3, 1, d_model"),
             says="The heads are not split: one head as wide as the model attends.",
-            why="""num_heads heads of d_head numbers each are asked for: (B, num_heads, T, d_head).""",
-        ),
-        "GP48": mistake(
-            patch("self.proj(merged)", "merged"),
-            says="The output projection is missing: `proj` exists and is never called.",
-            why="""Without it the heads' results stand side by side and are never mixed.""",
-        ),
+            why="num_heads heads of d_head numbers each are asked for: (B, num_heads, T, d_head)."),
+        "GP48": mistake(patch("self.proj(merged)", "merged"), says="The output projection is missing: `proj` exists and is never called.",
+            why="Without it the heads' results stand side by side and are never mixed."),
         "GP49": mistake(
             patch("self.num_heads = num_heads", "self.num_heads = num_heads\n        self.register_buffer('scale', torch.tensor(1.0))"),
             says="The state_dict holds more than the two weights.",
-            why="""Buffers are saved unless they are registered with `persistent=False`. This class needs none.""",
-        ),
-        "GP50": mistake(
-            patch(UNEVEN, ""),
+            why="Buffers are saved unless they are registered with `persistent=False`. This class needs none."),
+        "GP50": mistake(patch(UNEVEN, ""),
             patch(UNEVEN, "", HEADS, "", UNBIND, THIRDS.format("view(b, t, self.num_heads, d_model // self.num_heads).transpose(1, 2)")),
             says="Heads that do not divide d_model were accepted.",
-            why="""`d_model // num_heads` rounds down without a word, and the error comes later and elsewhere, or
-            never.""",
-        ),
+            why="`d_model // num_heads` rounds down without a word, and the error comes later and elsewhere, or never."),
         "MH1": patch(HEADS, "", UNBIND, THIRDS.format("reshape(b, self.num_heads, t, d_model // self.num_heads)")),
         "MH2": patch("attended.transpose(1, 2)", "attended"),
         "MH3": patch("2, 0, 3, 1, 4", "2, 0, 1, 3, 4", "attended.transpose(1, 2)", "attended"),
@@ -186,40 +154,27 @@ class FastCausalMultiHeadAttention:
         "MK1": (masked("triu(1)"), masked("triu()")),
         "MK7": masked("tril(-1)"),
         "MK8": masked("tril(1)"),
-        "PJ2": (
-            patch("3 * d_model, bias=False", "3 * d_model", "(d_model, d_model, bias=False", "(d_model, d_model"),
-            patch("(d_model, d_model, bias=False", "(d_model, d_model"),
-        ),
+        "PJ2": (patch("3 * d_model, bias=False", "3 * d_model", "(d_model, d_model, bias=False", "(d_model, d_model"),
+            patch("(d_model, d_model, bias=False", "(d_model, d_model")),
         "PJ3": patch("3, self.num_heads, d_model // self.num_heads", "self.num_heads, 3, d_model // self.num_heads",
-                     "2, 0, 3, 1, 4", "3, 0, 2, 1, 4"),
+            "2, 0, 3, 1, 4", "3, 0, 2, 1, 4"),
         "SD1": (scaled("1.0"), patch(UNBIND, f"{UNBIND}\n        q = q * math.sqrt(q.shape[-1])")),
         "SD2": scaled("1 / q.shape[-1]"),
         "SD3": scaled("1 / math.sqrt(d_model)"),
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
-        "GP51": mistake(
-            DIVIDED,
+        "GP51": mistake(DIVIDED,
             says="The output is divided by √d_head; the operator has scaled the scores already, and nothing else is scaled.",
-            why="""Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted
-            mean of the values.""",
-        ),
-        "GP52": mistake(
-            patch("self.proj(merged)", "self.proj(merged.detach())"),
+            why="Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values."),
+        "GP52": mistake(patch("self.proj(merged)", "self.proj(merged.detach())"),
             patch("self.proj(merged)", "self.proj(merged).detach()"),
             says="The graph is cut after the operator: no gradient reaches qkv or x.",
-            why="""After `detach()`, `.data`, `no_grad()` or NumPy the result counts as a constant, and nothing before
-            it trains.""",
-        ),
-        "GP53": mistake(
-            patch("is_causal=True", "is_causal=self.training"),
+            why="After `detach()`, `.data`, `no_grad()` or NumPy the result counts as a constant, and nothing before it trains."),
+        "GP53": mistake(patch("is_causal=True", "is_causal=self.training"),
             says="In evaluation tokens see later tokens: `is_causal` depends on the mode.",
-            why="""A causal model is causal in training and in evaluation. Only dropout asks for `self.training`.""",
-        ),
-        "GP54": mistake(
-            patch("4).unbind", "4).contiguous().unbind", "reshape", "view"),
+            why="A causal model is causal in training and in evaluation. Only dropout asks for `self.training`."),
+        "GP54": mistake(patch("4).unbind", "4).contiguous().unbind", "reshape", "view"),
             says="`view` needs numbers that lie in order in memory; after `transpose` or `chunk` they do not.",
-            why="""`reshape` copies where it must, and `contiguous()` copies at once. Either changes where the numbers
-            lie, never which number belongs to which token: heads are split as (B, T, num_heads, d_head) and then
-            transposed.""",
-        ),
+            why="""`reshape` copies where it must, and `contiguous()` copies at once. Either changes where the numbers lie, never
+            which number belongs to which token: heads are split as (B, T, num_heads, d_head) and then transposed."""),
     }

@@ -1,4 +1,4 @@
-"""How `time_ms` of lesson 12 is exercised: on a pretended clock, with calls of known length, on pretended devices.
+"""How `time_ms` of lesson 13 is exercised: on a pretended clock, with calls of known length, on pretended devices.
 
 Nothing here waits for real time, so the answer is exact however busy the machine is.
 """
@@ -25,7 +25,7 @@ from numpy import array
 
 from ..originals import BUILTINS
 from . import Run
-from .lesson_12 import ACCELERATOR, pretended
+from .lesson_13 import ACCELERATOR, pretended
 
 __builtins__ = BUILTINS
 

@@ -1,4 +1,4 @@
-"""Trains the models of lesson 11: a fixed number of steps under a clock, in sight, interruptible, read back when run again."""
+"""Trains the models of lesson 12: a fixed number of steps under a clock, in sight, interruptible, read back when run again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 12 · Multi-head causal attention on the GPU
+# # 13 · Multi-head causal attention on the GPU
 #
 # **The same numbers, faster: how would we know that it is faster, and why is it?**
 #
@@ -26,14 +26,14 @@ from torch.nn import functional as F
 from grader import check, explain, figures, hint, passed, progress, solution
 
 # %% role="demo"
-figures.lesson_12.numbers_in_memory()
+figures.lesson_13.numbers_in_memory()
 
 # %% [markdown]
 # Four tensors grow with T and one with T². At 8192 tokens the scores take 2 GB, and the output 16 MB. Nobody asked for the
 # scores: they are a step on the way. This is what FlashAttention leaves out (Dao et al. 2022, section 3.1).
 
 # %% role="demo"
-figures.lesson_12.machine()
+figures.lesson_13.machine()
 
 # %% [markdown]
 # ## Which device?
@@ -130,7 +130,7 @@ check(attention_flops)
 
 # %% role="payoff" exercise="attention_flops"
 if passed(attention_flops):
-    figures.lesson_12.share_of_work(attention_flops)
+    figures.lesson_13.share_of_work(attention_flops)
 
 # %% [markdown]
 # ## A stopwatch that lies
@@ -146,7 +146,7 @@ if passed(attention_flops):
 # this lesson are those of one thread, which other programs disturb less.
 
 # %% role="demo"
-figures.lesson_12.single_readings()
+figures.lesson_13.single_readings()
 
 # %% [markdown]
 # @exercise time_ms
@@ -192,7 +192,7 @@ check(time_ms)
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms):
-    figures.lesson_12.right_and_wrong(time_ms)
+    figures.lesson_13.right_and_wrong(time_ms)
 
 # %% [markdown]
 # Why the median and not the mean? Other programs run on the machine, too. A disturbed reading is only ever *longer*, it pulls the
@@ -283,7 +283,7 @@ check(FastCausalMultiHeadAttention)
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    figures.lesson_12.against_length(explicit_attention, FastCausalMultiHeadAttention, time_ms)
+    figures.lesson_13.against_length(explicit_attention, FastCausalMultiHeadAttention, time_ms)
 
 # %% [markdown]
 # The operations grow with T² for both, so with growing T both times bend towards slope 2. The fused one lies lower and bends later,
@@ -296,7 +296,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    figures.lesson_12.overhead(FastCausalMultiHeadAttention, time_ms)
+    figures.lesson_13.overhead(FastCausalMultiHeadAttention, time_ms)
 
 # %% [markdown]
 # ## How near to the machine's limit?
@@ -309,7 +309,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms) and passed(attention_flops):
-    figures.lesson_12.roofline(explicit_attention, attention_flops, time_ms)
+    figures.lesson_13.roofline(explicit_attention, attention_flops, time_ms)
 
 # %% [markdown]
 # The horizontal position is a count, not a measurement: the fused operator needs to move only q, k, v and its output, explicit
@@ -324,7 +324,7 @@ if passed(time_ms) and passed(attention_flops):
 # the point. We compare with float64, on weights as a model has them.
 
 # %% role="demo"
-figures.lesson_12.precision(explicit_attention)
+figures.lesson_13.precision(explicit_attention)
 
 # %% [markdown]
 # Training in bfloat16 keeps the weights in float32 and lets `torch.autocast` choose where fewer bits do no harm: products yes,
@@ -348,7 +348,7 @@ if passed(FastCausalMultiHeadAttention):
 # seconds on a CPU before the first number comes, which is why we try them only on a CUDA GPU.
 
 # %% role="demo"
-figures.lesson_12.backends(explicit_attention)
+figures.lesson_13.backends(explicit_attention)
 
 # %% [markdown]
 # ## Break it on purpose: one query and a cache

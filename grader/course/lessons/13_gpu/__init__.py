@@ -1,4 +1,4 @@
-"""Lesson 12: on the GPU."""
+"""Lesson 13: on the GPU."""
 
 from grader.course.declare import collected
 

@@ -1,4 +1,4 @@
-"""What lesson 12 asks of the machine it runs on: the device, its memory, its two ceilings."""
+"""What lesson 13 asks of the machine it runs on: the device, its memory, its two ceilings."""
 
 from __future__ import annotations
 

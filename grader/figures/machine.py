@@ -1,0 +1,190 @@
+"""The one picture of the whole machine: one token asks, all tokens answer. Lessons light the parts that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from grader.figures import COLOURS, panels, show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PARTS = ("tokens", "query", "key", "value", "scores", "weights", "blend", "output")
+
+# One head, with numbers designed by hand so that 'it' finds the animal; no model was trained for them.
+WORDS, ASKS = ("animal", "street", "it", "tired"), "it"
+QUERY = np.array([2.0, 0.0, 1.0, 1.0])
+KEYS = np.array([[1.0, 0.0, 1.0, 1.0], [1.0, 1.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+VALUES = np.array([[1.0, 0.15, 0.3], [0.1, 0.9, 0.2], [0.4, 0.3, 0.3], [0.2, 0.1, 1.0]])
+
+_PAINT = {
+    "tokens": "#444444", "query": COLOURS["vermillion"], "key": COLOURS["blue"], "value": COLOURS["green"],
+    "scores": "#B07900", "weights": "#A04578", "blend": COLOURS["green"], "output": "#00664A",
+}  # fmt: skip
+_GHOST, _GHOST_INK = "#DCDCDC", "#B4B4B4"
+_CELL = 19  # pixels of a number of a vector
+_TOKEN, _VECTOR, _SCORE, _SOFTMAX, _WEIGHT, _BLEND, _SUM, _OUTPUT = 62, 190, 345, 420, 462, 606, 716, 770  # where columns stand
+_ROWS = tuple(268 - 68 * j for j in range(len(WORDS)))  # the height of each key's row
+_TOP = 334  # the row of the token that asks
+_LANE = 17  # how far below a key its value lies
+
+
+def draw(lit: Collection[str] | None = None, title: str = "") -> None:
+    """Draws tokens → query, keys, values → scores → weights → blend → output, for the token 'it'.
+
+    lit: the parts in colour, names from PARTS; the others are pale. None: all of them.
+    Raises: ValueError for a part that there is not.
+    """
+    lit = set(PARTS if lit is None else lit)
+    if lit - set(PARTS):
+        raise ValueError(f"the machine has the parts {', '.join(PARTS)}; got {', '.join(sorted(lit - set(PARTS)))}")
+    scores = KEYS @ QUERY / np.sqrt(len(QUERY))
+    weights = np.exp(scores) / np.exp(scores).sum()
+    fig, (ax,) = panels(1, width=8.8, height=4.5 if title else 4.15)
+    ax.set(xlim=(0, 845), ylim=(0, 396))
+    ax.axis("off")
+    if title:
+        ax.set_title(title, fontsize=12, fontweight="bold")
+    machine = _Machine(ax, lit)
+    machine.headings()
+    machine.question()
+    for row in zip(_ROWS, WORDS, KEYS, VALUES, scores, weights, strict=True):
+        machine.answer(*row)
+    machine.together(weights @ VALUES)
+    show(fig, alt=_said(lit, scores, weights))
+
+
+class _Machine:
+    """What is drawn on one axes, in screen pixels; parts that are not lit are pale."""
+
+    def __init__(self, ax: Axes, lit: set[str]) -> None:
+        self.ax, self.lit = ax, lit
+
+    def colour(self, *parts: str) -> str:
+        """The colour of the last of these parts where all of them are lit."""
+        return _PAINT[parts[-1]] if self.lit.issuperset(parts) else _GHOST
+
+    def ink(self, *parts: str) -> str:
+        return _PAINT[parts[-1]] if self.lit.issuperset(parts) else _GHOST_INK
+
+    def headings(self) -> None:
+        """The name of each column, and below the rows what is done there."""
+        middle = _VECTOR + 2 * _CELL
+        columns = (
+            (_TOKEN, "tokens", "tokens", "a vector x each"), (_SCORE, "scores", "scores", "q · k / √d$_k$"),
+            (_WEIGHT + 36, "weights", "weights", "positive, sum 1"), (_BLEND + 29, "blend", "blend", "weight × value"),
+            (_OUTPUT + 29, "output", "output", "the sum"),
+        )  # fmt: skip
+        for x, part, name, does in columns:
+            self.text(x, 383, name, self.ink(part), size=11, bold=True)
+            self.text(x, 14, does, self.ink(part), size=9)
+        for at, name in enumerate(("query", "key", "value")):
+            x = middle + (-50, 0, 48)[at]
+            self.text(x, 383, name, self.ink(name), size=11, bold=True)
+            self.text(x, 14, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
+        self.text(_OUTPUT - 24, _TOP, "numbers designed by hand,\nnot learned", _GHOST_INK, size=8.5)
+
+    def question(self) -> None:
+        """The token that asks, its query, and the line by which the query meets every key."""
+        self.box(_TOKEN, _TOP, ASKS, bold=True)
+        self.arrow((_TOKEN + 44, _TOP), (_VECTOR - 4, _TOP), "tokens", "query")
+        self.vector(_VECTOR, _TOP, QUERY, "query", "q")
+        end = _VECTOR + len(QUERY) * _CELL
+        self.line([(end + 16, _TOP), (_SCORE, _TOP), (_SCORE, _ROWS[-1])], "query", width=2)
+        self.text((_SCORE + end) / 2 + 6, _TOP + 10, f"“{ASKS}” asks", self.ink("query"), size=9)
+
+    def answer(self, y: float, word: str, key: np.ndarray, value: np.ndarray, score: float, weight: float) -> None:
+        """One token that is asked: its key, score and weight, and below them its value on the way to the blend."""
+        self.box(_TOKEN, y - _LANE / 2, word, bold=word == ASKS)
+        low = y - 1.5 * _LANE
+        self.arrow((_TOKEN + 44, y - _LANE / 2), (_VECTOR - 4, y), "tokens", "key")
+        self.arrow((_TOKEN + 44, y - _LANE / 2), (_VECTOR - 4, low), "tokens", "value")
+        self.vector(_VECTOR, y, key, "key", "k")
+        self.vector(_VECTOR, low, value, "value", "v")
+        self.arrow((_VECTOR + 4 * _CELL + 16, y), (_SCORE - 19, y), "key")
+        self.line([(_VECTOR + 3 * _CELL + 16, low), (_BLEND - 12, low)], "value")
+        self.arrow((_BLEND - 12, low), (_BLEND - 2, y - 0.6 * _CELL), "value")
+        self.number(_SCORE, y, score)
+        self.arrow((_SCORE + 19, y), (_SOFTMAX - 12, y), "scores")
+        self.arrow((_SOFTMAX + 12, y), (_WEIGHT - 2, y), "weights")
+        self.bar(y, weight)
+        self.arrow((_WEIGHT + 114, y), (_BLEND - 2, y), "weights")
+        self.vector(_BLEND, y, value, "blend", "", strength=weight)
+        self.arrow((_BLEND + 3 * _CELL + 2, y), (_SUM - 11, sum((_ROWS[0], _ROWS[-1])) / 2 + (y - 166) / 14), "blend")
+
+    def together(self, output: np.ndarray) -> None:
+        """Softmax over all scores, and the sum that makes the output."""
+        from matplotlib.patches import FancyBboxPatch
+
+        low, high = _ROWS[-1] - 17, _ROWS[0] + 17
+        self.ax.add_patch(FancyBboxPatch((_SOFTMAX - 10, low), 20, high - low, boxstyle="round,pad=0,rounding_size=8",
+                                         facecolor="white", edgecolor=self.colour("weights"), linewidth=1.6, zorder=3))
+        self.text(_SOFTMAX, (low + high) / 2, "softmax", self.ink("weights"), size=10, rotation=90)
+        middle = (_ROWS[0] + _ROWS[-1]) / 2
+        self.ax.plot(_SUM, middle, "o", markersize=21, markerfacecolor="white", markeredgecolor=self.colour("blend"),
+                     markeredgewidth=1.6, zorder=3)
+        self.text(_SUM, middle - 0.5, "+", self.ink("blend"), size=15, bold=True)
+        self.arrow((_SUM + 12, middle), (_OUTPUT - 4, middle), "output")
+        self.vector(_OUTPUT, middle, output, "output", "")
+        self.text(_OUTPUT + 1.5 * _CELL, middle - 24, f"“{ASKS}”, with\nwhat it found", self.ink("output"), size=9, top=True)
+
+    def text(
+        self, x: float, y: float, text: str, colour: str, *, size: float, bold: bool = False, rotation: int = 0, top: bool = False
+    ) -> None:  # fmt: skip
+        self.ax.text(x, y, text, color=colour, fontsize=size, ha="center", va="top" if top else "center", zorder=5,
+                     fontweight="bold" if bold else "normal", rotation=rotation)
+
+    def box(self, x: float, y: float, word: str, bold: bool = False) -> None:
+        from matplotlib.patches import FancyBboxPatch
+
+        self.ax.add_patch(FancyBboxPatch((x - 40, y - 13), 80, 26, boxstyle="round,pad=0,rounding_size=7",
+                                         facecolor="#F4F4F4" if "tokens" in self.lit else "white",
+                                         edgecolor=self.colour("tokens"), linewidth=1.4))
+        self.text(x, y - 0.5, word, self.ink("tokens"), size=11, bold=bold)
+
+    def vector(self, x: float, y: float, numbers: np.ndarray, part: str, name: str, strength: float = 1.0) -> None:
+        """Cells beside each other: the darker, the larger; a number below 0 is hatched. strength: of the colour."""
+        from matplotlib.colors import to_rgba
+        from matplotlib.patches import Rectangle
+
+        shade = np.abs(numbers) / max(np.abs(numbers).max(), 1.0)
+        for at, (number, dark) in enumerate(zip(numbers, shade, strict=True)):
+            fill = to_rgba(_PAINT[part], (0.06 + 0.84 * dark) * strength) if part in self.lit else "white"
+            self.ax.add_patch(Rectangle((x + at * _CELL, y - _CELL / 2 + 1.5), _CELL, _CELL - 3, facecolor=fill, linewidth=1.2,
+                                        edgecolor=self.colour(part), hatch="////" if number < 0 else None, zorder=2))
+        self.text(x + len(numbers) * _CELL + 9, y, name, self.ink(part), size=11, bold=True)
+
+    def number(self, x: float, y: float, score: float) -> None:
+        from matplotlib.patches import FancyBboxPatch
+
+        self.ax.add_patch(FancyBboxPatch((x - 18, y - 11), 36, 22, boxstyle="round,pad=0,rounding_size=10", facecolor="white",
+                                         edgecolor=self.colour("scores"), linewidth=1.6, zorder=4))
+        self.text(x, y - 0.5, f"{score:.1f}", self.ink("scores"), size=10.5, bold=True)
+
+    def bar(self, y: float, weight: float) -> None:
+        from matplotlib.patches import Rectangle
+
+        lit = "weights" in self.lit
+        self.ax.add_patch(Rectangle((_WEIGHT, y - 8), 74, 16, facecolor="white", edgecolor=_GHOST, linewidth=1))
+        self.ax.add_patch(Rectangle((_WEIGHT, y - 8), 74 * weight, 16, facecolor=self.colour("weights"), linewidth=0))
+        self.text(_WEIGHT + 74 + 20, y - 0.5, f"{weight:.2f}", self.ink("weights"), size=10.5, bold=lit)
+
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], *parts: str) -> None:
+        self.ax.annotate("", end, start, zorder=1, arrowprops={
+            "arrowstyle": "-|>,head_width=0.18,head_length=0.35", "color": self.colour(*parts), "linewidth": 1.4,
+            "shrinkA": 0, "shrinkB": 0})
+
+    def line(self, points: list[tuple[float, float]], part: str, width: float = 1.4) -> None:
+        self.ax.plot(*zip(*points, strict=True), color=self.colour(part), linewidth=width, zorder=1, solid_capstyle="round")
+
+
+def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray) -> str:
+    met = ", ".join(f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(WORDS, scores, weights, strict=True))
+    coloured = ", ".join(part for part in PARTS if part in lit)
+    pale = "" if lit == set(PARTS) else f" In color: {coloured or 'nothing'}; the other parts are pale."
+    return (f"The attention machine for one token, with numbers designed by hand. The token '{ASKS}' gives a query; every token, "
+            f"itself included, gives a key and a value. Query and keys give scores, softmax turns them into weights ({met}), and "
+            f"the values, each times its weight, add up to the output.{pale}")
