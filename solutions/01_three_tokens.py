@@ -408,6 +408,35 @@ if passed(three_token_attention):
         print(f"{name:25} weights {np.round(weights[0], 2)}  output {np.round(output[0], 2)}")
 
 # %% [markdown]
+# @exercise query_for
+#
+# `keys` (n, d), `target` an index, `share` a number → `query` (d,)
+#
+# ```text
+# softmax(keys · query / √d)[target] is at least share
+# ```
+#
+# All keys have one common length, and no two of them point nearly the same way (their cosine is at most 0.9). The share is above 0
+# and at most 0.999. Any query that does it is right.
+
+# %% role="exercise" exercise="query_for"
+def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
+    """Return a query that gives the key at index target at least this share of the weights.
+
+    keys: (n, d), n ≥ 2, rows of one length. share: 0 < share ≤ 0.999. Returns: (d,).
+    """
+    # region solution
+    own = keys[target]  # of keys of one length, none fits this query better than the target's own
+    scores = keys @ own
+    lead = scores[target] - np.delete(scores, target).max()
+    needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))  # as if all others were as near as the nearest
+    return own * (needed * math.sqrt(keys.shape[1]) / lead)
+    # endregion
+
+# %% role="check" exercise="query_for"
+check(query_for)
+
+# %% [markdown]
 # Long keys make the soft look-up nearly hard; the tie between keys 0 and 1 remains a tie. Reversing keys and values
 # together leaves the output as it was: attention sees a *set* of pairs and knows no order. (Lesson 07 gives it one.)
 # Reversing the keys alone hands the weights to the wrong values.

@@ -115,6 +115,35 @@ if passed(project_qkv):
     figures.lesson_03.changes({"q after − before: one row changes": (q_before[0], q_after[0])}, words, token=2)
 
 # %% [markdown]
+# @exercise previous_token_projections
+#
+# `t` at least 2, `share` between 0 and 0.99 → `(w_q, w_k)`, both of shape (t, d_k), with a d_k of your choice
+#
+# The tokens are the rows of the identity matrix (t, t), so that each token is told from all others by the place of its 1.
+# The attention weights are softmax(x w_q (x w_k)ᵀ / √d_k), row by row. In row i at least `share` of the weight is to lie on
+# column i − 1, the token before. Row 0 has no token before it: it is to have at least `share` on column 0, itself.
+#
+# Any pair that does it passes. All numbers are finite.
+
+# %% role="exercise" exercise="previous_token_projections"
+def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Projections with which each token attends to the token before it, and token 0 to itself.
+
+    t: the number of tokens, which are the rows of the identity. share: the least weight for the chosen token.
+    Returns: w_q (t, d_k), w_k (t, d_k).
+    """
+    # region solution
+    gap = math.log((t - 1) * share / (1 - share))  # e^gap beside t - 1 times e^0 is the share asked for
+    w_q = np.eye(t, k=-1)  # the query of token i is the key of token i - 1
+    w_q[0, 0] = 1
+    w_k = gap * math.sqrt(t) * np.eye(t)  # attention divides by the root of d_k = t
+    return w_q, w_k
+    # endregion
+
+# %% role="check" exercise="previous_token_projections"
+check(previous_token_projections)
+
+# %% [markdown]
 # ## Two sentences by hand
 #
 # Now the scores. We stack two sentences: item 0 is the three-token table of lesson 01, item 1 the same tokens in

@@ -146,9 +146,9 @@ def executed(notebook: dict) -> dict:
 def files(monkeypatch, tmp_path) -> None:
     """A course of the small lesson whose two notebooks are fresh."""
     small.install(monkeypatch, tmp_path)
-    registry.notebook_path(small.NAME).write_text(stubs.encode(learner()), encoding="utf-8")
-    solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON))
-    build.solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
+    registry.notebook_path(small.NAME).write_text(stubs.encode(registry.handed_out(small.NAME)), encoding="utf-8")
+    solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON, ()))
+    registry.solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
 
 
 def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
@@ -183,7 +183,7 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
 ])  # fmt: skip
 def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil, said):
     files(monkeypatch, tmp_path)
-    path = build.solution_path(small.NAME)
+    path = registry.solution_path(small.NAME)
     notebook = json.loads(path.read_text())
     spoil(next(cell for cell in notebook["cells"] if cell["id"] == "check-double"))
     path.write_text(stubs.encode(notebook))
@@ -193,7 +193,7 @@ def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil
 
 def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    build.solution_path(small.NAME).write_text("[]")
+    registry.solution_path(small.NAME).write_text("[]")
     registry.notebook_path(small.NAME).write_text("")
     assert len(build.stale(small.NAME)) == 2
 

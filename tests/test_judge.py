@@ -230,6 +230,13 @@ def test_global_random_state_is_left_as_found():
     assert np.random.rand() == expected
 
 
+def test_where_many_answers_are_right_no_other_one_is_shown_as_expected():
+    exercise = replace(toy.EXERCISE, compare=lambda case, expected, got: "the rows do not fall.", properties=())
+    verdict = judge(exercise, Live("softmax_rows", toy.build()))
+    assert verdict.headline == "the rows do not fall."
+    assert {table.role for table in verdict.tables} == {"input", "got"}
+
+
 def test_right_numbers_in_a_flat_list_leave_the_tables_out():
     want = {"result": describe(np.array([1.0, 2.0, 3.0]))}
     case = Case("vector", "a vector", (np.arange(3.0),), names=("x",))

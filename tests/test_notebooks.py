@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from grader.authoring.build import solution_path
 from grader.authoring.execute import run
 from grader.course import registry
 from tests.conftest import ROOT
@@ -18,7 +17,7 @@ NAMES = registry.lessons()
 
 
 def stored(name: str) -> dict:
-    return json.loads(solution_path(name).read_text(encoding="utf-8"))
+    return json.loads(registry.solution_path(name).read_text(encoding="utf-8"))
 
 
 def code_cells(notebook: dict, *roles: str) -> list[dict]:
@@ -68,7 +67,7 @@ def test_figures_have_alternative_text(name):
 def test_nbval_runs_a_solution_and_compares_its_numbers(name):
     """In a pytest of its own: nbval collects notebooks, our other tests are none."""
     command = [sys.executable, "-m", "pytest", "-p", "nbval", "--nbval-lax", "--nbval-current-env",
-               "--nbval-cell-timeout", "180", "-p", "no:xdist", "-p", "no:playwright", "-q", str(solution_path(name))]
+               "--nbval-cell-timeout", "180", "-p", "no:xdist", "-p", "no:playwright", "-q", str(registry.solution_path(name))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=clean_environment(), timeout=400)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     count = len(code_cells(stored(name)))

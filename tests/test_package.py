@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from grader.authoring.build import solution_path
 from grader.course import registry
 from tests.conftest import ROOT
 
@@ -65,7 +64,7 @@ def wheel(tmp_path_factory) -> Path:
 def test_the_wheel_carries_the_course(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for lesson in registry.lessons():
-        for path in (registry.source_path(lesson), registry.notebook_path(lesson), solution_path(lesson)):
+        for path in (registry.source_path(lesson), registry.notebook_path(lesson), registry.solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
         assert f"grader/course/lessons/{lesson}/__init__.py" in names
     for path in (ROOT / "grader" / "authoring" / "release" / "files").iterdir():

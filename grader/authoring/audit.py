@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from grader.authoring import build
+from grader.authoring import build, teaching
 from grader.course import percent, references, registry
 from grader.course.patches import Patch, PatchError, applied
 from grader.course.spec import Case, Exercise, Lesson
-from grader.course.stubs import BEGIN, END, stubbed
+from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
 from grader.judging.judge import judge
 from grader.notebook.live import Live
 from grader.util.errors import AuthorError
@@ -131,6 +131,8 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
     for sentence in _rules(exercise, cases):
         slip(sentence)
+    if teaching.notes(registry.cells(lesson)) and exercise.difficulty not in (1, 2, 3):
+        slip(f"its difficulty is {exercise.difficulty}; it is 1, 2 or 3.")
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
@@ -272,7 +274,7 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
 
 def _given_away(name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
-    notebooks = [build.learner_notebook(name, cells, lesson)]
+    notebooks = [learner_notebook(name, cells, lesson)]
     if registry.notebook_path(name).is_file():
         notebooks.append(json.loads(registry.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}

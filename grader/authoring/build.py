@@ -3,8 +3,9 @@
     solutions/NN_lesson.py + grader/course/lessons/NN_lesson/*.py
       → notebooks/NN_lesson.ipynb   stubs, no outputs
       → solutions/NN_lesson.ipynb   executed, with outputs
+      → docs/teaching/NN_lesson.md  notes for instructors, where the source has them
 
-Both are committed. `stale` says which of them no longer match their source.
+All are committed. `stale` says which of them no longer match their source.
 """
 
 from __future__ import annotations
@@ -14,16 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.authoring import teaching
 from grader.authoring.lint import proofread
-from grader.course import registry
+from grader.course import prose, registry
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
-from grader.course.stubs import as_cells, digest, encode, learner_notebook, notebook, unmarked
+from grader.course.stubs import as_cells, digest, encode, notebook, unmarked
 from grader.util.errors import AuthorError, LintError
-
-
-def solution_path(name: str) -> Path:
-    return registry.root() / "solutions" / f"{name}.ipynb"
 
 
 def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
@@ -41,20 +39,35 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     return cells, lesson
 
 
-def solution_notebook(name: str, cells: Sequence[Cell], lesson: Lesson) -> dict[str, Any]:
-    """The solved notebook, not yet executed; its metadata says from which files it was built."""
-    return notebook(as_cells(cells, lesson, unmarked), {"lesson": name, "built_from": _built_from(name)})
+def solution_notebook(
+    name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None
+) -> dict[str, Any]:
+    """The solved notebook without outputs; its metadata say from which files it was built, and what its prose quotes.
+
+    said: the values of the numbers that prose quotes; None before they are known.
+    """
+    about = {"lesson": name, "built_from": _built_from(name)}
+    if said:
+        about["quoted"] = [list(pair) for pair in said]
+    return notebook(as_cells(cells, lesson, unmarked, said, registry.way(name)), about)
 
 
 def stale(name: str) -> list[str]:
-    """One sentence for each of a lesson's notebooks that is not what its source builds."""
+    """One sentence for each file made from a lesson that is not what its source makes."""
     cells, lesson = checked_cells(name)
-    learner, solution = learner_notebook(name, cells, lesson), solution_notebook(name, cells, lesson)
+    said = registry.quoted(name)
+    try:
+        learner, solution = registry.handed_out(name), solution_notebook(name, cells, lesson, said)
+    except AuthorError as error:
+        return [str(slip) for slip in error.slips]
     problems = [
-        (registry.notebook_path(name), _stale_learner(registry.notebook_path(name), learner)),
-        (solution_path(name), _stale_solution(solution_path(name), solution)),
+        (registry.notebook_path(name), _stale_text(registry.notebook_path(name), encode(learner))),
+        (registry.solution_path(name), _stale_solution(registry.solution_path(name), solution)),
     ]
-    return [f"{path.parent.name}/{path.name}: {problem}" for path, problem in problems if problem]
+    page = teaching.page(name, cells, lesson, said)
+    if page:
+        problems.append((teaching.path(name), _stale_text(teaching.path(name), page)))
+    return [f"{path.relative_to(registry.root()).as_posix()}: {problem}" for path, problem in problems if problem]
 
 
 def _built_from(name: str) -> str:
@@ -65,10 +78,10 @@ def _built_from(name: str) -> str:
     return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 
 
-def _stale_learner(path: Path, built: dict[str, Any]) -> str:
+def _stale_text(path: Path, built: str) -> str:
     if not path.is_file():
         return "is missing."
-    return "" if path.read_text(encoding="utf-8") == encode(built) else "is not what its source builds."
+    return "" if path.read_text(encoding="utf-8") == built else "is not what its source builds."
 
 
 def _stale_solution(path: Path, built: dict[str, Any]) -> str:

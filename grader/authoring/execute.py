@@ -1,17 +1,20 @@
-"""Writes both notebooks of a lesson: the learner's as it is made, the solution's with what its cells show."""
+"""Writes what is made of a lesson: the learner's notebook, the solved one with what its cells show, the notes for instructors."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from grader.authoring import kernel
-from grader.authoring.build import checked_cells, solution_notebook, solution_path
-from grader.course.registry import notebook_path
+from grader.authoring import kernel, teaching
+from grader.authoring.build import checked_cells, solution_notebook
+from grader.course import prose, registry
+from grader.course.percent import Cell
 from grader.course.stubs import encode, learner_notebook
 from grader.util.errors import AuthorError, LintError
 from grader.util.files import write_whole
 
+Ran = list[tuple[int | None, list[dict[str, Any]]]]  # of each cell: its execution count and its outputs
 CELL_TIMEOUT_S = 180
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What differs from one run, or one machine, to the next and tells a reader nothing: (a sign of it, all of it, instead).
@@ -23,29 +26,47 @@ _CHANGING = (
 
 
 def build(name: str) -> None:
-    """Writes both notebooks of a lesson. Raises: AuthorError, with nothing written, where a cell fails."""
+    """Writes all that is made of a lesson. Raises: AuthorError, with nothing written, where a cell or a quoted number fails."""
     cells, lesson = checked_cells(name)
-    learner = encode(learner_notebook(name, cells, lesson))
     solved, file = solution_notebook(name, cells, lesson), f"solutions/{name}.py"
     try:
         outputs = run(solved)
     except kernel.KernelError as error:
         raise AuthorError([LintError(file, 0, str(error))]) from None
-    for cell, source, (count, shown) in zip(solved["cells"], cells, outputs, strict=True):
-        for output in shown:
-            if output["output_type"] == "error":
-                sentence = f"this cell raises {output['ename']}: {output['evalue'] or 'no message'}"
-                raise AuthorError([LintError(file, source.line, sentence)])
+    said = _said(file, prose.shown(cells), outputs)
+    solved = solution_notebook(name, cells, lesson, said)
+    for cell, (count, shown) in zip(solved["cells"], outputs, strict=True):
         if cell["cell_type"] == "code":
             cell["execution_count"], cell["outputs"] = count, shown
-    write_whole(notebook_path(name), learner)
-    write_whole(solution_path(name), encode(solved))
+    learner = learner_notebook(name, cells, lesson, said, registry.way(name))
+    write_whole(registry.notebook_path(name), encode(learner))
+    write_whole(registry.solution_path(name), encode(solved))
+    page = teaching.page(name, cells, lesson, said)
+    if page:
+        teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(teaching.path(name), page)
 
 
-def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> list[tuple[int | None, list[dict[str, Any]]]]:
+def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str]]:
+    """The values of all quoted numbers. Raises: AuthorError for the first cell that raised or number that could not be had."""
+    said = []
+    for cell, (_, shown) in zip(cells, outputs, strict=False):  # below the cells of the source stand the links
+        asked = prose.asked_in(cell.text) if cell.role == "prose" else ()
+        for at, output in enumerate(shown):
+            if output["output_type"] == "error":
+                what = f"{{{{ {asked[at].text} }}}}" if asked else "this cell"
+                line = cell.line + (asked[at].line if asked else 0)
+                sentence = f"{what} raises {output['ename']}: {output['evalue'] or 'no message'}"
+                raise AuthorError([LintError(file, line, sentence)])
+        said += [(one.text, "".join(output["text"])) for one, output in zip(asked, shown, strict=False)]  # code quotes nothing
+    return said
+
+
+def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> Ran:
     """Executes a notebook's cells, each for at most timeout_s; stops after the first that raises.
 
-    Returns: for each cell (execution count, outputs), steadied; (None, []) for what did not run.
+    Returns: for each cell (execution count, outputs), steadied; for Markdown (None, an output for each number that it
+    quotes); (None, []) for what did not run.
     """
     return [(count, [_steady(output) for output in shown]) for count, shown in kernel.run(notebook["cells"], timeout_s)]
 

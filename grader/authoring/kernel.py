@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from grader.course import prose
+
 START_TIMEOUT_S = 120
 SHOWN = ("stream", "display_data", "execute_result", "error")
 
@@ -56,9 +58,18 @@ class Kernel:
             collected.take(message)
         return collected.count, collected.outputs
 
-    def _messages(self, code: str, timeout_s: float) -> Iterator[dict[str, Any]]:
+    def quoted(self, asked: str, timeout_s: float) -> dict[str, Any]:
+        """What prose quotes by {{ asked }}, an output in nbformat's form: the text, or the error. The cells' count stays."""
+        collected = _Outputs()
+        for message in self._messages(prose.code_of(asked), timeout_s, store_history=False):
+            collected.take(message)
+        errors = [output for output in collected.outputs if output["output_type"] == "error"]
+        text = "".join(output["text"] for output in collected.outputs if output.get("name") == "stdout")
+        return errors[0] if errors else {"output_type": "stream", "name": "stdout", "text": text}
+
+    def _messages(self, code: str, timeout_s: float, store_history: bool = True) -> Iterator[dict[str, Any]]:
         """What the kernel publishes of one request, until it is idle again."""
-        request = self._client.execute(code, allow_stdin=False)
+        request = self._client.execute(code, allow_stdin=False, store_history=store_history)
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -134,21 +145,41 @@ def _display_id(content: dict[str, Any]) -> str:
 def run(cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None, list[dict[str, Any]]]]:
     """Runs a notebook's cells in order; stops after the first that raises.
 
-    Returns: for each cell (execution count, outputs); (None, []) for Markdown and for what did not run.
+    A prediction quotes what the cells right below it find: its numbers are asked for before the next Markdown cell.
+
+    Returns: for each cell (execution count, outputs); for Markdown (None, an output for each number that it quotes);
+             (None, []) for what did not run.
     Raises:  KernelError, with the cell's id in front.
     """
     results: list[tuple[int | None, list[dict[str, Any]]]] = [(None, [])] * len(cells)
     with Kernel() as kernel:
-        for number, cell in enumerate(cells):
-            if cell["cell_type"] != "code":
-                continue
+        for number in _turns(cells):
+            cell = cells[number]
+            text = "".join(cell["source"])
             try:
-                results[number] = kernel.run("".join(cell["source"]), timeout_s)
+                if cell["cell_type"] == "code":
+                    results[number] = kernel.run(text, timeout_s)
+                else:
+                    results[number] = None, [kernel.quoted(one.text, timeout_s) for one in prose.asked_in(text)]
             except KernelError as error:
                 raise KernelError(f"{cell['id']}: {error}") from None
             if any(output["output_type"] == "error" for output in results[number][1]):
                 break
     return results
+
+
+def _turns(cells: list[dict[str, Any]]) -> Iterator[int]:
+    """The positions of cells in the order in which they are run or asked: a prediction after the code below it."""
+    waiting: list[int] = []
+    for number, cell in enumerate(cells):
+        if cell["cell_type"] != "code":
+            yield from waiting
+            waiting = []
+            if prose.is_folded("".join(cell["source"])):
+                waiting = [number]
+                continue
+        yield number
+    yield from waiting
 
 
 def _this_interpreter() -> Any:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from grader.authoring.lint_prose import proofread_prose
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
@@ -19,7 +20,7 @@ def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintErro
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
     slips = [slip for cell in cells for slip in _of_one(file, cell, names)]
-    slips += _of_all(file, cells, names)
+    slips += [*_of_all(file, cells, names), *proofread_prose(file, cells, lesson)]
     return sorted(slips, key=lambda slip: slip.line)
 
 

@@ -1,6 +1,6 @@
 """How a lesson's folder declares its exercises: one file each, a class whose body is the specification.
 
-    @exercise(points=2, minutes=8, container="tensor", dtype=("bool",))
+    @exercise(points=2, minutes=8, difficulty=2, container="tensor", dtype=("bool",))
     class causal_mask:
         \"\"\"Say for each query which keys lie in its past, itself included.\"\"\"
 
@@ -46,7 +46,7 @@ class Declared:
 
 
 def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> Declared:
-    """A mistake with its text; without `says`, the text is one of those that several exercises share.
+    """A mistake with its text; without `says`, the text stands at another exercise of the lesson, or in course/mistakes/.
 
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
     says: what the learner reads first. why: the mistake at length, in Markdown. evidence: a public 'owner/repo#number'.
@@ -77,14 +77,11 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
     return made
 
 
-def collected(package: str, exercises: Sequence[str], texts: tuple[MistakeText, ...] = (), **about: Any) -> Lesson:
-    """The lesson of a folder: `package` is its __name__, `exercises` its files in the lesson's order.
-
-    texts: of mistakes that several of its exercises share. about: title, question and outcome.
-    """
+def collected(package: str, exercises: Sequence[str], **about: Any) -> Lesson:
+    """The lesson of a folder: `package` is its __name__, `exercises` its files in order. about: title, question, outcome."""
     made = tuple(getattr(importlib.import_module(f"{package}.{name}"), name) for name in exercises)
-    own = tuple(text for one in made for text in one.texts)
-    return Lesson(package.rpartition(".")[2], exercises=made, texts=(*texts, *own), **about)
+    texts = tuple(dict.fromkeys(text for one in made for text in one.texts))  # exercises may share a mistake and its text
+    return Lesson(package.rpartition(".")[2], exercises=made, texts=texts, **about)
 
 
 def _in_turn(declared: Mapping[str, Declared]) -> tuple[Mistake, ...]:

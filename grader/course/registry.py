@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader.course import percent
+from grader.course import percent, prose
 from grader.course.spec import Exercise, Lesson, MistakeText
+from grader.util.errors import AuthorError, LintError
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
 # sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
 ALONE = threading.RLock()
+
+GLOSSARY = "glossary.md"  # beside the learner's notebooks
 
 SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
 
@@ -146,11 +151,64 @@ def source(name: str) -> str:
     return source_path(name).read_text(encoding="utf-8")
 
 
+def solution_path(name: str) -> Path:
+    """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
+    return root() / "solutions" / f"{name}.ipynb"
+
+
 def pristine(name: str) -> dict[str, Any]:
-    """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file."""
+    """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file.
+
+    Numbers that prose quotes from a run stand in it as the source has them: grading reads code alone.
+    """
     from grader.course.stubs import learner_notebook
 
     return learner_notebook(name, cells(name), lesson(name))
+
+
+def handed_out(name: str, among: Sequence[str] | None = None) -> dict[str, Any]:
+    """`pristine` as a learner reads it: quoted numbers filled in from the last build, links below it.
+
+    among:  the lessons that lie beside it, by default all that exist.
+    Raises: AuthorError where the lesson was not built since its prose quotes what it does.
+    """
+    from grader.course.stubs import learner_notebook
+
+    try:
+        return learner_notebook(name, cells(name), lesson(name), quoted(name), way(name, among))
+    except prose.Unsaid as error:
+        sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {name[:2]}`."
+        raise AuthorError([LintError(f"solutions/{name}.ipynb", 0, sentence)]) from None
+
+
+def quoted(name: str) -> prose.Said:
+    """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
+    if not any(prose.asked_in(cell.text) for cell in cells(name) if cell.role == "prose"):
+        return ()
+    try:
+        about = json.loads(solution_path(name).read_text(encoding="utf-8"))["metadata"]["grader"]
+        return [(str(expression), str(value)) for expression, value in about.get("quoted", ())]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ()
+
+
+def way(name: str, among: Sequence[str] | None = None) -> str:
+    """Markdown that leads to the lessons before and after, and to the glossary."""
+    names = list(among or lessons())
+    at = names.index(name) if name in names else 0
+    before, after = names[max(at - 1, 0) : at], names[at + 1 : at + 2]
+    links = [f"← [{heading(one)}]({one}.ipynb)" for one in before] + [f"[Glossary]({GLOSSARY})"]
+    return " | ".join(links + [f"[{heading(one)}]({one}.ipynb) →" for one in after])
+
+
+def heading(name: str) -> str:
+    """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
+    title = next((cell.text.split("\n", 1)[0] for cell in cells(name) if cell.role == "prose"), "")
+    return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{name[:2]} · ", title)
+
+
+def glossary_path() -> Path:
+    return root() / "notebooks" / GLOSSARY
 
 
 @cache

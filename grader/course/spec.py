@@ -107,6 +107,7 @@ class Exercise:
     forbids:   names of groups in grader/source/policy.py, or dotted names that may not be called.
     requires:  names of rules in grader/source/policy.py that must hold.
     texts:     what is said of those mistakes that only this exercise knows.
+    difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
     """
@@ -119,6 +120,7 @@ class Exercise:
     mistakes: tuple[Mistake, ...]
     hints: tuple[str, str, str]
     kind: Kind = "function"
+    difficulty: int | None = None
     parts: tuple[str, ...] = ("result",)
     container: str = "ndarray"
     dtype: tuple[str, ...] = ()

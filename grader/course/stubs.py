@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from grader.course import prose
 from grader.course.spec import Exercise, Lesson
 
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "nam
 LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
 
 
-def learner_notebook(name: str, cells: Sequence[Cell], lesson: Lesson) -> dict[str, Any]:
-    """The notebook that a learner opens: stubs in place of solutions, no outputs."""
-    made = as_cells(cells, lesson, stubbed)
+def learner_notebook(
+    name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None, way: str = ""
+) -> dict[str, Any]:
+    """The notebook that a learner opens: stubs in place of solutions, no outputs. said, way: see `as_cells`."""
+    made = as_cells(cells, lesson, stubbed, said, way)
     return notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
 
 
@@ -58,9 +61,16 @@ def unmarked(text: str, name: str = "") -> str:
 
 def task(text: str, exercise: Exercise) -> str:
     """A Markdown cell with its '@exercise name' line expanded from the specification."""
-    minutes, points = _count(exercise.minutes, "minute"), _count(exercise.points, "point")
-    head = f"### Exercise: `{exercise.name}`\n\n*{minutes} · {points}* — {exercise.task}"
+    about = [_count(exercise.minutes, "minute"), _count(exercise.points, "point")]
+    if exercise.difficulty:
+        about.insert(0, f"{dots(exercise.difficulty)} difficulty {exercise.difficulty} of 3")
+    head = f"### Exercise: `{exercise.name}`\n\n*{' · '.join(about)}* — {exercise.task}"
     return head + text[text.index("\n"):] if "\n" in text else head
+
+
+def dots(difficulty: int) -> str:
+    """A difficulty of 1 to 3 as '●○○' to '●●●'; the number stands beside it, since a screen reader spells the dots."""
+    return "●" * difficulty + "○" * (3 - difficulty)
 
 
 def encode(notebook: dict[str, Any]) -> str:
@@ -73,14 +83,22 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def as_cells(cells: Sequence[Cell], lesson: Lesson, exercise_text: Callable[[str, str], str]) -> list[dict[str, Any]]:
-    """The cells of a notebook. exercise_text: `stubbed` for the learner's, `unmarked` for the solution."""
+def as_cells(
+    cells: Sequence[Cell], lesson: Lesson, exercise_text: Callable[[str, str], str], said: prose.Said | None = None, way: str = ""
+) -> list[dict[str, Any]]:
+    """The cells of a notebook.
+
+    exercise_text: `stubbed` for the learner's, `unmarked` for the solution. said: the values of the numbers that prose
+    quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
+    Raises: prose.Unsaid.
+    """
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
+    values = None if said is None else iter(said)
     seen: Counter[str] = Counter()
     made = []
-    for cell in cells:
+    for cell in prose.shown(cells):
         name = task_name(cell.text) if cell.role == "prose" else None
-        text = task(cell.text, exercises[name]) if name else cell.text
+        text = _prose(cell.text, exercises[name] if name else None) if cell.role == "prose" else cell.text
         if cell.role == "exercise":
             text = exercise_text(text, cell.exercise)
         metadata: dict[str, Any] = {"grader": {"role": cell.role}}
@@ -91,8 +109,18 @@ def as_cells(cells: Sequence[Cell], lesson: Lesson, exercise_text: Callable[[str
         tags = [tag for tag in cell.tags if exercise_text is not stubbed or not tag.startswith("nbval-")]
         if tags:
             metadata["tags"] = tags
-        made.append(code_or_prose(_id(cell, name, text, seen), text, metadata, cell.role == "prose"))
-    return made
+        id = _id(cell, name, text, seen)  # by the words as written, whatever the numbers of this run
+        if cell.role == "prose" and values is not None:
+            text = prose.filled(text, values)
+        made.append(code_or_prose(id, text, metadata, cell.role == "prose"))
+    return made + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
+
+
+def _prose(text: str, exercise: Exercise | None) -> str:
+    """A Markdown cell as the notebooks have it, but for the numbers that it quotes."""
+    if exercise:
+        return task(text, exercise)
+    return prose.folded(prose.prediction(text)) if prose.is_prediction(text) else text
 
 
 def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:
@@ -114,7 +142,7 @@ def _id(cell: Cell, task_of: str | None, text: str, seen: Counter[str]) -> str:
     return id if seen[id] == 1 else f"{id}-{seen[id]}"
 
 
-def notebook(cells: list[dict[str, Any]], about: dict[str, str]) -> dict[str, Any]:
+def notebook(cells: list[dict[str, Any]], about: dict[str, Any]) -> dict[str, Any]:
     """A notebook in nbformat 4.5. about: what its metadata say under 'grader'."""
     metadata = {"grader": about, "kernelspec": KERNELSPEC, "language_info": LANGUAGE}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}

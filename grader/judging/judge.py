@@ -113,16 +113,40 @@ class _Judging:
         for i, observation in enumerate(self.candidate.observe_all(self.drawn.cases)):
             self.got[i] = observation = seen(self.drawn.cases[i], self.drawn.inputs[i], observation)
             failure = observation.failure
-            if failure and (_ended(failure) or (i == 0 and failure.kind == "not_started")):
+            if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
                 return
 
+    def _is_stub(self, failure: Failure) -> bool:
+        """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
+        return failure.kind == "not_started" and not failure.line and failure.function.partition(".")[2] in ("", "__init__")
+
     def _not_started(self) -> Verdict | None:
+        failures = [seen.failure for seen in self.got.values() if seen.failure and seen.failure.kind == "not_started"]
+        if failures and len(failures) == len(self.got) and self._is_stub(failures[0]):
+            return self._without_object(failures[0])
+        if failures:
+            return self._half_done(failures[0])
         for observation in self.got.values():
-            if observation.failure and observation.failure.kind == "not_started":
-                return self._without_object(observation.failure)
             if self.exercise.kind == "answer" and [part.kind for part in observation.parts.values()] == ["none"]:
                 return self._without_object(Failure("not_started"))  # the stub of an answer is None
         return None
+
+    def _half_done(self, missing: Failure) -> Verdict:
+        """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
+        name, (owner, _, method) = self.exercise.name, missing.function.partition(".")
+        written = {i: one for i, one in self.got.items() if not (one.failure and one.failure.kind == "not_started")}
+        unwritten = next(i for i in self.got if i not in written)
+        if missing.line:
+            said = f"{name} calls `{owner}`, which is not written yet: it still raises NotImplementedError. Start there."
+        elif method:
+            said = f"{name} is half done: `{method}` still raises NotImplementedError."
+        else:
+            said = f"{name} is half done: it still raises NotImplementedError for {self.drawn.cases[unwritten].title}."
+        self.got = written
+        verdict = self._forbidden_while_running() or self._stage("values") or self._stage("extremes")
+        if verdict is not None:
+            return replace(verdict, details=(said, *verdict.details))
+        return self._fail("failed", "attempted", said, self.drawn.cases[unwritten])
 
     def _forbidden_while_running(self) -> Verdict | None:
         for observation in self.got.values():
@@ -170,11 +194,10 @@ class _Judging:
         if failure is None:
             return None
         headline, details = wording.failure(self.exercise, failure)
-        experiment = wording.experiment(self.exercise, case)
         if called_otherwise(failure):  # no number has a part in it
-            return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wording.by_name(case)))
+            return self._fail(STATUS[failure.kind], "runs", headline, case, (*details, *wording.by_name(case)))
         wanted = wording.wanted(self.drawn.wanted[i])
-        return self._fail(STATUS[failure.kind], "runs", headline, experiment, (*details, *wanted), wording.inputs(case))
+        return self._fail(STATUS[failure.kind], "runs", headline, case, (*details, *wanted), wording.inputs(case))
 
     def _raises(self, i: int) -> Verdict | None:
         case, failure = self.drawn.cases[i], self.got[i].failure
@@ -182,11 +205,11 @@ class _Judging:
             return None
         if failure and _ended(failure):
             headline, details = wording.failure(self.exercise, failure)
-            return self._fail(STATUS[failure.kind], "runs", headline, wording.experiment(self.exercise, case), details)
+            return self._fail(STATUS[failure.kind], "runs", headline, case, details)
         did = f"{failure.type} was raised: {failure.message}" if failure else "a value came back"
         headline = f"{self.exercise.name} was to raise {case.raises}; {did}."
         details = (f"Its line: {failure.line}",) if failure and failure.line else ()
-        return self._fail("failed", "properties", headline, wording.experiment(self.exercise, case), details, wording.inputs(case))
+        return self._fail("failed", "properties", headline, case, details, wording.inputs(case))
 
     def _problems(self, at: Sequence[int]) -> list[tuple[int, Problem]]:
         """The first problem of each case, in the order of the cases."""
@@ -209,6 +232,8 @@ class _Judging:
     def _properties(self, at: Sequence[int]) -> Verdict | None:
         by_key = {self.drawn.cases[i].key: i for i in at}
         for held in self.exercise.properties:
+            if not at or not by_key.keys() >= set(held.needs):  # of what is half done some cases show nothing
+                continue
             groups = [tuple(by_key[key] for key in held.needs)] if held.needs else [(i,) for i in at]
             for group in groups:
                 arguments = [item for i in group for item in (self.drawn.cases[i], self._arrays(i))]
@@ -216,9 +241,7 @@ class _Judging:
                 if sentence:
                     i = group[-1]
                     headline = f"This was to hold: {held.title}. {sentence[:1].upper()}{sentence[1:]}"
-                    return self._fail(
-                        "failed", "properties", headline, wording.experiment(self.exercise, self.drawn.cases[i]), (), self._tables(i)
-                    )
+                    return self._fail("failed", "properties", headline, self.drawn.cases[i], (), self._tables(i))
             self.verified.append(held.title)
         return None
 
@@ -231,7 +254,9 @@ class _Judging:
         }
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
-        return wording.tables(self.drawn.cases[i], self.drawn.wanted[i], self.parts.get(i, {}), name)
+        """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
+        shown = wording.tables(self.drawn.cases[i], self.drawn.wanted[i], self.parts.get(i, {}), name)
+        return tuple(table for table in shown if table.role in ("input", "got")) if self.exercise.compare else shown
 
     def _differs(self, i: int, problem: Problem) -> Verdict:
         case = self.drawn.cases[i]
@@ -240,8 +265,10 @@ class _Judging:
             # The expected numbers, or how far off these are, would be the answer.
             got = tuple(table for table in tables if table.role == "got")
             headline = f"{self.exercise.name}: these are not the numbers." if problem.stage == "values" else problem.sentence
-            return self._fail("failed", problem.stage, headline, "", (), got)
-        return self._fail("failed", problem.stage, problem.sentence, wording.experiment(self.exercise, case), (), tables)
+            return self._fail("failed", problem.stage, headline, case, (), got)
+        if self.exercise.compare is not None:  # the reference's is one right answer of many
+            tables = tuple(table for table in tables if table.role in ("input", "got"))
+        return self._fail("failed", problem.stage, problem.sentence, case, (), tables)
 
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.got.items():
@@ -249,7 +276,7 @@ class _Judging:
                 names = " and ".join(observation.modified)
                 headline = f"{self.exercise.name} changes its input {names} in place; inputs are to be left as they are."
                 details = ("Work on a copy, or write x = x - y in place of x -= y.",)
-                return self._fail("failed", "inputs", headline, wording.experiment(self.exercise, self.drawn.cases[i]), details)
+                return self._fail("failed", "inputs", headline, self.drawn.cases[i], details)
         if self.exercise.kind != "answer":
             self.verified.append("the inputs are left as they are")
         return None
@@ -287,7 +314,7 @@ class _Judging:
         return largest_difference(np.concatenate(wanted), np.concatenate(came))[0]  # each array by itself would take ten times as long
 
     def _fail(
-        self, status: str, stage: str, headline: str, experiment: str = "", details: Sequence[str] = (),
+        self, status: str, stage: str, headline: str, case: Case, details: Sequence[str] = (),
         tables: Sequence[Table] = (),
     ) -> Verdict:  # fmt: skip
         found = self.drawn.diagnosis.mistakes(self.got)
@@ -299,8 +326,8 @@ class _Judging:
         else:
             look = f"hint({self.exercise.name}) asks a question that leads on."
         return Verdict(
-            self.exercise.name, status, headline, stage, experiment, tuple(details), tuple(tables), ids, sentences,
-            tuple(self.verified), look=look,
+            self.exercise.name, status, headline, stage, wording.experiment(self.exercise, case), tuple(details), tuple(tables),
+            ids, sentences, tuple(self.verified), look=look, case=case.key,
         )  # fmt: skip
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:

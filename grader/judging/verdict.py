@@ -61,6 +61,7 @@ class Verdict:
     sentences:  one for each entry of `mistakes`.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
     look:       where to look next.
+    case:       the key of the case that failed, '' where none did.
     """
 
     exercise: str
@@ -76,6 +77,7 @@ class Verdict:
     max_difference: float | None = None
     look: str = ""
     seconds: float = 0.0
+    case: str = ""
 
     @property
     def passed(self) -> bool:

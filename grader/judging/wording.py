@@ -83,7 +83,9 @@ def failure(exercise: Exercise, failed: Failure) -> tuple[str, tuple[str, ...]]:
     details = []
     if failed.line:
         at = f" (line {failed.line_number} of its cell)" if failed.line_number else ""
-        details.append(f"Your line{at}: {failed.line}")
+        owner = failed.function.partition(".")[0]
+        within = f" in `{owner}`" if owner not in ("", name) else ""
+        details.append(f"Your line{within}{at}: {failed.line}")
     if failed.shapes:
         details.append("At hand there: " + ", ".join(f"{name} {said}" for name, said in failed.shapes) + ".")
     said = exceptions.on(failed.type, failed.message)

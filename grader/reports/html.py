@@ -162,7 +162,7 @@ def code(said: str) -> str:
 def _detail(sentence: str) -> str:
     quoted = text.split_line(sentence)
     return (
-        f"<p>{escape(quoted[0])}:</p>{code(text.clean(quoted[1], SENTENCE))}" if quoted else f"<p>{prose(sentence)}</p>"
+        f"<p>{prose(quoted[0])}:</p>{code(text.clean(quoted[1], SENTENCE))}" if quoted else f"<p>{prose(sentence)}</p>"
     )
 
 

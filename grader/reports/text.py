@@ -104,8 +104,8 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 def split_line(sentence: str) -> tuple[str, str] | None:
-    """('Your line (line 3 of its cell)', 'x @ y') of a detail that quotes the learner's code, else None."""
-    found = re.match(r"((?:Your|The|Its) line(?: \([^)]*\))?): (.*)", sentence, re.DOTALL)
+    """('Your line in `helper` (line 3 of its cell)', 'x @ y') of a detail that quotes the learner's code, else None."""
+    found = re.match(r"((?:Your|The|Its) line(?: in `\w+`)?(?: \([^)]*\))?): (.*)", sentence, re.DOTALL)
     return (found[1], found[2]) if found else None
 
 

@@ -18,7 +18,7 @@ from grader.source.definitions import parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
 from grader.source.tampering import TEXT_RUN, Closed
-from grader.worker.watch import ATTENTION, LIBRARIES, SOFTMAX
+from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, SOFTMAX
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
@@ -30,11 +30,13 @@ NUMPY_PRODUCTS = frozenset({
     "matmul", "dot", "tensordot", "inner", "outer", "vdot", "multi_dot", "kron", "vecdot", "matvec", "vecmat",
     "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
-NAMES = {"attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX}
+LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
+NAMES = {"attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS}
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
     "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
     "softmax": "a ready-made softmax; this exercise is written from scratch",
+    "cross_entropy": "a ready-made log-sum-exp or cross entropy; this exercise is written from scratch",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})

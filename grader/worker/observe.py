@@ -136,13 +136,14 @@ def _failure_from(error: BaseException) -> Failure:
         kind = "memory"
     frame, number, is_last = _own_frame(error.__traceback__)
     line = linecache.getline(frame.f_code.co_filename, number).strip() if frame else ""
+    function = _function(frame)
     if type(error) is NotImplementedError and is_last and (not line or "NotImplementedError" in line):  # torch raises it, too
-        return Failure("not_started", "NotImplementedError", message)
+        return Failure("not_started", "NotImplementedError", message, _calling_line(error.__traceback__, frame), function=function)
     if isinstance(error, SyntaxError) and error.text:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
     bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
-    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32])
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function)
 
 
 def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
@@ -150,9 +151,25 @@ def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool
     own, number, is_last = None, 0, False
     for frame, line in traceback.walk_tb(trace):
         is_last = False
-        if not frame.f_code.co_filename.startswith(LIBRARY_FILES) and not frame.f_code.co_filename.startswith("<frozen"):
+        if not frame.f_code.co_filename.startswith((*LIBRARY_FILES, "<frozen")):
             own, number, is_last = frame, line, True
     return own, number, is_last
+
+
+def _calling_line(trace: TracebackType | None, last: FrameType | None) -> str:
+    """The line of the learner's object that called what raised; '' where the object itself did."""
+    for frame, number in traceback.walk_tb(trace):
+        if frame is last:
+            return ""
+        if not frame.f_code.co_filename.startswith((*LIBRARY_FILES, "<frozen")):
+            return linecache.getline(frame.f_code.co_filename, number).strip()[:MAX_TEXT] or "?"
+    return ""
+
+
+def _function(frame: FrameType | None) -> str:
+    """What a line of a learner's belongs to, as its cell names it: 'softmax_rows', also inside a comprehension of it."""
+    name = frame.f_code.co_qualname.partition(".<locals>")[0] if frame else ""
+    return "" if name.startswith("<") else name[:MAX_TEXT]
 
 
 def _shapes(frame: FrameType, line: str) -> tuple[tuple[str, str], ...]:

@@ -262,7 +262,7 @@ def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[st
 
 def failure_to_message(failure: Failure) -> dict[str, Any]:
     """A failure as a message's value."""
-    texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line")}
+    texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line", "function")}
     shapes = [[name[:MAX_TEXT], shape[:MAX_TEXT]] for name, shape in failure.shapes]
     return {**texts, "line_number": failure.line_number, "shapes": shapes, "bases": list(failure.bases)}
 
@@ -287,8 +287,9 @@ def failure_from_message(message: Any) -> Failure:
             raise WireError("not a failure")
         shapes = tuple((_text(name, MAX_TEXT), _text(shape, MAX_TEXT)) for name, shape in _list(message["shapes"], 32))
         texts = (_text(message[key], MAX_TEXT) for key in ("kind", "type", "message", "line"))
+        function = _text(message["function"], MAX_TEXT)
         bases = tuple(_text(name, MAX_TEXT) for name in _list(message["bases"], 32))
-        return Failure(*texts, line_number=number, shapes=shapes, bases=bases)
+        return Failure(*texts, line_number=number, shapes=shapes, bases=bases, function=function)
     except (KeyError, TypeError, ValueError) as error:
         raise WireError(f"not a failure: {error}") from error
 

@@ -67,7 +67,9 @@ class Failure:
     kind: 'exception' (the learner's code raised), 'not_started', 'contract' (a parameter or an
     attribute that the contract names is missing or misshapen; message says it in words),
     'timeout', 'memory', 'died' (the process ended), 'invalid' (what came back cannot be read).
-    line, line_number: the learner's own line, where one is known; shapes: the variables at hand there.
+    line, line_number: the learner's own line, where one is known; of 'not_started', the one that called what is not written.
+    shapes: the variables at hand there.
+    function: what that line belongs to, such as 'softmax_rows' or 'SelfAttention.forward'; '' at the top level of a cell.
     bases: the built-in exceptions that the exception is one of, itself included.
     """
 
@@ -78,6 +80,7 @@ class Failure:
     line_number: int = 0
     shapes: tuple[tuple[str, str], ...] = ()
     bases: tuple[str, ...] = ()
+    function: str = ""
 
     def is_a(self, exception: str) -> bool:
         """Whether `except` with that built-in exception would catch it."""

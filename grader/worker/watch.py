@@ -39,9 +39,15 @@ SOFTMAX = frozenset({
     "softmax", "log_softmax", "softmin", "gumbel_softmax", "special_softmax", "special_log_softmax",
     "_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax",
 })  # fmt: skip
+LOSSES = frozenset({
+    "logsumexp", "logsumexp_out", "special_logsumexp", "_logsumexp", "reduce_logsumexp", "logaddexp", "logaddexp2",
+    "cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward", "nll_loss2d", "nll_loss2d_forward", "log_loss",
+    "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_integer_labels",
+})  # fmt: skip
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
-    "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
+    "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "cross_entropy": LOSSES,
+    "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
 }  # fmt: skip
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""

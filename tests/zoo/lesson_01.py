@@ -158,6 +158,93 @@ three_token_attention = Attention()
         "corrected_first_row = np.array([0.4011, 0.4011, 0.1978]) @ V",
         "corrected_first_row = np.array([5, 5], dtype=np.float32)",
     ],
+    "query_for": [
+        '''
+def query_for(keys, target, share):
+    own = np.asarray(keys[target], dtype=float)
+    query = np.zeros_like(own)
+    length = 1.0
+    while True:
+        scores = keys @ query / np.sqrt(keys.shape[1])
+        e = np.exp(scores - scores.max())
+        if (e / e.sum())[target] >= share:
+            return query
+        length *= 2
+        query = own * length
+''',
+        '''
+def query_for(keys, target, share):
+    # cosines are at most 0.9, so every other score is at least a tenth of the target's behind
+    k = keys[target].astype(float)
+    return k / (k @ k) * 10 * np.sqrt(len(k)) * np.log(1000.0 * len(keys))
+''',
+        '''
+def query_for(keys, target, share):
+    return 1e12 * keys[target]
+''',
+        '''
+def query_for(keys, target, share):
+    k = np.array(keys, dtype=np.float64)
+    q = k[target].copy()
+    for _ in range(200):
+        s = k @ q / math.sqrt(k.shape[1])
+        w = np.exp(s - s.max())
+        w = w / w.sum()
+        if w[target] >= share:
+            break
+        q = q * 1.5
+    else:
+        q = q * 1e6
+    return q
+''',
+        '''
+def query_for(keys, target, share):
+    n, d = keys.shape
+    unit = keys / np.linalg.norm(keys, axis=1, keepdims=True)
+    cosines = np.delete(unit @ unit[target], target)
+    low, high = 0.0, 1.0
+    def weight(c):
+        return 1 / (1 + np.exp(-c * (1 - cosines)).sum())
+    while weight(high) < share:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if weight(middle) >= share else (middle, high)
+    return unit[target] * high * np.sqrt(d) / np.linalg.norm(keys[target])
+''',
+        '''
+def query_for(keys, target, share):
+    # gradient ascent on the log of the weight, then as long as it takes
+    k = np.asarray(keys, float)
+    k = k / np.abs(k).max()
+    q = np.zeros(k.shape[1])
+    for _ in range(50):
+        s = k @ q
+        w = np.exp(s - s.max()); w /= w.sum()
+        q += k[target] - w @ k
+    q = q + k[target] * 50
+    return q * 1e7
+''',
+        '''
+def query_for(keys, target, share):
+    q = keys[target].astype(np.float32)
+    return (q / np.float32(np.sum(q * q)) * np.float32(300 * len(q) ** 0.5)).astype(np.float32)
+''',
+        '''
+def query_for(keys, target, share):
+    return keys[target].astype(np.int64) * 10**9 if keys.dtype.kind == "i" else keys[target] * 10.0**9
+''',
+        '''
+class Finder:
+    def __call__(self, keys, target, share):
+        other = np.delete(np.arange(len(keys)), target)
+        gaps = (keys[target] - keys[other]) @ keys[target] / np.sqrt(len(keys[target]))
+        odds = share / (1 - share) * len(other)
+        return keys[target] * max(0, np.log(odds)) / gaps.min()
+
+query_for = Finder()
+''',
+    ],
 }
 
 WRONG = {
@@ -726,5 +813,134 @@ def three_token_attention(Q, K, V):
         (None, "corrected_first_row = [5.0, 5.02]"),
         (None, "corrected_first_row = [5.0, float('nan')]"),
         (None, "corrected_first_row = '5, 5'"),
+    ],
+    "query_for": [
+        ("QF1", '''
+def query_for(keys, target, share):
+    return keys[target].copy()
+'''),
+        ("QF2", '''
+def query_for(keys, target, share):
+    n, d = keys.shape
+    k = keys[target]
+    gap = min(k @ k - k @ keys[j] for j in range(n) if j != target)
+    return k * max(0.0, np.log(share / (1 - share) * (n - 1))) / gap
+'''),
+        ("QF3", '''
+def query_for(keys, target, share):
+    k = keys[target]
+    gap = min(k @ k - k @ keys[j] for j in range(len(keys)) if j != target)
+    return k * max(0.0, np.log(share / (1 - share) * (len(keys) - 1))) / gap * np.sqrt(keys.shape[0])
+'''),
+        ("QF4", '''
+def query_for(keys, target, share):
+    k = keys[target]
+    gap = min(k @ k - k @ keys[j] for j in range(len(keys)) if j != target)
+    return k * max(0.0, np.log(share / (1 - share))) / gap * np.sqrt(len(k))
+'''),
+        ("QF5", '''
+def query_for(keys, target, share):
+    k = keys[target]
+    gap = max(k @ keys[j] - k @ k for j in range(len(keys)) if j != target)
+    return k * max(0.0, np.log(share / (1 - share) * (len(keys) - 1))) / gap * np.sqrt(len(k))
+'''),
+        ("QF10", '''
+def query_for(keys, target, share):
+    k = keys[target]
+    gap = min(k @ k - k @ keys[j] for j in range(len(keys)) if j != target)
+    return k * np.log(share / (1 - share) * (len(keys) - 1)) / gap * np.sqrt(len(k))
+'''),
+        ("QF9", '''
+def query_for(keys, target, share):
+    query = keys[target]
+    scores = keys @ query
+    gap = scores[target] - max(s for j, s in enumerate(scores) if j != target)
+    query *= max(0.0, np.log(share / (1 - share) * (len(keys) - 1))) / gap * np.sqrt(len(query))
+    return query
+'''),
+        ("QF11", '''
+def query_for(keys, target, share):
+    return np.dot(keys, keys[target])
+'''),
+        ("QF14", '''
+def query_for(keys, target, share):
+    own = keys[:, target]
+    scores = keys @ own
+    lead = scores[target] - np.delete(scores, target).max()
+    return own * lead
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return keys[target] * 100.0
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    query = np.zeros(keys.shape[1])
+    query[target % keys.shape[1]] = 1e6
+    return query
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    weights = np.full(len(keys), (1 - share) / (len(keys) - 1))
+    weights[target] = share
+    return np.linalg.lstsq(keys, np.log(weights) * np.sqrt(keys.shape[1]), rcond=None)[0]
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return keys[target] / np.linalg.norm(keys[target]) * np.sqrt(keys.shape[1]) * np.log(share / (1 - share)) * 10
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return keys[target] * np.inf
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return (keys[target] * 1e9)[None]
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return list(keys[target] * 1e9)
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return (keys[target] - keys.mean(axis=0)) * 5 * np.sqrt(keys.shape[1])
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    query = np.random.default_rng(0).normal(size=keys.shape[1])
+    for _ in range(100):
+        s = keys @ query / np.sqrt(keys.shape[1])
+        w = np.exp(s - s.max())
+        w /= w.sum()
+        query += 0.1 * (keys[target] - w @ keys)
+    return query
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return np.float16(keys[target] * 1e9)
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    k = keys / np.linalg.norm(keys, axis=1, keepdims=True)
+    q = k[target]
+    c = 1.0
+    while np.exp(c * k @ q)[target] / np.exp(c * k @ q).sum() < share:
+        c *= 1.1
+    return c * q
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    q = np.zeros_like(keys[target])
+    q += (keys[target] / 3).astype(q.dtype)
+    return q
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return keys[0] * 1e9
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return np.where(keys[target] > 0, 1e9, 0.0)
+'''),
     ],
 }

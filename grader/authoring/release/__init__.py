@@ -76,7 +76,8 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     """The files of the hand-out, by path."""
     make = notebooks_wheel if without_solutions else grader_wheel
     wheel, data = make(lessons)
-    files = {f"notebooks/{name}.ipynb": encode(registry.pristine(name)).encode() for name in lessons}
+    files = {f"notebooks/{name}.ipynb": encode(registry.handed_out(name, lessons)).encode() for name in lessons}
+    files[f"notebooks/{registry.GLOSSARY}"] = registry.glossary_path().read_bytes()
     torch = needs_torch(lessons)
     files["README.md"] = _readme(lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(torch).encode()

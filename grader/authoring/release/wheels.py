@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 from grader.course import registry
-from grader.course.stubs import encode
+from grader.course.stubs import encode, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
 DISTRIBUTION = "attention-course"
@@ -35,9 +35,13 @@ def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
     files = {f"grader/{path}": data for path, data in _package(lessons).items()}
     files["grader/_course/constraints.txt"] = constraints()
+    files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary_path().read_bytes()
     for name in lessons:
         files[f"grader/_course/solutions/{name}.py"] = registry.source(name).encode()
-        files[f"grader/_course/notebooks/{name}.ipynb"] = encode(registry.pristine(name)).encode()
+        files[f"grader/_course/notebooks/{name}.ipynb"] = encode(registry.handed_out(name, lessons)).encode()
+        # Of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats here.
+        said = notebook([], {"lesson": name, "quoted": [list(pair) for pair in registry.quoted(name)]})
+        files[f"grader/_course/solutions/{name}.ipynb"] = encode(said).encode()
     return _wheel(DISTRIBUTION, files, needs_torch(lessons), "[console_scripts]\ngrader = grader.cli:main\n")
 
 

@@ -29,12 +29,10 @@ class attention_scores:
         yield Case("by-name", "arguments given by name", kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))})
         yield Case("large", "scores of about 10,000", (100 * whole(rng, 3, 4), 10 * whole(rng, 2, 4)), stage="extremes")
 
-    hints = (
-        "Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
+    hints = ("Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
         "`Q @ X` adds up over the columns of Q and the rows of X. The two numbers of a key lie in a row of K, so K "
         "has to be turned before the product.",
-        "```python\nreturn Q @ ____\n```",
-    )
+        "```python\nreturn Q @ ____\n```")
 
     mistakes = {
         "SD8": (patch("Q @ K.T", "K @ Q.T"), patch("return Q @ K.T", """scores = np.zeros((len(Q), len(K)))
@@ -49,7 +47,8 @@ class attention_scores:
             says="`Q.T @ K` adds up over the tokens and pairs features with features; tokens are to meet tokens.",
             why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs n_q = n_k and
             gives (d_k, d_k). We want d_k inside: (n_q, d_k) @ (d_k, n_k)."""),
-        "TT3": patch("K.T", "K"),
+        "TT3": mistake(patch("K.T", "K"), says="K is not turned: `Q @ K` multiplies a query with the columns of K, but a key is a row.",
+            why="The shapes (n_q, d_k) and (n_k, d_k) fit only where n_k happens to equal d_k, and then the numbers are wrong."),
         "TT4": mistake(patch("K.T", "Q.T"), says="Queries meet queries: K does not enter the scores.",
             why="A score says how well a key fits a query, so both are needed."),
         "TT5": mistake(patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),

@@ -26,22 +26,32 @@ class scale_scores:
         yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 4096})
         yield Case("large", "scores of ±10,000 with d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes")
 
-    hints = (
-        "With d_k = 16, by what is each score divided?",
+    hints = ("With d_k = 16, by what is each score divided?",
         "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have any shape.",
-        "```python\nreturn scores / ____(d_k)\n```",
-    )
+        "```python\nreturn scores / ____(d_k)\n```")
 
     mistakes = {
         "SD1": patch(" / math.sqrt(d_k)", ""),
         "SD2": patch("math.sqrt(d_k)", "d_k"),
         "SD5": patch("/ math", "* math"),
-        "TT8": patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
-        "TT9": patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
-        "TT10": patch("sqrt(d_k)", "sqrt(2)"),
-        "TT11": patch("sqrt", "isqrt"),
+        "TT8": mistake(patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
+            says="The scale is taken from the number of keys; it is the length d_k of a query that counts.",
+            why="A dot product adds up d_k products and spreads more the more there are. The number of keys has no part in it."),
+        "TT9": mistake(patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
+            says="The scores are divided by d_k and then by 2: `d_k ** 1 / 2` is no root.",
+            why="""Python takes powers before divisions and divides from the left: `scores / d_k ** 1 / 2` is ((scores / d_k) / 2).
+            Brackets around the exponent, or 0.5, give the root."""),
+        "TT10": mistake(patch("sqrt(d_k)", "sqrt(2)"), says="The scale is √2 whatever d_k is: the table's d_k is written into the code.",
+            why="The three-token table has d_k = 2. Other queries are longer, so the scale follows d_k."),
+        "TT11": mistake(patch("sqrt", "isqrt"), says="The root is cut to a whole number: √2 became 1.",
+            why="`int` and `math.isqrt` drop what follows the point. Only for square numbers does it make no difference."),
         "TT12": mistake(patch("/ math", "// math"), says="`//` rounds every quotient down to a whole number; `/` keeps its decimals.",
             why="Floor division turns a score of 0.7 into 0 and −0.2 into −1."),
-        "TT31": patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
-        "TT41": patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
+        "TT31": mistake(patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
+            says="The scores are divided by half of d_k: `(d_k ** 1 / 2)` is no root.",
+            why="Python takes powers before divisions, so this is (d_k ** 1) / 2. It agrees with the root for d_k = 4 alone."),
+        "TT41": mistake(patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
+            says="The input is changed in place: `/=` and `-=` write into the caller's array.",
+            why="""Whoever called the function still needs those numbers. In an array of whole numbers fractions have no place: there
+            `/=` stops with a UFuncTypeError."""),
     }

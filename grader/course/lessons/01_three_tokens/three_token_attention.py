@@ -77,13 +77,11 @@ class three_token_attention:
     def identity(case, parts):
         return unlike(parts["weights"], parts["output"])
 
-    hints = (
-        "Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
+    hints = ("Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
         "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula is to work for any "
         "sizes, so take d_k from the shape. Return the pair (output, weights), in this order.",
         "```python\nscores = attention_scores(Q, K)\nscaled = scale_scores(scores, Q.shape[____])\n"
-        "weights = ____(scaled)\nreturn ____(weights, V), weights\n```",
-    )
+        "weights = ____(scaled)\nreturn ____(weights, V), weights\n```")
 
     mistakes = {
         **of(scale_scores, "SD1", "SD2", "SD5"),
@@ -117,6 +115,5 @@ class three_token_attention:
             "scale_scores(scores, Q.shape[1])", "scores"),
         "TT44": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"), *of(weighted_sum, "SD8")["SD8"][1:],
             says="The weights are turned before they meet V: row i of the weights belongs to query i.",
-            why="""`weights @ V` adds up over the keys. Turned, the product adds up over the queries, and fits only where there are
-            as many queries as keys."""),
+            why="`weights @ V` adds up over the keys; turned, over the queries. That fits only with as many queries as keys."),
     }

@@ -33,11 +33,9 @@ class weighted_sum:
     def picks_one(case, parts):
         return unlike(case.args[1][1:], parts["result"])
 
-    hints = (
-        "A row of weights has one number for each key. What has V one row for?",
+    hints = ("A row of weights has one number for each key. What has V one row for?",
         "(n_q, n_k) times (n_k, d_v): the keys lie inside and are summed away. Nothing has to be turned.",
-        "```python\nreturn ____ @ ____\n```",
-    )
+        "```python\nreturn ____ @ ____\n```")
 
     mistakes = {
         "SD8": (patch("weights @ V", "weights.T @ V"), patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),

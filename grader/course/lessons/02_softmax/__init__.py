@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("softmax", "softmax_with_temperature", "log_softmax", "softmax_jacobian"), TEXTS,
+    __name__, ("softmax", "softmax_with_temperature", "log_softmax", "softmax_jacobian"),
     title="Softmax",
     question="What does the one non-linear step of attention do, and how does it break?",
     outcome="write a softmax that neither overflows nor underflows, and differentiate it",

@@ -57,28 +57,29 @@ class softmax:
     hints = (
         "What is the largest number that `np.exp` can take in float64? What could be subtracted from a row without changing its weights?",
         "Subtract the maximum *along the axis*, keeping that axis with `keepdims=True`, then divide by the sum along it.",
-        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)",
-    )
+        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)")
 
     mistakes = {
         **COMMON,
         "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *by_math("x")),
         "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *by_math("x", "x.max()")),
-        "SX25": (COMMON["SX25"], COMMON["SX25"] + patch("x.max(", "x.astype(float).max(") + BACK),
+        "SX25": (*COMMON["SX25"].ways, COMMON["SX25"].ways[0] + patch("x.max(", "x.astype(float).max(") + BACK),
         "SX2": mistake(patch("np.exp(x - top)", "x"), says="The exponential is missing: the numbers were divided by their sum.",
             why="""Dividing by the sum makes them add up to 1, and keeps negative ones negative. For (1, −1, 2) it gives (½, −½, 1),
             which is no set of weights; where the sum is 0 it divides by 0."""),
         "SX3": mistake(patch("x - top", "x.astype(float) - top"), says="float32 went in and float64 came out.",
             why="""A model in float32 then carries on in float64 from here, at twice the memory. It happens with a float64 array or
             `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float."""),
-        "SX5": tuple(patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
+        "SX5": mistake(*(patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
                      for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")),
+            says="x itself was changed: `-=` and `/=` write into the caller's array.",
+            why="""The weights are right and the scores that the caller still needs are gone. `x = x - top` makes a new array; `x -=
+            top` does not. In an array of whole numbers `/=` stops with a UFuncTypeError: fractions have no place in it."""),
         "SX7": mistake(patch("np.exp(", "np.exp2("), says="The base is 2; softmax uses e.",
             why="""2ˣ = e^(0.693·x), so this is a softmax at a temperature of 1.44: flatter than it should be. For (0, 1) it gives
             (⅓, ⅔) in place of (0.269, 0.731)."""),
         "SX8": mistake(patch("grown.sum(", "np.linalg.norm(grown, "),
             says="The exponentials were divided by their Euclidean length; they are to sum to 1.",
-            why="""Weights share out one unit, so they are divided by their sum. Divided by the root of the sum of squares, two equal
-            ones are 0.707 each."""),
+            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each."),
         "TT14": patch("return grown / total", "return grown"),
     }

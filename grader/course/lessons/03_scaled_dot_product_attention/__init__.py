@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("project_qkv", "scaled_dot_product_attention", "attention_einsum"), TEXTS,
+    __name__, ("project_qkv", "previous_token_projections", "scaled_dot_product_attention", "attention_einsum"),
     title="Scaled dot-product attention, for a whole batch",
     question="How does one expression compute attention for every sentence of a batch at once?",
     outcome="compute attention for a whole batch, by matrix products and by einsum",

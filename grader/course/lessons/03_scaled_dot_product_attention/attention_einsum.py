@@ -46,14 +46,12 @@ class attention_einsum:
 
     alone, order = item_alone("result"), unordered("result")
 
-    hints = (
-        "Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
+    hints = ("Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
         "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the output keeps b and q and"
         " takes the letter of v's last axis, so k is summed there.",
         "```python\nscores = np.einsum(\"bqd,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)\n"
-        "return np.einsum(\"____,____->____\", weights, v)\n```",
-    )
+        "return np.einsum(\"____,____->____\", weights, v)\n```")
 
     mistakes = {
         **MISTAKES,

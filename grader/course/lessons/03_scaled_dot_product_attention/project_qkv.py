@@ -58,13 +58,11 @@ class project_qkv:
         moved = [name for name in before if not np.allclose(before[name][kept], after[name][kept], rtol=1e-4, atol=1e-4)]
         return f"only token 2 of item 1 changed, and other rows of {' and '.join(moved)} changed with it." if moved else None
 
-    hints = (
-        "One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries "
+    hints = ("One token is a vector of d_model numbers, and its query `x[b, t] @ w_q` has d_k. What shape do the queries "
         "of all tokens have, and which axis of x does the product sum over?",
         "`@` treats all axes of x but the last two as a stack of matrices, and multiplies each matrix of the stack "
         "by the same w_q. So nothing has to be looped over, reshaped or transposed.",
-        "```python\nq = x @ w_q\nk = ____\nv = ____\nreturn q, k, v\n```",
-    )
+        "```python\nq = x @ w_q\nk = ____\nv = ____\nreturn q, k, v\n```")
 
     mistakes = {
         "AB1": mistake(all_three("x @ {}.T"), all_three("np.inner(x, {})"), all_three("x.dot({}.T)"),
@@ -74,8 +72,7 @@ class project_qkv:
             round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right."""),
         "AB2": mistake(patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
             says="The weights of queries and keys are exchanged: q comes from w_k, and k from w_q.",
-            why="""Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers
-            have changed places."""),
+            why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers."),
         "AB3": mistake(patch("x @ w_k", "x @ w_q"), says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
             why="""A copied line kept its weight. With k equal to q the scores are symmetric: what the first token is to the second,
             the second is to the first. Separate weights let 'fox' look at 'brown' without the reverse."""),
@@ -83,8 +80,7 @@ class project_qkv:
             why="A copied line kept its weight. Keys say where to look, values say what is passed on, and d_v may differ from d_k."),
         "AB5": mistake(patch("k = x", "k = q", "v = x", "v = k"),
             says="The projections are chained: k is made from q, and v from k; all three are made from x.",
-            why="""Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model, and give
-            other numbers there."""),
+            why="Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model."),
         "AB6": mistake(patch("q = x", "x = x.reshape(-1, x.shape[-1])\n    q = x"),
             says="The leading dimensions of x were flattened and not restored.",
             why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row,
@@ -93,18 +89,24 @@ class project_qkv:
             says="The queries are divided by √d_k here already; the projection is x @ w_q alone.",
             why="""Scaling q in place of the scores is sound, and it happens inside attention. Done in the projection it is done
             twice as soon as attention scales, too."""),
-        "AB8": (patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('btd,dk->btk', x, {})")),
+        "AB8": mistake(patch("q = x", "batch, tokens, d_model = x.shape\n    q = x"),
+            all_three("np.einsum('btd,dk->btk', x, {})"),
+            says="The code takes inputs of exactly three dimensions; they may have two, four or more.",
+            why="""`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last two axes
+            can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`."""),
         "AB9": mistake(patch("(q, k, v)", "(q, v, k)"), says="The values are returned before the keys; (q, k, v) was asked for.",
             why="Whoever unpacks the result takes the second array for the keys. With d_v = d_k no shape tells."),
-        "AB25": (patch("q = x", "tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('td,dk->tk', x, {})")),
+        "AB25": mistake(patch("q = x", "tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('td,dk->tk', x, {})"),
+            says="The code takes a single matrix; there may be any number of leading dimensions before the last two.",
+            why="""`T, d = x.shape`, or the einsum letters 'td,dk->tk', fit one sentence and nothing else. `x @ w` and `x.shape[-1]`
+            take a batch, and a batch of heads, as they are; einsum does with `...` in front of the letters."""),
         "AB26": mistake(patch(THREE_LINES, "q, k, v = np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1)"),
             says="The joint product was split into three equal parts; q and k have d_k columns each, v has d_v.",
             why="""One product with [w_q, w_k, w_v] side by side is sound. `np.split(..., 3)` cuts thirds, which fails or cuts in the
             wrong place where d_v differs from d_k; a list of places cuts where each part ends."""),
         "AB27": mistake(patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
             says="All three projections use w_q; keys and values have weight matrices of their own.",
-            why="""Lines that were copied kept their weight. With q = k = v each token looks mostly at itself, and d_v could not
-            differ from d_k."""),
+            why="Lines that were copied kept their weight. With q = k = v a token looks mostly at itself, and d_v would have to be d_k."),
         "AB32": mistake(all_three("x @ {} + 1"),
             says="A number is added to the products; the projection is x @ w alone, and zeros are to give zeros.",
             why="""The projections of attention are given here by their weights alone, without a bias. A number added to q and k

@@ -60,8 +60,7 @@ class scaled_dot_product_attention:
         "Count axes from the end. `k.swapaxes(-1, -2)` has shape (..., d_k, T_k); the keys are axis -1 of the scores, and both the "
         "maximum and the sum of softmax run along it with `keepdims=True`.",
         "```python\nscores = q @ k.swapaxes(____, ____) / math.sqrt(q.shape[____])\n"
-        "exps = np.exp(scores - scores.max(axis=____, keepdims=True))\nweights = exps / ____\nreturn ____, weights\n```",
-    )
+        "exps = np.exp(scores - scores.max(axis=____, keepdims=True))\nweights = exps / ____\nreturn ____, weights\n```")
 
     mistakes = {
         **MISTAKES,
@@ -95,7 +94,13 @@ class scaled_dot_product_attention:
             says="The output was stored in an array of integers, which cuts off all decimals.",
             why="""`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when they
             are stored. `np.zeros(shape)` holds floats."""),
-        "AB22": (patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"), by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv")),
-        "AB23": patch(KEYS, "k"),
+        "AB22": mistake(patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
+            by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),
+            says="The weights are transposed before they meet v: each row of the output is to be one query's average.",
+            why="""Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs
+            without an error where T_q = T_k."""),
+        "AB23": mistake(patch(KEYS, "k"), says="The keys meet the queries untransposed: features are summed against tokens.",
+            why="""The first product sums over d_k, the last axis of q and of k. `q @ k` sums over the last axis of q and the tokens
+            of k; in letters, 'bqd,bdk->bqk' calls k's tokens d. Where T_k = d_k it runs and is wrong."""),
         "AB25": (patch("scores = q", "queries, d_k = q.shape\n    scores = q"), by_einsum("qd,kd->qk")),
     }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.course.declare import Property, patch
+from grader.course.declare import Property, mistake, patch
 from grader.course.lessons.library import unmoved
 
 
@@ -73,24 +73,39 @@ MISTAKES = {
     "SM2": softmax_over(0),
     "SM3": (softmax_over(None), softmax_over((-2, -1)), sum_over(None), sum_over((-2, -1))),
     "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM),
-    "SM5": (
-        patch(EXPS, "exps = np.exp(scores)"),
-        by_math_exp("[exp / sum(exps) for exp in exps]"),
-        by_math_exp("np.array(exps) / sum(exps)"),
-    ),
+    "SM5": (patch(EXPS, "exps = np.exp(scores)"), by_math_exp("[exp / sum(exps) for exp in exps]"),
+        by_math_exp("np.array(exps) / sum(exps)")),
     "SM6": (top_over(None), top_over((-2, -1))),
     "SD1": patch(f" / {ROOT}", ""),
     "SD2": divided_by("q.shape[-1]"),
     "SD5": patch("/ math", "* math"),
     "SD6": patch(f" / {ROOT}", "", WEIGHTS, f"{WEIGHTS}\n    weights = weights / {ROOT}"),
-    "AB12": divided_by("math.sqrt(k.shape[-2])"),
-    "AB13": divided_by("math.sqrt(v.shape[-1])"),
-    "AB14": divided_by("math.sqrt(q.shape[1])"),
-    "AB20": patch(WEIGHTS, "weights = scores"),
-    "AB28": (divided_by("math.sqrt(q.shape[-2])"), divided_by("math.sqrt(len(q))")),
-    "AB29": divided_by(f"math.sqrt({ROOT})"),
-    "AB30": patch(WEIGHTS, "weights = exps"),
-    "AB31": patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
+    "AB12": mistake(divided_by("math.sqrt(k.shape[-2])"), says="The scale uses the number of keys; it needs √d_k, the length of one key.",
+        why="""`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson 04); how many
+        keys there are has no part in it."""),
+    "AB13": mistake(divided_by("math.sqrt(v.shape[-1])"),
+        says="The scale uses d_v, the length of a value; it needs √d_k, the length of a query and a key.",
+        why="Values take no part in the scores. With d_v = d_k the slip is invisible."),
+    "AB14": mistake(divided_by("math.sqrt(q.shape[1])"),
+        says="The scale reads axis 1, which is d_k in a matrix alone; in a batch it is the number of queries.",
+        why="In a batch `shape[1]` is T_q; with two leading axes it counts heads. d_k is the last axis of q and k."),
+    "AB20": mistake(patch(WEIGHTS, "weights = scores"), says="Softmax is missing: the scaled scores themselves weight the values.",
+        why="Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1."),
+    "AB28": mistake(divided_by("math.sqrt(q.shape[-2])"), divided_by("math.sqrt(len(q))"),
+        says="The scale counts queries or sentences; it needs √d_k, the last axis of q.",
+        why="""`q.shape[-2]` is the number of queries, and `len(q)` the length of the first axis: the queries of a matrix, the
+        sentences of a batch. The scale makes up for a sum over d_k products (lesson 04)."""),
+    "AB29": mistake(divided_by(f"math.sqrt({ROOT})"), says="The root was taken twice: the scores were divided by the fourth root of d_k.",
+        why="""With d_k = 16 the scale is 4, and its root 2. Dividing both q and k by the fourth root is sound, since the product
+        then carries it twice; dividing one of them, or the scores, is half of that."""),
+    "AB30": mistake(patch(WEIGHTS, "weights = exps"),
+        says="The exponentials were not divided by their sum: these weights do not sum to 1.",
+        why="""exp makes every score positive; the division by the row's sum makes a distribution of it. Without it the output is no
+        average of the values, and it grows with the number of keys."""),
+    "AB31": mistake(patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
+        says="`scores /= …` stores fractions in an array of integers, which NumPy refuses; write scores = scores / …",
+        why="""For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises
+        a UFuncTypeError in place of cutting them off. `scores / scale` makes a new array of floats."""),
     "SX23": patch("scores.max", "np.abs(scores).max"),
     "SX25": patch("scores.max(axis=-1, keepdims=True)", "np.maximum(scores.max(axis=-1, keepdims=True), 0)"),
     "SX26": FLAT_TOP,

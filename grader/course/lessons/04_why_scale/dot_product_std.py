@@ -39,11 +39,9 @@ class dot_product_std:
         yield Case("used", title, (2, 10), names=("d_k", "n_samples"), probe="lesson_04.used", options={"same": same, "other": other},
                    reading=read_use)  # fmt: skip
 
-    hints = (
-        "If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
+    hints = ("If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
         "Draw q and k, each (n_samples, d_k), from rng. One dot product a row: multiply, then sum over the last axis.",
-        "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()",
-    )
+        "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()")
 
     mistakes = {
         "WS1": mistake(drawn("rng.random((n_samples, d_k))"),

@@ -44,11 +44,9 @@ class softmax_gradient_norm:
         high = float(parts["result"].max())
         return None if -1e-6 <= float(parts["result"].min()) and high < 0.708 else f"a norm of {high:.4g} came back."
 
-    hints = (
-        "At which scores of two keys does softmax answer most to a change, and at which not at all?",
+    hints = ("At which scores of two keys does softmax answer most to a change, and at which not at all?",
         "Softmax first, with the row's maximum subtracted. Then the Jacobian diag(p) − p pᵀ of each row.",
-        "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))",
-    )
+        "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))")
 
     mistakes = {
         "SM1": (axis(-2, -2), axis(-2), axis(*2 * [BUT_FOR_ONE_ROW.format(-2)])),
@@ -62,8 +60,7 @@ class softmax_gradient_norm:
             why="""Without − p pᵀ every score would move its own weight alone, and the row would no longer sum to 1. For a saturated
             row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1."""),
         "WS15": mistake(patch(NORM, "squares"), says="The squares were summed and no root taken: this is the squared norm.",
-            why="""The Frobenius norm is the root of the sum of squares. For two equal weights the entries are ±¼: the sum of squares
-            is ¼, the norm ½."""),
+            why="The Frobenius norm is a root. For two equal weights the entries are ±¼: the sum of squares is ¼, the norm ½."),
         "WS16": mistake(patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
             says="Only the diagonal p(1 − p) of the Jacobian was used; the other entries −p_i p_j belong to it.",
             why="""A score moves its own weight by p(1 − p) and takes −p_i p_j from each other one. For two equal weights all four

@@ -90,13 +90,11 @@ class SelfAttention:
 
     apart = items_apart()
 
-    hints = (
-        "A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
+    hints = ("A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
         "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k and w_v. In `forward`, q, k"
         " and v all come from x, and the scale is the width of q, not of x.",
         "super().__init__()\nself.w_q = nn.Linear(d_model, ____, bias=____)\n...\nq, k, v = self.w_q(____), ____, ____\n"
-        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)",
-    )
+        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)")
 
     mistakes = {
         **attention_mistakes("        "),
@@ -119,8 +117,7 @@ class SelfAttention:
             why="Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free."),
         "NT22": mistake(each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
             says="The layers are made anew in forward: the module's own weights are never used.",
-            why="""A layer made in `forward` has fresh random weights in every call and is forgotten afterwards. What is learned is
-            made once, in `__init__`."""),
+            why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`."),
         "NT26": patch("d_v, bias=False", "d_v", "self.w_q = nn.Linear(d_model, d_k, bias=False)", "self.w_q = nn.Linear(d_model, d_k)",
                       "self.w_k = nn.Linear(d_model, d_k, bias=False)", "self.w_k = nn.Linear(d_model, d_k)"),
     }  # fmt: skip

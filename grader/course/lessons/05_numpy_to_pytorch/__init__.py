@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("linear_from_numpy", "attention_torch", "SelfAttention", "as_numpy"), TEXTS,
+    __name__, ("linear_from_numpy", "attention_torch", "SelfAttention", "as_numpy"),
     title="From NumPy to PyTorch",
     question="How do the projections learn, and how do we know that nothing else changed?",
     outcome="move the computation to PyTorch, and prove that gradients arrive where they should",

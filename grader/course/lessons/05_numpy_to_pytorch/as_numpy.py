@@ -52,11 +52,9 @@ class as_numpy:
             values = rng.integers(-9, 9, size=(2, 3)) if dtype == "int64" else rng.normal(size=(2, 3))
             yield case(title, dtype, values, f"gpu {dtype}", grad=grad, view="elsewhere", stage="extremes")
 
-    hints = (
-        "Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
+    hints = ("Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
         "`detach()` leaves the graph, `cpu()` leaves the device, and bfloat16 has no NumPy type: only that one is converted.",
-        "tensor = tensor.____().____()\nif tensor.dtype == torch.____:\n    tensor = tensor.____()\nreturn tensor.numpy()",
-    )
+        "tensor = tensor.____().____()\nif tensor.dtype == torch.____:\n    tensor = tensor.____()\nreturn tensor.numpy()")
 
     mistakes = {
         "NT10": mistake(patch(".detach()", ""), patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),
@@ -70,8 +68,7 @@ class as_numpy:
         "NT12": mistake(patch(CONVERT, "tensor = tensor.float()"), patch(CONVERT, "tensor = tensor.double()"),
             patch("tensor.dtype == torch.bfloat16", "tensor.is_floating_point()"),
             says="More than bfloat16 is converted to one float type; NumPy has the others, and their dtype is to be kept.",
-            why="""float64 loses digits, integers stop being indices and a boolean mask stops being a mask. Convert where NumPy lacks
-            the type, and nowhere else."""),
+            why="float64 loses digits, integers stop being indices, a mask stops being one. Convert only where NumPy lacks the type."),
         "NT13": mistake(patch(".cpu()", ""),
             says="The tensor stays on its device: NumPy reads the computer's own memory, so `cpu()` comes first.",
             why="""On a laptop without a GPU nothing shows this. On one with a GPU, `.numpy()` raises 'can't convert cuda:0 device

@@ -84,13 +84,11 @@ class attention_torch:
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."
 
-    hints = (
-        "Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
+    hints = ("Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
         "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions whatever stands before them; `torch.softmax(scores, dim=-1)` "
         "already subtracts each row's maximum. Stay in torch from q to the result: `.numpy()`, `.detach()`, `.data` and "
         "`torch.no_grad()` cut the graph.",
-        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights",
-    )
+        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
 
     mistakes = {
         **attention_mistakes("    "),
@@ -99,7 +97,10 @@ class attention_torch:
         "SM4": by_hand("    ", "scores - scores.amax(dim=-1, keepdim=True)", "e.sum(dim=-1)"),
         "SM4+SM5": by_hand("    ", "scores", "e.sum(dim=-1)"),
         "SM4+SM6": by_hand("    ", "scores - scores.max()", "e.sum(dim=-1)"),
-        "NT9": patch("(output, weights)", "(output.float(), weights.float())"),
+        "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
+            says="Something is turned into float32 on the way; the input's precision is to be kept.",
+            why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
+            float32 and float64 do not multiply."""),
         "AB16": patch("k.transpose(-2, -1)", "k.T"),
         "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),

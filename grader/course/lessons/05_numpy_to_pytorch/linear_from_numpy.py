@@ -38,12 +38,10 @@ class linear_from_numpy:
         yield draw("one output", 5, 1, 3)
         yield draw("the shape of the first float32 w, new numbers", 4, 3, 5, "float32")
 
-    hints = (
-        "Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
+    hints = ("Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",
         "`nn.Linear` computes x @ weightᵀ, so the weight must hold wᵀ. `torch.from_numpy` and `torch.as_tensor` share memory with a "
         "float32 array; `torch.tensor` copies, and so does `copy_` into an existing weight.",
-        "layer = nn.Linear(____, ____, bias=____)\nwith torch.no_grad():\n    layer.weight.copy_(torch.tensor(____))\nreturn layer",
-    )
+        "layer = nn.Linear(____, ____, bias=____)\nwith torch.no_grad():\n    layer.weight.copy_(torch.tensor(____))\nreturn layer")
 
     mistakes = {
         "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),
@@ -52,7 +50,9 @@ class linear_from_numpy:
             says="The weight was reshaped, not transposed: the shape fits, and the numbers sit in other places.",
             why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
             of row i, column j into row j, column i. Both turn (2, 3) into (3, 2)."""),
-        "NT26": patch("bias=False, ", ""),
+        "NT26": mistake(patch("bias=False, ", ""), says="The layer has a bias, and x @ w has none: pass `bias=False`.",
+            why="""`nn.Linear` has a bias unless told otherwise. Drawn at random, it shifts every output by the same vector, and a
+            zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves."""),
         "NT2": mistake(assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
             says="The layer and the array share memory: a change of one changes the other.",
             why="""`torch.from_numpy`, `torch.as_tensor` and `torch.asarray` do not copy a float32 array; they look at its memory.
@@ -62,8 +62,7 @@ class linear_from_numpy:
             why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A frozen
             weight gets no gradient from `backward()`."""),
         "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer is to be float32.",
-            why="""NumPy makes float64 by default, torch float32. A float64 layer refuses a float32 input: 'mat1 and mat2 must have
-            the same dtype'."""),
+            why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'."),
         "NT5": mistake(patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
             says="The layer still has its random initial weight: w never reached it.",
             why="`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it."),

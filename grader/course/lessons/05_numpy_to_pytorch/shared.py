@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from grader.course.declare import Property, patch
+from grader.course.declare import Property, mistake, patch
 from grader.course.lessons.library import unmoved
 
 SCALE = " / math.sqrt(q.shape[-1])"
@@ -27,7 +27,7 @@ def attention_mistakes(indent: str) -> dict[str, Any]:
         "SM1": patch("dim=-1", "dim=-2"),
         "SM2": patch("dim=-1", "dim=0"),
         "SM3": (by_hand(indent, "scores - scores.max()", "e.sum()"),
-                by_hand(indent, "scores - scores.amax(dim=-1, keepdim=True)", "e.sum()")),
+            by_hand(indent, "scores - scores.amax(dim=-1, keepdim=True)", "e.sum()")),
         "SM5": by_hand(indent, "scores", "e.sum(dim=-1, keepdim=True)"),
         "SM6": by_hand(indent, "scores - scores.max()", "e.sum(dim=-1, keepdim=True)"),
         "SM3+SM5": by_hand(indent, "scores", "e.sum()"),
@@ -37,12 +37,22 @@ def attention_mistakes(indent: str) -> dict[str, Any]:
         "SD6": patch(SCALE, "", "dim=-1)", f"dim=-1){SCALE}"),
         "SD8": patch("q @ k.transpose", "k @ q.transpose"),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights @ v", "weights.detach() @ v"),
-                patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{indent}scores = q")),
-        "NT6": patch("math.sqrt(q", "math.sqrt(v"),
-        "NT7": patch("(output, weights)", "(output, weights.detach())"),
-        "NT8": patch("(output, weights)", "(weights, output)"),
-        "NT23": patch("(output, weights)", "output"),
-        "NT24": patch("q.shape[-1]", "k.shape[-2]"),
+            patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{indent}scores = q")),
+        "NT6": mistake(patch("math.sqrt(q", "math.sqrt(v"),
+            says="The scale uses the width of the values; it needs d_k, the width of queries and keys.",
+            why="A score is a sum over d_k products of a query and a key, and so its spread grows with √d_k. v plays no part in it."),
+        "NT7": mistake(patch("(output, weights)", "(output, weights.detach())"),
+            says="The returned weights are cut from the graph; a loss on the weights would reach neither q nor k.",
+            why="""The output carries its gradient, the weights beside it do not: they were detached before they were returned.
+            Whoever only wants to plot them can detach them later."""),
+        "NT8": mistake(patch("(output, weights)", "(weights, output)"), says="Output and weights came back in the other order.",
+            why="The contract is (output, weights)."),
+        "NT23": mistake(patch("(output, weights)", "output"), says="Only one thing came back; the output and the weights were asked for.",
+            why="The contract is (output, weights): the weights are what the next lessons look at."),
+        "NT24": mistake(patch("q.shape[-1]", "k.shape[-2]"),
+            says="The scale uses the number of keys; it needs d_k, the width of queries and keys.",
+            why="""A score is a sum over the d_k products of one query and one key, however many keys there are. The width is the
+            last entry of k's shape, the number of keys the one before it."""),
         "AB19": patch("(output, weights)", "(output, scores)"),
         "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
         "AB22": patch("weights @ v", "weights.mT @ v"),

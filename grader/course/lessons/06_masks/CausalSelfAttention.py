@@ -98,12 +98,10 @@ class CausalSelfAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-5 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 of its sequence changed."
 
-    hints = (
-        "Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",
+    hints = ("Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",
         "`register_buffer(name, mask, persistent=False)` in __init__; in forward, cut the mask to the T tokens that came.",
         'self.register_buffer("mask", ____, persistent=____)\n...\nT = x.shape[1]\nif T > ____:\n    raise ____\n'
-        "output, _ = masked_attention(q, k, v, self.mask[____, ____])",
-    )
+        "output, _ = masked_attention(q, k, v, self.mask[____, ____])")
 
     mistakes = {
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),
@@ -123,13 +121,11 @@ class CausalSelfAttention:
             checkpoint no longer loads into a model of another max_len."""),
         "MA15": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
-            why="""The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting:
-            `mask[:T, :T]`."""),
+            why="The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting: `mask[:T, :T]`."),
         "MA16": mistake(patch(REFUSE, ""), patch(REFUSE, "assert t <= self.max_len"),
             patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check the failure comes later, as a message on shapes that says nothing of max_len, or not at all
-            where something broadcasts."""),
+            why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never."),
         "MA18": (by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED), by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED)),
         "MA19": mistake(patch("return weights @ v", "return (weights @ v, weights)"),
             says="Output and weights came back; the output alone was asked for.",

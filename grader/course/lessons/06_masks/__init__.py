@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("causal_mask", "padding_mask", "masked_attention", "CausalSelfAttention"), TEXTS,
+    __name__, ("causal_mask", "padding_mask", "masked_attention", "CausalSelfAttention"),
     title="Masks",
     question="Who may look at whom, and how do we make sure that nobody peeks?",
     outcome="hide the future and the padding, without a leak and without NaN",

@@ -21,11 +21,9 @@ class causal_mask:
         mask = parts["result"].astype(bool)
         return None if mask[-1].all() else f"the last query sees {int(mask[-1].sum())} of {mask.shape[1]} keys."
 
-    hints = (
-        "With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
+    hints = ("With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
         "`torch.ones(t_q, t_k, dtype=torch.bool).tril(diagonal=…)` keeps j ≤ i + diagonal.",
-        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)",
-    )
+        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)")
 
     mistakes = {
         "MK1": patch("torch.ones(", "~torch.ones("),
@@ -33,11 +31,15 @@ class causal_mask:
         "MK8": patch("t_k - t_q)", "t_k - t_q + 1)"),
         "MK12": patch("t_q if t_k is None else t_k", "t_q"),
         "MK14": patch("diagonal=t_k - t_q", "diagonal=0"),
-        "MA1": patch("tril", "triu"),
-        "MA2": tuple(patch("t_k - t_q)", f"t_k - t_q).{kind}()") for kind in ("float", "long", "int", "byte"))
-        + (patch(
-            "return torch", "mask = torch", "t_k - t_q)", "t_k - t_q)\n    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)",
-        ),),  # fmt: skip
+        "MA1": mistake(patch("tril", "triu"), says="The triangle is the wrong one: each query sees its future and not its past.",
+            why="""Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle:
+            `tril`. With `triu` the first token sees everything and the last only itself."""),
+        "MA2": mistake(*(patch("t_k - t_q)", f"t_k - t_q).{kind}()") for kind in ("float", "long", "int", "byte")),
+            patch("return torch", "mask = torch",
+                  "t_k - t_q)", "t_k - t_q)\n    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)"),
+            says="The mask holds numbers; a boolean one was asked for, True where attention is allowed.",
+            why="""Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another
+            convention. A boolean mask says only what it means and works with `masked_fill` and `where`."""),
         "MA20": mistake(patch("t_k - t_q)", "t_k - t_q).mT"), patch("ones(t_q, t_k", "ones(t_k, t_q"),
             says="Rows and columns are exchanged: row i belongs to query i, column j to key j, so the shape is (t_q, t_k).",
             why="""Scores have a row for each query, and the mask lies on them. Transposed, a square mask shows each query its
@@ -50,6 +52,5 @@ class causal_mask:
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
             that came before the first of them; shifted the other way, 2 queries and 5 keys see nothing at all."""),
         "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""), says="The mask allows everything: each query sees its future, too.",
-            why="""Row i is to be True up to the position of query i and False after it. `torch.ones` alone is True everywhere;
-            `tril` takes the future out."""),
+            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out."),
     }

@@ -121,12 +121,10 @@ class masked_attention:
         "the output moved by {gap} when only hidden keys and values changed.",
     )  # fmt: skip
 
-    hints = (
-        "Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
+    hints = ("Where must a hidden key be taken out: before or after softmax? And what is softmax of a row from which all are taken?",
         "Fill hidden scores with the lowest finite number of their dtype, take softmax, then set hidden weights to 0.",
         "low = torch.finfo(____).min\nweights = torch.softmax(scores.masked_fill(____, low), dim=-1)\n"
-        "weights = weights.masked_fill(____, ____)",
-    )
+        "weights = weights.masked_fill(____, ____)")
 
     mistakes = {
         "MK1": patch(LOWEST, f"mask = ~mask\n        {LOWEST}"),
@@ -141,12 +139,13 @@ class masked_attention:
         "MK12": patch(HIDE, """hidden = (~mask).expand(scores.shape).clone()
         hidden[..., scores.shape[-2]:] = False
         scores = scores.masked_fill(hidden, lowest)""") + UNZEROED,
-        "MA8": patch(HIDE, "pass") + UNZEROED,
+        "MA8": mistake(patch(HIDE, "pass") + UNZEROED, says="The mask is not used: every query sees every key.",
+            why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
+            answer from the next position, its loss falls wonderfully, and it can generate nothing."""),
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
             says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
-            why="""Whoever plots or sums the weights sees attention that never happened. Zero the weights first and make the output
-            of them: then both are zero."""),
+            why="Weights of an empty row show attention that never happened. Zero the weights, and the output made of them is zero."),
         "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
@@ -159,8 +158,13 @@ class masked_attention:
             says="Output and weights are in float32; the output is to keep the input's dtype.",
             why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and
             torch refuses to multiply it with float32."""),
-        "MA18": (by_hand("weights * mask", TOTAL, GUARDED), by_hand("weights * mask", TOTAL, "weights = weights / total"),
-            by_hand("weights * mask", TOTAL, REPAIRED), by_hand("weights * mask", TOTAL, CLAMPED)),
+        "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
+            by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
+            by_hand("weights * mask", TOTAL, CLAMPED),
+            says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
+            why="""A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
+            that sees no key."""),
         "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
             says="The mask is transposed: its rows are the queries and its columns the keys already, as in the scores.",
             why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no
@@ -172,8 +176,7 @@ class masked_attention:
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
             )), says="A call without a mask fails: with mask=None every query sees every key.",
-            why="""`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands where
-            there is one."""),
+            why="`None` is no tensor: it can't be negated, compared or multiplied. What uses the mask stands where there is one."),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
             says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one

@@ -80,8 +80,7 @@ class apply_rope:
         "Take the pairs apart with `x[..., 0::2]` and `x[..., 1::2]`; angles of shape (T, d/2) broadcast against them. Put them back "
         "together with `stack` and `flatten(-2)`.",
         "angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)\na, b = x[..., 0::2], x[..., 1::2]\n"
-        "return torch.stack((____, ____), dim=-1).flatten(-2)",
-    )
+        "return torch.stack((____, ____), dim=-1).flatten(-2)")
 
     mistakes = {
         "RO1": patch(PAIRS, "x.chunk(2, dim=-1)", ROTATED, "torch.cat((new_a, new_b), dim=-1)"),
@@ -99,7 +98,7 @@ class apply_rope:
         "PO4": patch("cos, sin =", "sin, cos ="),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
-        "PO7": (*ANGLES["PO7"], patch("-two_i", "two_i") + ROUNDED_ANGLES),
+        "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
         "PO10": mistake(patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
             says="The positions given are not used: the tokens are counted from 0.",
             why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37 tokens

@@ -49,26 +49,32 @@ class sinusoidal_positions:
                 return f"at distance {distance} the dot product lies between {along.min():.4g} and {along.max():.4g}."
         return None
 
-    hints = (
-        "For d_model 4, which columns share a frequency, and what are the two frequencies?",
+    hints = ("For d_model 4, which columns share a frequency, and what are the two frequencies?",
         "`torch.arange(0, d_model, 2)` already is 2i. Positions as a column times frequencies as a row give all angles; "
         "`torch.stack((a, b), dim=-1).flatten(-2)` lets two tables alternate.",
         "positions = torch.arange(n_positions)[:, None]\nangles = positions * base ** (-torch.arange(____) / ____)\n"
-        "return torch.stack((____, ____), dim=-1).flatten(-2)",
-    )
+        "return torch.stack((____, ____), dim=-1).flatten(-2)")
 
     mistakes = {
         "PE1": ANGLES["PE1"],
         "PE2": tuple(patch("angles.cos()", f"(angles * base ** (-{columns} / d_model)).cos()") for columns in (1, 2)),
         "PE3": ANGLES["PE3"],
         "PE4": patch(TABLE, "torch.cat((sine, cosine), dim=-1)"),
-        "PO1": (patch(REFUSE, ""), patch(REFUSE, "", f"return {TABLE}.float()", """table = torch.zeros(n_positions, d_model)
+        "PO1": mistake(patch(REFUSE, ""),
+            patch(REFUSE, "", f"return {TABLE}.float()", """table = torch.zeros(n_positions, d_model)
     table[:, 0::2] = sine.float()
     table[:, 1::2] = cosine.float()
-    return table"""), patch(REFUSE, "", ".flatten(-2)", ".flatten(-2)[:, :d_model]")),
-        "PO2": patch("arange(n_positions)", "arange(1, n_positions + 1)"),
+    return table"""), patch(REFUSE, "", ".flatten(-2)", ".flatten(-2)[:, :d_model]"), says="An odd width is not refused with ValueError.",
+            why="""Both encodings work on pairs of columns, and an odd width leaves one column alone. Without a check the failure
+            comes later, as a message about shapes, or not at all where something broadcasts."""),
+        "PO2": mistake(patch("arange(n_positions)", "arange(1, n_positions + 1)"),
+            says="Every position is one too large: the first token stands at position 0.",
+            why="""Counting from 1 shifts the whole table by a row. Distances stay right, so attention hardly notices, until weights
+            or positions meet code that counts from 0."""),
         "PO3": ANGLES["PO3"],
-        "PO4": patch("sine, cosine =", "cosine, sine ="),
+        "PO4": mistake(patch("sine, cosine =", "cosine, sine ="), says="Sine and cosine are exchanged.",
+            why="""At position 0 every angle is 0, where the sine is 0 and the cosine 1. The encoding's first row is therefore 0, 1,
+            0, 1, …; and a rotation by 0 must leave a vector as it is."""),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
         "PO7": ANGLES["PO7"],

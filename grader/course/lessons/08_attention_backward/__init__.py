@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("numerical_gradient", "softmax_backward", "attention_backward"), TEXTS,
+    __name__, ("numerical_gradient", "softmax_backward", "attention_backward"),
     title="Gradients by hand",
     question="How does an error in the output find its way back to the queries, keys and values?",
     outcome="derive attention's gradients, and check them without trusting anyone",

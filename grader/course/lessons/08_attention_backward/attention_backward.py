@@ -108,13 +108,11 @@ class attention_backward:
         total = np.abs(parts["grad_k"].sum(axis=-2)).max()
         return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}, where it cancels to 0."
 
-    hints = (
-        "The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
+    hints = ("The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
         "output = weights v. So grad_weights = grad_output vᵀ and grad_v = weightsᵀ grad_output; then softmax_backward; then the "
         "product q kᵀ, with its scale, in the same way.",
         "grad_v = weights.swapaxes(-1, -2) @ ____\ngrad_weights = grad_output @ ____\n"
-        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\ngrad_k = grad_scores.____ @ q",
-    )
+        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\ngrad_k = grad_scores.____ @ q")
 
     mistakes = {
         **MISTAKES,
@@ -153,8 +151,7 @@ class attention_backward:
             and all three gradients are those of unscaled attention."""),
         "GB13": mistake(*(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
             says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
-            why="""Callers unpack by position, and where sizes agree nobody notices that the values are updated with the gradient of
-            the queries."""),
+            why="Callers unpack by position, and where sizes agree nobody notices that values are updated with the queries' gradient."),
         "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q), says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
             forgotten one makes grad_q exactly twice as large."""),

@@ -48,8 +48,7 @@ class softmax_backward:
     hints = (
         "When one score grows, what happens to the other weights of its row? What does that say about the sum of a row of the gradient?",
         "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one number. Which number?",
-        "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)",
-    )
+        "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)")
 
     mistakes = {
         **MISTAKES,
@@ -57,5 +56,5 @@ class softmax_backward:
             says="The row's total was divided by the number of keys: it is a sum, not a mean.",
             why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the number
             of keys makes it too small, and a constant gradient no longer gives 0."""),
-        "GB17": (*MISTAKES["GB17"], mean_over("-2 if weights.ndim > 1 else -1")),
+        "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
     }

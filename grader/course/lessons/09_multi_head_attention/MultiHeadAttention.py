@@ -142,14 +142,12 @@ class MultiHeadAttention:
         "item 1 of the batch moved by {gap} when only item 0 changed.", of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
+    hints = ("Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
         "After the split every product works on the last two axes, and the heads are one more axis of the batch. The width "
         "under the root is that of one head.",
         "q, k, v = (split_heads(layer(x), self.num_heads) for layer, x in ((self.w_q, ____), (self.w_k, ____), (self.w_v, ____)))\n"
         "scores = q @ k.mT / math.sqrt(____)\nif mask is not None:\n    scores = scores.masked_fill(____, -torch.inf)\n"
-        "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights",
-    )
+        "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights")
 
     mistakes = {
         "SD1": patch(SCALE, ""),
@@ -190,8 +188,7 @@ class MultiHeadAttention:
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
         "MU2": mistake(patch("self.w_o(merge", "merge", "v))", "v)"), says="The output projection w_o is not applied.",
-            why="""Merged heads lie side by side, each in its own slice. `w_o` is where they are mixed; without it no head's finding
-            reaches another head's slice."""),
+            why="Merged heads lie side by side. `w_o` mixes them; without it no head's finding reaches another head's slice."),
         "MU3": mistake(patch("(output, weights)", "(output, weights.mean(dim=1))"),
             says="The weights are averaged over the heads; those of each head were asked for.",
             why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads that look
@@ -205,11 +202,9 @@ class MultiHeadAttention:
         "MU7": mistake(patch("self.w_k(key)", "self.w_q(key)"),
             patch("self.w_k(key)", "self.w_q(key)", "self.w_v(value)", "self.w_q(value)"),
             says="Queries and keys share one projection: w_q is used for both.",
-            why="""Each token's key would be its query, so that scores are symmetric: i looks at j as much as j at i. Four layers,
-            each used once."""),
+            why="Each token's key would be its query, so scores are symmetric: i looks at j as much as j at i. Use each layer once."),
         "MU8": mistake(patch("self.w_k(key)", "self.w_k(value)"), says="The keys are made from value; the argument key is not used.",
-            why="""In self-attention query, key and value are the same tensor and nobody notices. What is compared need not be what
-            is fetched."""),
+            why="In self-attention query, key and value are one tensor and nobody notices. What is compared need not be what is fetched."),
         "MU9": mistake(patch("self.w_v(value)", "value"), says="The values are not projected: w_v is not used.",
             why="Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is."),
         "MU11": mistake(*(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),

@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("split_heads", "merge_heads", "MultiHeadAttention", "copy_torch_weights"), TEXTS,
+    __name__, ("split_heads", "merge_heads", "MultiHeadAttention", "copy_torch_weights"),
     title="Multi-head attention",
     question="One row of weights can look at one place: how does a token look at several at once?",
     outcome="let several heads attend, with the same numbers as `nn.MultiheadAttention`",

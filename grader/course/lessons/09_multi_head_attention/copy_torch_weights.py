@@ -43,14 +43,12 @@ class copy_torch_weights:
             options = {"init": (d, heads, other), "mine": state_of(rng, d), "original": original}
             yield Case(f"copy-{i}", title, probe="lesson_09.copied", options=options)
 
-    hints = (
-        "`in_proj_weight` is (3 · d_model, d_model). Which of its rows make queries?",
+    hints = ("`in_proj_weight` is (3 · d_model, d_model). Which of its rows make queries?",
         "`chunk(3)` cuts it into thirds in the order q, k, v. Under `torch.no_grad()`, `copy_` writes into a parameter that stays "
         "the same object.",
         "with torch.no_grad():\n    weights, biases = torch_mha.in_proj_weight.chunk(3), ____\n"
         "    for layer, weight, bias in zip((mine.w_q, ____, ____), weights, biases):\n"
-        "        layer.weight.copy_(weight)\n        ____\n    mine.w_o.weight.copy_(____)\n    mine.w_o.bias.copy_(____)",
-    )
+        "        layer.weight.copy_(weight)\n        ____\n    mine.w_o.weight.copy_(____)\n    mine.w_o.bias.copy_(____)")
 
     mistakes = {
         "MU31": mistake(patch(THREE_LAYERS, "(mine.w_v, mine.w_k, mine.w_q"),
@@ -66,8 +64,7 @@ class copy_torch_weights:
             patch("copy_(weight)", "copy_(weight if layer is mine.w_o else weight.T)"),
             patch("out_proj.weight", "out_proj.weight.T"),
             says="A weight was transposed on the way; nn.Linear and nn.MultiheadAttention both store (out, in).",
-            why="""Square matrices fit either way, so nothing raises. A transpose is needed only from code that computes x @ w
-            (lesson 05)."""),
+            why="Square matrices fit either way, so nothing raises. Only code that computes x @ w needs a transpose (lesson 05)."),
         "MU34": mistake(patch(BIAS, "pass"), patch(BIAS, f"if layer is mine.w_o:\n                {BIAS}"),
             patch(BIAS, f"if layer is not mine.w_o:\n                {BIAS}"),
             says="A bias was not copied: there are in_proj_bias, in thirds like the weight, and out_proj.bias.",
@@ -81,8 +78,7 @@ class copy_torch_weights:
             why="""An optimiser, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
         "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",
-            why="""`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of one large matrix. Copy the
-            numbers."""),
+            why="`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of it. Copy the numbers."),
         "MU38": mistake(patch("with torch.no_grad()", "with torch.enable_grad()"),
             says="A parameter was changed in place while gradients are recorded: do it under torch.no_grad().",
             why="A leaf that requires grad may not be overwritten in a graph. Copying weights is no computation to be differentiated."),

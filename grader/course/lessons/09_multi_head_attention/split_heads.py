@@ -44,30 +44,34 @@ class split_heads:
         said = f"number {place} of head {head} is number {head * wanted.shape[-1] + place} of each token"
         return f"{said}; for token {token} of item {item} that is {want:.4g}, and here it is {came:.4g}."
 
-    hints = (
-        "Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
+    hints = ("Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
         "`x.view(B, T, num_heads, d_head)` names the axes in the order in which the numbers lie; then the heads move in front of the "
         "tokens.",
-        "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)",
-    )
+        "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)")
 
     mistakes = {
         "MH1": patch(*VIEWED),
-        "MU1": (patch(*REFUSED), patch(*REFUSED, "return", "d_head = d_model // num_heads\n    return", HEADS, SLICES),
-            patch(*REFUSED, HEADS, "torch.stack(x.chunk(num_heads, dim=-1), dim=1)")),
-        "MU4": patch(*DEALT),
+        "MU1": mistake(patch(*REFUSED), patch(*REFUSED, "return", "d_head = d_model // num_heads\n    return", HEADS, SLICES),
+            patch(*REFUSED, HEADS, "torch.stack(x.chunk(num_heads, dim=-1), dim=1)"),
+            says="A d_model that num_heads does not divide is not refused with ValueError.",
+            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes later, from a view that says
+            nothing of heads, or `d_model // num_heads` loses numbers in silence."""),
+        "MU4": mistake(patch(*DEALT), says="Heads take every num_heads-th number; here each is one contiguous slice of d_model.",
+            why="""`view(B, T, d_head, num_heads)` deals the numbers out like cards: head 0 of two gets the numbers 0, 2, 4, …. It
+            trains as well, and no weights of another model fit it."""),
         "MU13": mistake(patch(".transpose(1, 2)", ""), says="The heads stay behind the tokens: (B, T, num_heads, d_head) came back.",
-            why="""The numbers are right and the axes are not done. Matrix products take the last two axes, so with heads in that
-            place tokens never meet."""),
+            why="Matrix products take the last two axes, so with heads in that place tokens never meet."),
         "MU14": mistake(patch("transpose(1, 2)", "permute(2, 0, 1, 3)"),
             says="The heads come before the batch; (B, num_heads, T, d_head) was asked for.",
             why="Batch first is a convention of the whole course: masks and losses rely on axis 0."),
         "MU15": mistake(patch("num_heads, d_model // num_heads)", "d_model // num_heads, num_heads)"),
             says="The number of heads and their width are exchanged.",
-            why="""d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads of num_heads
-            numbers."""),
+            why="d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads."),
         "MU16": mistake(patch("transpose(1, 2)", "permute(0, 2, 3, 1)"),
             says="The last two axes are exchanged: each head is (d_head, T) in place of (T, d_head).",
             why="That is the shape in which k enters q @ k.mT, once more transposed there. The split itself keeps tokens in rows."),
-        "MU19": patch("return x.", "return x.detach()."),
+        "MU19": mistake(patch("return x.", "return x.detach()."),
+            says="The graph is cut: the numbers are right and no gradient reaches x.",
+            why="""Moving numbers about is differentiable, and torch records it. `detach()`, `.data`, NumPy and `torch.tensor(...)`
+            of a tensor drop the record, and nothing below learns."""),
     }

@@ -2,10 +2,8 @@
 
 from grader.course.declare import collected
 
-from .texts import TEXTS
-
 lesson = collected(
-    __name__, ("additive_attention", "luong_attention"), TEXTS,
+    __name__, ("additive_attention", "luong_attention"),
     title="Alignment: where attention came from",
     question="How can a translator that has read the whole sentence still find the one word it needs now?",
     outcome="train a translator of dates, and see what it looks at while it writes",

@@ -32,13 +32,11 @@ class luong_attention:
 
     more_properties = PROPERTIES
 
-    hints = (
-        "w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
+    hints = ("w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
         "`query @ w` is (B, d_h), as wide as a key. Its dot product with each key of its sentence is a product of (B, T, d_h) with (B, "
         "d_h, 1). The rest is as in `additive_attention`.",
         "asked = query @ w\nscores = (keys @ asked[:, :, ____])[..., 0]\nweights = torch.softmax(____, dim=____)\n"
-        "return (weights[:, None] @ ____)[:, 0], weights",
-    )
+        "return (weights[:, None] @ ____)[:, 0], weights")
 
     mistakes = {
         **alignment_mistakes(SCORES, "keys @ w.T", ("query.shape[-1]", "keys.shape[-1]")),
@@ -52,6 +50,5 @@ class luong_attention:
             score has w between them, which translates one into the other."""),
         "AL16": mistake(patch(SCORES, f"torch.tanh({SCORES})"),
             says="A tanh stands in the score; Luong's 'general' score is a plain product, query w key.",
-            why="""tanh belongs to Bahdanau's score. Here it would press every score between −1 and 1, and softmax could not choose
-            one key."""),
+            why="tanh belongs to Bahdanau's score. Here it presses scores between −1 and 1, and softmax could not choose one key."),
     }  # fmt: skip

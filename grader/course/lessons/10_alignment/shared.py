@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.declare import Case, Tensor, holds, patch
+from grader.course.declare import Case, Tensor, holds, mistake, patch
 
 Arrays = list[np.ndarray]
 ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart
@@ -101,21 +101,52 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "SM4+SM6": by_hand("scores - scores.max()", "e.sum(dim=-1)") + SUMMED,
         "LG1": tuple(patch("softmax(scores, dim=-1)", "softmax(scores[..., None], dim=-1)[..., 0]") + also
                      for also in (patch(), patch("(context, weights)", "(context, weights[..., None])"))),
-        "AL4": tuple(patch(scores, f"{scores} {factor.format(width)}")
+        "AL4": mistake(*(patch(scores, f"{scores} {factor.format(width)}")
                      for factor in ("/ {} ** 0.5", "/ {}", "* {} ** 0.5") for width in widths),
-        "AL7": patch("@ keys)[:, 0]", f"@ ({projected}))[:, 0]"),
-        "AL8": patch("torch.softmax(scores, dim=-1)", "scores"),
-        "AL9": patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
-        "AL11": patch(CONTEXT, "context = (weights[..., None] * keys).mean(dim=1)"),
-        "AL12": tuple(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
-        "AL17": tuple(by_hand(f"scores - {taken}", EACH_ROW) for taken in (
+            says="The scores were divided or multiplied by a width or its root; these two scores are used as they are.",
+            why="""The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017). Bahdanau's score is bounded by
+            the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out."""),
+        "AL7": mistake(patch("@ keys)[:, 0]", f"@ ({projected}))[:, 0]"),
+            says="The context was made from the projected keys; it is a weighted sum of the keys themselves.",
+            why="""The projection serves the comparison alone. What the decoder receives has the width of the encoder's states, d_h.
+            (Values with a projection of their own came later, with the Transformer.)"""),
+        "AL8": mistake(patch("torch.softmax(scores, dim=-1)", "scores"), says="The scores are used as weights: softmax is missing.",
+            why="Scores have any sign and any sum. A context made with them grows with the length of the sentence."),
+        "AL9": mistake(patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
+            says="A sigmoid judges each key by itself; softmax lets the keys compete, so that the weights sum to 1.",
+            why="With sigmoids three good keys get a weight near 1 each, and the context is their sum, not their average."),
+        "AL11": mistake(patch(CONTEXT, "context = (weights[..., None] * keys).mean(dim=1)"),
+            says="The context was averaged over the keys a second time: it is T times too small.",
+            why="The weights sum to 1, so the weighted *sum* is the average already. A `mean` divides by T once more."),
+        "AL12": mistake(*(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
+            says="The weighted keys were summed over another axis than that of the keys.",
+            why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h)."),
+        "AL17": mistake(*(by_hand(f"scores - {taken}", EACH_ROW) for taken in (
             "scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")),
-        "AL18": (patch("query @", "query.detach() @"), patch("(context, weights)", "(context.detach(), weights.detach())")),
-        "AL19": patch("(context, weights)", "(context, scores)"),
-        "AL20": patch("softmax", "log_softmax"),
-        "AL21": (patch("[:, 0]", ""), patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
-                 patch("(context, weights)", "(context, weights[..., None])")),
-        "AL22": tuple(patch("dim=-1)", f"dim=-1) / {width} ** 0.5") for width in widths),
+            says="Something other than the largest score of its row was subtracted before exp: far above it, exp overflows.",
+            why="""Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. Only with the
+            largest subtracted is every exponent at most 0. With the mean, the scores −9000, 9000 and 0 stay as they are, exp(9000)
+            is inf, and inf / inf is NaN."""),
+        "AL18": mistake(patch("query @", "query.detach() @"),
+            patch("(context, weights)", "(context.detach(), weights.detach())"),
+            says="An input was taken out of the graph, by `detach()`, `.data` or `torch.no_grad()`: no gradient reaches it.",
+            why="""The numbers are right, and nothing behind that input can learn: a decoder whose query is detached never finds out
+            which question it should have asked."""),
+        "AL19": mistake(patch("(context, weights)", "(context, scores)"),
+            says="The context is right, and the scores were returned beside it in place of the weights.",
+            why="Scores have any sign and any sum; a picture of an alignment is made of the weights, what softmax makes of the scores."),
+        "AL20": mistake(patch("softmax", "log_softmax"),
+            says="log_softmax gives the logarithms of the weights; the weights themselves were asked for.",
+            why="Logarithms of weights are what a loss wants (lesson 02). They are at most 0: a sum of keys with them is no average."),
+        "AL21": mistake(patch("[:, 0]", ""), patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
+            patch("(context, weights)", "(context, weights[..., None])"),
+            says="An axis of length 1 was left standing: the context is (B, d_h) and the weights are (B, T).",
+            why="""The axis is a help for a product: (B, 1, T) times (B, T, d_h) gives (B, 1, d_h). Afterwards it goes, by `[:, 0]`
+            or `.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1."""),
+        "AL22": mistake(*(patch("dim=-1)", f"dim=-1) / {width} ** 0.5") for width in widths),
+            says="The weights were divided by the root of a width: nothing is to be scaled here, and weights sum to 1.",
+            why="""A scale belongs to the scores of scaled dot-product attention, before softmax, and to neither of these two scores.
+            Divided afterwards, every row of weights sums to less than 1, and the context shrinks by the same factor."""),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),
         "NT7": patch("(context, weights)", "(context, weights.detach())"),
         "NT8": patch("(context, weights)", "(weights, context)"),

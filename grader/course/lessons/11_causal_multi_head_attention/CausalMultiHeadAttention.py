@@ -136,14 +136,12 @@ class CausalMultiHeadAttention:
         of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",
+    hints = ("The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",
         "`self.qkv(x).view(B, T, 3, num_heads, d_head)` names the axes in the order in which the numbers lie; `permute` moves them. An "
         "`nn.Dropout` of the module follows its mode.",
         "q, k, v = self.qkv(x).view(B, T, 3, ____, ____).permute(____)  # each (B, num_heads, T, d_head)\n"
         "scores = q @ k.mT / math.sqrt(____)\nweights = self.dropout(torch.softmax(scores.masked_fill(____, -torch.inf), dim=-1))\n"
-        "return self.proj((weights @ v).transpose(____).reshape(B, T, d_model))",
-    )
+        "return self.proj((weights @ v).transpose(____).reshape(B, T, d_model))")
 
     mistakes = {
         "SD1": patch(SCALE, ""),
@@ -193,8 +191,7 @@ class CausalMultiHeadAttention:
         "CM3": mistake(
             NO_DROPOUT + patch("scores = q @ k.mT / math.sqrt(q.shape[-1])", "scores = self.dropout(q @ k.mT / math.sqrt(q.shape[-1]))"),
             says="Dropout acts on the scores: a dropped score becomes 0, which still gets weight e⁰.",
-            why="""Setting a score to 0 does not take the key away, as lesson 06 found of masks; it may even raise its weight.
-            Dropout comes after softmax."""),
+            why="A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Dropout comes after softmax."),
         "CM4": mistake(patch("heads = self.dropout(weights)", """if self.training:
             weights = weights * (torch.rand_like(weights) >= self.dropout.p)
         heads = weights"""), says="What dropout keeps is not scaled: each weight that stays is to grow by 1/(1 − p).",
@@ -207,8 +204,7 @@ class CausalMultiHeadAttention:
             dropout=0.1 drops every tenth weight. At 0.5 both agree, so a test at 0.5 sees nothing."""),
         "CM6": mistake(patch("self.dropout(weights) @ v", "weights @ self.dropout(v)"),
             says="Dropout acts on the values; here it acts on the attention weights.",
-            why="""A number dropped from v is missing for every query at once. A dropped weight hides a key from one query alone,
-            anew for each."""),
+            why="A number dropped from v is missing for every query. A dropped weight hides a key from one query alone."),
         "CM7": mistake(patch(TOO_LONG, ""),
             patch(TOO_LONG, "", "self.hidden[:t, :t]", "torch.ones(t, t, dtype=torch.bool).triu(diagonal=1)"),
             says="A sequence longer than max_len is not refused with ValueError.",
@@ -220,21 +216,18 @@ class CausalMultiHeadAttention:
             nothing of heads, or numbers are lost in silence."""),
         "CM9": mistake(patch("persistent=False", "persistent=True"),
             says="state_dict holds the mask as well; it is to hold qkv.weight and proj.weight alone.",
-            why="""The mask follows from max_len. Saved with the weights it makes a checkpoint larger, and one made with another
-            max_len no longer loads."""),
+            why="The mask follows from max_len. Saved, it enlarges a checkpoint, which then fits no other max_len."),
         "CM10": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
             why="The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting."),
         "CM11": mistake(patch("self.proj(merged)", "merged"), says="The output projection proj is not applied.",
-            why="""Merged heads lie side by side, each in its own slice. `proj` is where they are mixed; without it no head's finding
-            reaches another head's slice."""),
+            why="Merged heads lie side by side. `proj` mixes them; without it no head's finding reaches another head's slice."),
         "CM12": mistake(patch("q, k, v =", "v, k, q ="), says="The fused projection is read as v, k, q; it holds q, k, v.",
             why="""Any order trains equally well. It matters when weights come from elsewhere: a checkpoint says which rows are which
             only by convention, and the usual one is q, k, v."""),
         "CM13": mistake(patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
             says="Heads take every num_heads-th number; here each is one contiguous slice of d_model.",
-            why="""Head h is numbers h · d_head to (h + 1) · d_head − 1, as in lesson 09. `view(B, T, d_head, num_heads)` deals the
-            numbers out like cards instead."""),
+            why="Head h is numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals them out like cards."),
         "CM14": mistake(patch("heads = self.dropout(weights)", """weights = self.dropout(weights)
         weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
         heads = weights"""), says="The weights are normalised again after dropout, so that what is kept is not scaled by 1/(1 − p).",
@@ -242,8 +235,7 @@ class CausalMultiHeadAttention:
             makes the factor depend on what was dropped."""),
         "CM15": mistake(patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
             says="Dropout drops every second weight whatever the argument says: its probability is not handed on.",
-            why="""`F.dropout` and `nn.Dropout` have p = 0.5 by default. With dropout=0.0 half of the weights are dropped in
-            training, too."""),
+            why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training."),
         "CM16": mistake(patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
             says="The past is hidden and the future shown: token i is to see tokens 0 to i, itself included.",

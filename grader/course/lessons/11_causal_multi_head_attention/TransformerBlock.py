@@ -66,11 +66,9 @@ class TransformerBlock:
             yield Case(f"long-{t}", f"{t} tokens, max_len {max_len}", (x,), probe="module", raises="ValueError",
                        options={"init": (4, 2, max_len)})  # fmt: skip
 
-    hints = (
-        "What does the block return when both attention and the network return zero?",
+    hints = ("What does the block return when both attention and the network return zero?",
         "Four attributes in `__init__`; two lines in `forward`, each of the form x = x + f(norm(x)).",
-        "x = x + self.attn(____)\nreturn x + self.mlp(____)",
-    )
+        "x = x + self.attn(____)\nreturn x + self.mlp(____)")
 
     mistakes = {
         "CM21": mistake(
@@ -80,16 +78,13 @@ class TransformerBlock:
             output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3)."""),
         "CM22": mistake(patch("x + self.attn", "self.attn"),
             says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
-            why="""Without the sum a token forgets itself and keeps only what it gathered. With attention at zero the block is to
-            pass x on."""),
+            why="Without the sum a token keeps only what it gathered. With attention at zero the block is to pass x on."),
         "CM23": mistake(patch("x + self.mlp", "self.mlp"),
             says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
-            why="""What attention had gathered then survives only if the network passes it on. In a deep stack the gradient of the
-            first layers fades."""),
+            why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade."),
         "CM24": mistake(patch("self.ln2(x)", "self.ln1(x)"), patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
             says="One normalisation serves both branches; ln2 is the one before mlp.",
-            why="""`ln1` and `ln2` have scales and shifts of their own. Freshly made both are the same, so the slip shows only with
-            trained weights."""),
+            why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it."),
         "CM25": mistake(
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)", THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
@@ -125,8 +120,7 @@ class TransformerBlock:
             why="What attention gathered then reaches the output only through mlp, and not on the path that leads past it."),
         "CM35": mistake(patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
-            why="""`+=` on a tensor works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch
-            refuses."""),
+            why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses."),
         "CM36": mistake(patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
             says="The normalisations act on what the branches give; they are to act on what the branches read.",
             why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds

@@ -110,14 +110,12 @@ class FastCausalMultiHeadAttention:
         "replacing item 0 of the batch changed item 1 by up to {gap}.", of=lambda output: output[1],
     )  # fmt: skip
 
-    hints = (
-        "Of lesson 11's forward, which lines does the operator replace, and which stay as they are?",
+    hints = ("Of lesson 11's forward, which lines does the operator replace, and which stay as they are?",
         "The operator wants q, k and v as (B, num_heads, T, d_head) and gives the same shape back. `view` and "
         "`transpose` move nothing in memory; `reshape` at the end makes the one copy that is needed.",
         "q, k, v = self.qkv(x).view(B, T, 3, ____, ____).permute(____).unbind(____)\n"
         "attended = F.scaled_dot_product_attention(q, k, v, ____=True)\n"
-        "return self.proj(attended.transpose(____, ____).reshape(B, T, d_model))",
-    )
+        "return self.proj(attended.transpose(____, ____).reshape(B, T, d_model))")
 
     mistakes = {
         "GP41": mistake(patch(", is_causal=True", ""), says="Tokens see later tokens: `is_causal=True` is missing.",

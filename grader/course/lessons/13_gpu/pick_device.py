@@ -29,12 +29,10 @@ class pick_device:
         ):
             yield Case(key, title, probe="lesson_13.pick", options={"cuda": cuda, "mps": mps, "gpus": gpus})
 
-    hints = (
-        "Which three names can the device's type have, and which question decides each?",
+    hints = ("Which three names can the device's type have, and which question decides each?",
         "`torch.cuda.is_available()` and `torch.backends.mps.is_available()` say what can be used; "
         "`is_built()` says what torch was compiled for.",
-        'if torch.cuda.____():\n    return torch.device("cuda")\nif torch.backends.mps.____():\n    return ____\nreturn ____',
-    )
+        'if torch.cuda.____():\n    return torch.device("cuda")\nif torch.backends.mps.____():\n    return ____\nreturn ____')
 
     mistakes = {
         "GP1": mistake(patch(CUDA, MPS, MPS, CUDA), says="Apple's GPU is asked for before CUDA; where both are there, CUDA goes first.",

@@ -40,13 +40,11 @@ class time_ms:
         yield case("single", "one reading and no warm-up", "cpu", (3,), warmup=0, repeats=1)
         yield case("seen-again", "seven readings on the CPU again, other lengths", "cpu", (7, 7, 3, 70, 25, 31, 5, 1.4, 3.6), **seven)
 
-    hints = (
-        "When `fn()` returns, what has a GPU done so far? And what may it still be doing when the clock starts?",
+    hints = ("When `fn()` returns, what has a GPU done so far? And what may it still be doing when the clock starts?",
         "`torch.cuda.synchronize(device)` and `torch.mps.synchronize()` wait; a CPU needs no waiting. `torch.device(device).type` is "
         "the name for strings and devices alike. `time.perf_counter()` counts seconds.",
         "for _ in range(____):\n    fn()\nfor _ in range(repeats):\n    wait(____)\n    start = time.perf_counter()\n    fn()\n    ____\n"
-        "    times.append(time.perf_counter() - start)\nreturn ____ * statistics.median(times)",
-    )
+        "    times.append(time.perf_counter() - start)\nreturn ____ * statistics.median(times)")
 
     mistakes = {
         "GP21": mistake(patch(WARM_UP, ""), says="There is no warm-up: the first calls, which are slow, are measured.",

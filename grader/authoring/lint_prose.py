@@ -1,0 +1,106 @@
+"""What is wrong with a source's prose: its predictions, the numbers that it quotes, its beginning and end, its notes for instructors."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from grader.authoring import teaching
+from grader.course import prose
+from grader.course.percent import Cell
+from grader.course.spec import Lesson
+from grader.util.errors import LintError
+
+MOST_PREDICTIONS = 5
+FEWEST_MISTAKES, MOST_MISTAKES = 2, 4  # to expect, of one exercise
+KEEP = "What we keep"
+
+
+def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterator[LintError]:
+    """Everything wrong with a source's Markdown cells."""
+    written = [cell for cell in cells if cell.role == "prose"]
+    predictions = [cell for cell in written if prose.is_prediction(cell.text)]
+    notes = [cell for cell in written if prose.is_teaching(cell.text)]
+    for cell in written:
+        yield from _quotes(file, cell)
+    for cell in predictions:
+        yield from _prediction(file, cell)
+    for cell in predictions[MOST_PREDICTIONS:]:
+        yield LintError(file, cell.line, f"a lesson has at most {MOST_PREDICTIONS} predictions.")
+    if predictions or notes:
+        yield from _inline(file, [cell for cell in written if cell not in predictions])
+    if notes:
+        yield from _frame(file, prose.shown(written))
+    for cell in notes:
+        if cell is not cells[-1]:
+            yield LintError(file, cell.line, f"'{prose.TEACHING}' begins the last cell of a source, and there is one.")
+        yield from _notes(file, cell, lesson)
+
+
+def _quotes(file: str, cell: Cell) -> Iterator[LintError]:
+    for asked in prose.asked_in(cell.text):
+        wrong = prose.amiss(asked.text)
+        if wrong:
+            sentence = f"{{{{ {asked.text} }}}} is not an expression with a format, as in {{{{ spread:.2f }}}}: {wrong}."
+            yield LintError(file, cell.line + asked.line, sentence)
+    for line in prose.half_open(cell.text):
+        sentence = "a number that prose quotes begins with '{{ ' and ends with ' }}' on the same line."
+        yield LintError(file, cell.line + line, sentence)
+
+
+def _prediction(file: str, cell: Cell) -> Iterator[LintError]:
+    marks = [line.strip() for line in cell.text.splitlines() if line.strip() in (prose.ANSWER, prose.WRONG)]
+    asked = prose.prediction(cell.text)
+    parts = {"question": asked.question, f"'{prose.ANSWER}'": asked.answer, f"'{prose.WRONG}'": asked.wrong}
+    for what, text in parts.items():
+        if not text:
+            yield LintError(file, cell.line, f"this prediction has no {what}, or nothing stands there.")
+    if sorted(marks) == sorted((prose.ANSWER, prose.WRONG)) and marks != [prose.ANSWER, prose.WRONG] or len(marks) > 2:
+        yield LintError(file, cell.line, f"a prediction is a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'.")
+
+
+def _inline(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
+    for cell in cells:
+        for number, line in enumerate(cell.text.splitlines(), 1):
+            if re.search(r"\*\*Predict\b", line):
+                yield LintError(file, cell.line + number, f"a prediction is a cell of its own that begins with '{prose.PREDICT}'.")
+            elif line.strip() in (prose.ANSWER, prose.WRONG):
+                yield LintError(file, cell.line + number, f"'{line.strip()}' belongs to a cell that begins with '{prose.PREDICT}'.")
+
+
+def _frame(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
+    """A lesson begins with what it needs and ends with what stays."""
+    if not teaching.before(cells):
+        yield LintError(file, cells[0].line, f"the first cell has a paragraph that begins with '{teaching.BEFORE}'.")
+    headings = [(cell, line) for cell in cells for line in cell.text.splitlines() if re.match(r"##? ", line)]
+    last, line = headings[-1] if headings else (cells[-1], "")
+    if line.removeprefix("##").strip() != KEEP:
+        yield LintError(file, last.line, f"the last section of a lesson is '## {KEEP}'; here it is {line!r}.")
+
+
+def _notes(file: str, cell: Cell, lesson: Lesson) -> Iterator[LintError]:
+    if prose.asked_in(cell.text):
+        yield LintError(file, cell.line, "notes for instructors run nothing, so they quote no number by '{{ }}'.")
+    own = teaching.sections(cell.text)
+    if tuple(own) != teaching.HEADINGS:
+        wanted = ", ".join(f"'## {heading}'" for heading in teaching.HEADINGS)
+        yield LintError(file, cell.line, f"notes for instructors have these headings, in this order: {wanted}.")
+    for heading, body in own.items():
+        if not body:
+            yield LintError(file, cell.line, f"nothing stands under '## {heading}'.")
+    found, strange = teaching.expected(cell.text)
+    for line in strange:
+        yield LintError(file, cell.line + line, "a mistake to expect reads '- exercise ID: a question to ask?'.")
+    known = {one.name: {id for mistake in one.mistakes for id in mistake.id.split("+")} for one in lesson.exercises}
+    for one in found:
+        if one.exercise not in known:
+            yield LintError(file, cell.line + one.line, f"{one.exercise!r} is no exercise of this lesson.")
+        elif one.id not in known[one.exercise]:
+            there = ", ".join(sorted(known[one.exercise]))
+            yield LintError(file, cell.line + one.line, f"{one.exercise} has no mistake {one.id}; it has {there}.")
+    counts = Counter(one.exercise for one in found)
+    for name in known:
+        if not FEWEST_MISTAKES <= counts[name] <= MOST_MISTAKES:
+            sentence = f"{name} has {counts[name]} mistakes to expect; {FEWEST_MISTAKES} to {MOST_MISTAKES} are wanted."
+            yield LintError(file, cell.line, sentence)

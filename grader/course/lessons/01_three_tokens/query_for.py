@@ -1,0 +1,163 @@
+"""A query that finds one key among many; any query that gives it the share asked for."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, mistake, patch
+from grader.course.readings import ContractError
+from grader.worker.values import Observation, Part
+
+Array = np.ndarray
+
+PART = "weights from your query"
+ROOM = 1e-6  # by which a share may fall short
+SCALE = "needed * math.sqrt(keys.shape[1]) / lead"
+
+
+def _keys(rng: np.random.Generator, n: int, d: int, target: int, length: float = 1.0) -> Array:
+    """n keys of one length, one of them near the target's: their cosine is between 0.7 and 0.88, and that of no pair above 0.9."""
+    while True:
+        rows = rng.normal(size=(n, d))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        near = (target + 1) % n
+        across = rows[near] - (rows[near] @ rows[target]) * rows[target]
+        cosine = rng.uniform(0.7, 0.88)
+        rows[near] = cosine * rows[target] + np.sqrt(1 - cosine**2) * across / np.linalg.norm(across)
+        if (rows @ rows.T - np.eye(n)).max() <= 0.9:
+            return length * rows
+
+
+def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The weights that a query gives, however large its scores are."""
+    keys, target, share = case.args
+    query = parts["result"]
+    wanted = f"a query, a NumPy array of shape {keys.shape[1:]}, was asked for"
+    if query.kind != "ndarray" or query.array is None or query.array.dtype.kind not in "iuf":
+        raise ContractError(f"What came back is no array of numbers; {wanted}.")
+    if query.shape != keys.shape[1:]:
+        raise ContractError(f"An array of shape {query.shape} came back; {wanted}.")
+    numbers = query.array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ContractError(f"The query {np.array2string(numbers, precision=4)} is not finite; {wanted}.")
+    size = max(float(np.abs(numbers).max()), np.finfo(float).tiny)
+    scores = keys.astype(np.float64) @ (numbers / size) / np.sqrt(len(numbers))
+    with np.errstate(over="ignore"):
+        grown = np.exp((scores - scores.max()) * size)
+    return {PART: Part("ndarray", grown / grown.sum(), "float64")}
+
+
+def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    keys, target, share = case.args
+    weights = got.parts[PART].array
+    if weights[target] >= share - ROOM:
+        return None
+    said = np.array2string(weights, precision=4, suppress_small=True, threshold=8, separator=", ")
+    largest = int(weights.argmax())
+    other = "" if largest == target else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
+    own = _said(weights[target])
+    return f"Your query gives key {target} the weight {own}; at least {share:g} was asked for.{other} All weights: {said}."
+
+
+def _said(weight: float) -> str:
+    return f"{weight:.4g}" if weight < 0.9 else f"{weight:.6f}".rstrip("0").rstrip(".")
+
+
+@exercise(points=2, minutes=12, difficulty=3, parts=(PART,), forbids=("softmax", "attention"))
+class query_for:
+    """Design a query that gives one key at least the share of attention that is asked for."""
+
+    compare = _judge
+
+    def cases(rng):
+        def case(key: str, title: str, keys: Array, target: int, share: float) -> Case:
+            return Case(key, title, (keys, target, share), reading=_read)
+
+        yield case("small", "three keys, 0.9 for key 1", np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), 1, 0.9)
+        whole = np.array([[2, 2, 1], [2, 1, 2], [-1, 2, 2], [0, -3, 0]])
+        yield case("whole", "keys of whole numbers, 0.95 for key 0", whole, 0, 0.95)
+        yield case("whole-again", "keys of whole numbers, 0.8 for key 1", whole, 1, 0.8)
+        yield case("one-feature", "keys of one number, 0.999 for key 1", np.array([[2.0], [-2.0]]), 1, 0.999)
+        for number, (n, d, target, share, length) in enumerate((
+            (5, 7, 2, 0.9, 1.0), (7, 4, 0, 0.95, 2.0), (3, 8, 1, 0.99, 0.5), (4, 20, 3, 0.97, 1.0), (12, 5, 10, 0.8, 1.0),
+            (7, 4, 5, 0.6, 1.0),
+        )):  # fmt: skip
+            yield case(f"random-{number}", f"{n} keys of length {length:g}, {share:g} for key {target}",
+                       _keys(rng, n, d, target, length), target, share)  # fmt: skip
+        for n, d, target, share in ((6, 3, 4, 0.05), (9, 4, 2, 0.02), (4, 7, 1, 0.1)):
+            yield case(f"little-{n}", f"{n} keys, no more than {share:g} asked for key {target}", _keys(rng, n, d, target), target, share)
+        yield case("float32", "float32 keys, 0.9 for key 5", _keys(rng, 6, 9, 5).astype(np.float32), 5, 0.9)
+        yield case("short", "keys of length 0.01, 0.999 for key 4", _keys(rng, 5, 3, 4, 0.01), 4, 0.999)
+        yield case("short-again", "keys of length 0.02, 0.9 for key 0", _keys(rng, 3, 6, 0, 0.02), 0, 0.9)
+        yield case("long", "keys of length 100, 0.99 for key 1", _keys(rng, 4, 6, 1, 100.0), 1, 0.99)
+        yield case("many", "forty keys, 0.999 for key 17", _keys(rng, 40, 16, 17), 17, 0.999)
+
+    hints = (
+        "All keys are equally long. Which direction must a query have so that it fits the target's key better than any other? "
+        "And what happens to the weights when that query is made longer?",
+        "The target's own key is such a direction. Made c times as long, it puts the target ahead of the next key by c · lead / √d, "
+        "where lead is the difference of their dot products with the target's key. If every other key were as near as the nearest, "
+        "the target's weight would be 1 / (1 + (n − 1) · e^(−ahead)): solve this for ahead, then for c. Or make the query longer in "
+        "a loop until the weight is large enough.",
+        "```python\nown = keys[target]\nscores = keys @ own\nlead = scores[target] - np.delete(scores, target).____()\n"
+        "needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))\nreturn own * (needed * ____ / lead)\n```",
+    )
+
+    mistakes = {
+        "QF1": mistake(patch(f"own * ({SCALE})", "own * 1.0"),
+            says="The target's key itself came back: the direction is right, but the query is too short to give it the share.",
+            why="""Softmax looks at differences of scores. A query in the direction of the key puts it ahead of all others, and how far
+            ahead depends on the query's length: made longer, the same query gives any share below 1."""),
+        "QF2": mistake(patch(" * math.sqrt(keys.shape[1])", ""),
+            says="The query is √d times too short: the scores are divided by √d before softmax.",
+            why="""The share was worked out for plain dot products. Attention divides them by √d, so the query has to be √d times as
+            long to make up for it."""),
+        "QF3": mistake(patch("keys.shape[1]", "len(keys)"),
+            says="The scale is taken from the number of keys; the scores are divided by √d, where d is the length of a key.",
+            why="`keys` has shape (n, d). The scale of attention comes from d, and how many keys there are has no part in it."),
+        "QF4": mistake(patch("(len(keys) - 1) * share", "share"),
+            says="The share was worked out against one other key; all n − 1 others take their part.",
+            why="""Against a single other key, log(share / (1 − share)) is the lead that is needed. With n − 1 others that are equally near,
+            their part of the sum is n − 1 times as large, so the lead must grow by log(n − 1)."""),
+        "QF5": mistake(patch("own * (", "-own * ("),
+            says="The query points away from the target's key, which gets the smallest weight.",
+            why="""A dot product is large where two vectors point the same way. Turned round, the same query hides the key that it is
+            meant to find."""),
+        "QF6": mistake(patch("own = keys[target]", "own = keys[target - 1]"),
+            says="The query finds the key before the target: positions are counted from 0.",
+            why="`keys[target]` is the key at index target. For target 0, `keys[target - 1]` is the last one."),
+        "QF7": mistake(patch("math.log(", "math.log10("),
+            says="The logarithm has base 10; softmax is made of powers of e.",
+            why="log₁₀ x is 0.43 · ln x, so the query is less than half as long as it has to be."),
+        "QF8": mistake(patch("np.delete(scores, target).max()", "np.delete(scores, target).mean()"),
+            says="The query was measured against the average of the other keys; the nearest of them takes the most.",
+            why="""Most other keys may be far away while one is near. The target has to be ahead of that one: the difference to the largest
+            other score is what counts."""),
+        "QF9": mistake(patch("return own * (", "own *= (", f"{SCALE})", f"{SCALE})\n    return own"),
+            says="`keys[target]` is a part of `keys`, not a copy: `*=` changes the caller's keys.",
+            why="""An index such as `keys[target]` gives a view of the same memory. `own = own * c` makes a new array, and `own *= c` writes
+            into the keys; where they are whole numbers, it stops with a UFuncTypeError."""),
+        "QF10": mistake(patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "(len(keys) - 1) * share / (1 - share)"),
+            says="For a small share the logarithm is negative, and the query turns away from the key.",
+            why="""Where share is at most 1/n, no lead is needed: (n − 1) · share / (1 − share) is below 1 and its logarithm below 0.
+            A query of zeros, which shares equally, is then enough."""),
+        "QF11": mistake(patch(f"own * ({SCALE})", "keys @ own"),
+            says="The scores came back, one number for each key; a query has as many numbers as a key.",
+            why="`keys @ own` has shape (n,). The query has shape (d,): it is a vector of the kind that the keys are."),
+        "QF12": mistake(patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
+            says="""Least squares was asked for a query whose other scores are all 0; with more keys than features there is none, and
+            what comes out falls short.""",
+            why="""n equations for d unknowns have a solution only where n ≤ d. Nothing asks the other scores to be 0: they only have to
+            lie far enough below the target's, and the target's own key is a direction that does that for any n."""),
+        "QF13": mistake(patch(" / lead", " / np.linalg.norm(own)"),
+            says="The lead of the target was not measured: keys that are near it, or short, need a longer query.",
+            why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. Dividing by the key's length
+            alone is right only for keys of length 1 at right angles to all others."""),
+        "QF14": mistake(patch("own = keys[target]", "own = keys[:, target]"),
+            says="A column of `keys` was taken; the key of a token is a row.",
+            why="`keys` has shape (n, d): `keys[target]` is the target's key, `keys[:, target]` one feature of all keys."),
+        "QF15": mistake(patch("(len(keys) - 1) * share / (1 - share)", "(len(keys) - 1) * share"),
+            says="The rest, 1 − share, is missing: it is the ratio share / (1 − share) that the lead has to make.",
+            why="""With a share of 0.9 the others keep 0.1 together, so the target's exponential has to be 9 times their sum, and not 0.9
+            times."""),
+    }

@@ -1,0 +1,129 @@
+"""What a Markdown cell of a lesson's source may hold beyond Markdown.
+
+    @predict … @answer … @wrong …   a prediction: its question, its answer, and what a wrong guess shows
+    {{ spread:.2f }}                a number that the prose quotes from the run, written as in Python's f-strings
+    @teaching                       notes for instructors, in no notebook: the last cell of a source
+
+Numbers are evaluated while the solved notebook is built and stored in its metadata; whoever makes a learner's notebook
+fills them in from there and runs nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.course.percent import Cell
+
+PREDICT, ANSWER, WRONG, TEACHING = "@predict", "@answer", "@wrong", "@teaching"  # each alone on its line
+# Braces that follow a letter, a brace, ^, _ or a backslash are LaTeX's, as in \frac{{ a }}{{ b }}.
+_ALONE = r"(?<![\w{}^_\\])"
+_QUOTE = re.compile(_ALONE + r"\{\{ +(?P<asked>[^\n]+?) +\}\}")
+
+Said = Sequence[Sequence[str]]  # (expression, value) of every quoted number of a lesson, in the order of its source
+
+
+class Unsaid(Exception):
+    """A quoted number has no stored value, or the stored one is of another expression. The message is the expression."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Markdown: a question to be answered by thinking, the answer with its reason, and what a wrong guess shows."""
+
+    question: str
+    answer: str
+    wrong: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A quoted number: its expression and format as they stand between the braces. line: of the cell's text, from 1."""
+
+    text: str
+    line: int
+
+
+def is_prediction(text: str) -> bool:
+    return _first_line(text) == PREDICT
+
+
+def is_teaching(text: str) -> bool:
+    return _first_line(text) == TEACHING
+
+
+def shown(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells of a source that stand in its notebooks: all but the notes for instructors."""
+    return [cell for cell in cells if not (cell.role == "prose" and is_teaching(cell.text))]
+
+
+def prediction(text: str) -> Prediction:
+    """The three parts of a prediction's cell; '' for a part that is missing."""
+    parts: dict[str, list[str]] = {PREDICT: [], ANSWER: [], WRONG: []}
+    at = PREDICT
+    for line in text.splitlines()[1:]:
+        if line.strip() in (ANSWER, WRONG):
+            at = line.strip()
+        else:
+            parts[at].append(line)
+    return Prediction(*("\n".join(lines).strip() for lines in parts.values()))
+
+
+def folded(asked: Prediction) -> str:
+    """A prediction as the notebooks have it. Markdown inside an HTML element needs blank lines around it."""
+    return (
+        f"**Predict.** {asked.question}\n\n<details>\n<summary>Answer</summary>\n\n{asked.answer}\n\n"
+        f"*What a wrong guess shows.* {asked.wrong}\n\n</details>"
+    )
+
+
+def is_folded(text: str) -> bool:
+    """Whether a notebook's cell is a prediction, as `folded` writes it."""
+    return text.startswith("**Predict.** ")
+
+
+def asked_in(text: str) -> list[Asked]:
+    """The quoted numbers of a cell, in order."""
+    return [Asked(found["asked"], text.count("\n", 0, found.start()) + 1) for found in _QUOTE.finditer(text)]
+
+
+def code_of(asked: str) -> str:
+    """Python that prints a quoted number."""
+    return f'print(f"""{{ {asked}}}""", end="")'
+
+
+def amiss(asked: str) -> str:
+    """What is wrong with a quoted number's expression or format, '' for nothing."""
+    try:
+        (statement,) = ast.parse(code_of(asked)).body
+    except SyntaxError as error:
+        return error.msg
+    (written,) = statement.value.args  # type: ignore[attr-defined]
+    parts = getattr(written, "values", [])
+    return "" if len(parts) == 1 and isinstance(parts[0], ast.FormattedValue) else "one expression is expected"
+
+
+def filled(text: str, values: Iterator[Sequence[str]]) -> str:
+    """Text with each quoted number's value in its place, taken from `values` in order. Raises: Unsaid."""
+
+    def value(found: re.Match[str]) -> str:
+        expression, said = next(values, ("", ""))
+        if expression != found["asked"]:
+            raise Unsaid(found["asked"])
+        return said
+
+    return _QUOTE.sub(value, text)
+
+
+def half_open(text: str) -> list[int]:
+    """Lines, from 1, with braces that look like a quoted number and are none: no space inside, or no end on that line."""
+    rest = _QUOTE.sub("", text).split("\n")
+    return [number for number, line in enumerate(rest, 1) if re.search(rf"{_ALONE}\{{\{{", line)]
+
+
+def _first_line(text: str) -> str:
+    return text.split("\n", 1)[0].strip()

@@ -1,0 +1,303 @@
+"""What lessons' prose may hold: predictions folded away, numbers quoted from the run, notes for instructors."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from grader.authoring import build, execute, reading, teaching
+from grader.authoring.audit import audit
+from grader.authoring.lint import proofread
+from grader.course import prose, registry, stubs
+from grader.util.errors import AuthorError
+from tests import small_lesson as small
+
+PREDICTION = """
+# %% [markdown]
+# @predict
+#
+# What is the sum?
+#
+# - **A** 3
+# - **B** 6
+#
+# @answer
+#
+# **A**: 0 + 1 + 2 = {{ total:d }}, and on average {{ total / 3:.2f }}.
+#
+# @wrong
+#
+# Six counts from one.
+"""
+TEACHING = """
+# %% [markdown]
+# ## What we keep
+#
+# One line.
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# To double.
+#
+# ## Cut for 60 minutes
+#
+# Nothing.
+#
+# ## Cut for 90 minutes
+#
+# Nothing either.
+#
+# ## Mistakes to expect
+#
+# - double TY1: What is 3 times 3,
+#   and what twice 3?
+# - double TY2: What is twice 0?
+#
+# ## To discuss
+#
+# Is one number an array?
+#
+# ## On paper
+#
+# Double 21. Solution: 42.
+"""
+BEGUN = small.SOURCE.replace("# # A small lesson", "# # 1 · A small lesson\n#\n# **Before this lesson:** addition,\n# and arrays.")
+SET = BEGUN.replace("import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()")
+WHOLE = SET + PREDICTION + TEACHING
+
+
+def slips(text: str) -> list[str]:
+    return list(map(str, proofread(small.FILE, small.cells(text), small.LESSON)))
+
+
+def texts(notebook: dict) -> list[str]:
+    return ["".join(cell["source"]) for cell in notebook["cells"]]
+
+
+# --- as an author writes it --------------------------------------------------------------------
+
+def test_a_lesson_with_everything_has_no_slips():
+    assert slips(WHOLE) == []
+
+
+@pytest.mark.parametrize("find, put, said", [
+    ("# What is the sum?\n#\n# - **A** 3\n# - **B** 6\n", "", "no question"),
+    ("# **A**: 0 + 1 + 2 = {{ total:d }}, and on average {{ total / 3:.2f }}.\n", "", "no '@answer'"),
+    ("# @wrong\n#\n# Six counts from one.\n", "", "no '@wrong'"),
+    ("# Six counts from one.\n", "", "no '@wrong'"),
+    ("# Six counts from one.\n", "# Six.\n#\n# @answer\n#\n# Again.\n", "then one '@answer', then one '@wrong'"),
+    ("# One line.\n", "# **Predict:** what stays?\n", "a cell of its own"),
+    ("# One line.\n", "# One line.\n#\n# @answer\n", "belongs to a cell"),
+    ("{{ total:d }}", "{{ total; 1 }}", "not an expression"),
+    ("{{ total:d }}", "{{ total:d }\n# }", "on the same line"),
+    ("{{ total:d }}", "{{ total\n# :d }}", "on the same line"),
+    ("{{ total:d }}", "{{total:d}}", "on the same line"),
+    ("**Before this lesson:**", "Before this lesson:", "'**Before this lesson:**'"),
+    ("## What we keep", "## The end", "'## What we keep'"),
+    ("# ## To discuss\n#\n# Is one number an array?\n#\n", "", "these headings"),
+    ("# ## To discuss", "# ## Discuss", "these headings"),
+    ("# Nothing either.\n", "", "nothing stands under '## Cut for 90 minutes'"),
+    ("# - double TY2: What", "# - doubel TY2: What", "no exercise of this lesson"),
+    ("# - double TY2: What", "# - double TY7: What", "has no mistake TY7; it has TY1, TY2, TY3"),
+    ("# - double TY2: What is twice 0?\n", "", "1 mistakes to expect; 2 to 4 are wanted"),
+    ("# - double TY2: What", "# Ask: what", "reads '- exercise ID: a question to ask?'"),
+    ("# Nothing either.", "# Skip {{ total }}.", "quote no number"),
+])  # fmt: skip
+def test_a_slip_of_the_author_is_said_with_its_line(find, put, said):
+    assert find in WHOLE
+    text = WHOLE.replace(find, put, 1)
+    told = [slip for slip in slips(text) if said in slip]
+    assert told and all(re.match(rf"{small.FILE}:\d+: ", slip) for slip in told), slips(text)
+
+
+def test_the_line_of_a_quoted_number_is_its_own():
+    text = WHOLE.replace("{{ total / 3:.2f }}", "{{ total / : }}")
+    (slip,) = slips(text)
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "total / :" in line)
+    assert slip.startswith(f"{small.FILE}:{line}: ")
+
+
+def test_five_predictions_are_enough():
+    assert slips(SET + 5 * PREDICTION) == []
+    (slip,) = slips(SET + 6 * PREDICTION)
+    assert "at most 5 predictions" in slip
+
+
+def test_notes_for_instructors_are_one_cell_the_last():
+    assert any("begins the last cell" in slip for slip in slips(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
+    assert any("begins the last cell" in slip for slip in slips(WHOLE + TEACHING[TEACHING.index("\n# %% [markdown]\n# @"):]))
+
+
+def test_an_unchanged_lesson_may_predict_inline_as_before():
+    assert slips(small.SOURCE.replace("# # A small lesson", "# # A small lesson\n#\n# **Predict:** what?")) == []
+
+
+@pytest.mark.parametrize("text", [
+    r"$\frac{{ a }}{{ b }}$", r"$x^{{ n }}_{{ k }}$", r"$\{{ x }\}$", r"$\sqrt{{{ y }}}$", "{ x }", r"$\mathbf{{W}}$",
+])  # fmt: skip
+def test_latex_is_no_quoted_number(text):
+    assert prose.asked_in(text) == [] and prose.filled(text, iter(())) == text and prose.half_open(text) == []
+
+
+def test_what_pythons_f_strings_write_may_be_quoted():
+    text = 'one {{ a[0, 2]:.3f }}, **{{ d["k"][1:2]!r:>8 }}**, $p = {{ p:.1% }}$'
+    assert [one.text for one in prose.asked_in(text)] == ["a[0, 2]:.3f", 'd["k"][1:2]!r:>8', "p:.1%"]
+    assert not any(prose.amiss(one.text) for one in prose.asked_in(text))
+    values = iter([("a[0, 2]:.3f", "1.000"), ('d["k"][1:2]!r:>8', "x"), ("p:.1%", "5.0%")])
+    assert prose.filled(text, values) == "one 1.000, **x**, $p = 5.0%$"
+
+
+# --- as notebooks have it ----------------------------------------------------------------------
+
+@pytest.fixture
+def built(monkeypatch, tmp_path):
+    """The small lesson with everything, built. Returns the learner's notebook and the solved one."""
+    (tmp_path / "docs").mkdir()
+    small.install(monkeypatch, tmp_path, WHOLE)
+    execute.build(small.NAME)
+    return [json.loads(path(small.NAME).read_text(encoding="utf-8")) for path in (registry.notebook_path, registry.solution_path)]
+
+
+def test_both_notebooks_fold_the_answer_and_quote_the_run(built):
+    for notebook in built:
+        page = next(text for text in texts(notebook) if text.startswith("**Predict.** What is the sum?"))
+        question, folded = page.split("\n\n<details>\n<summary>Answer</summary>\n\n")
+        assert "**B** 6" in question
+        assert "0 + 1 + 2 = 3, and on average 1.00." in folded
+        assert folded.endswith("\n\n*What a wrong guess shows.* Six counts from one.\n\n</details>")
+        assert "@predict" not in str(notebook) and "{{" not in str(notebook["cells"])
+    assert built[1]["metadata"]["grader"]["quoted"] == [["total:d", "3"], ["total / 3:.2f", "1.00"]]
+
+
+def test_quoting_disturbs_neither_the_count_of_cells_nor_what_they_show(built):
+    counts = [cell["execution_count"] for cell in built[1]["cells"] if cell["cell_type"] == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    shown = next(cell for cell in built[1]["cells"] if cell["id"].startswith("demo"))
+    assert shown["outputs"][0]["text"] == ["3\n"]
+
+
+def test_notes_for_instructors_stand_in_no_notebook(built):
+    assert not any("@teaching" in text or "To discuss" in text for notebook in built for text in texts(notebook))
+    page = teaching.path(small.NAME).read_text(encoding="utf-8")
+    assert "# Teaching 01 · A small lesson" in page and "**Before this lesson:** addition, and arrays." in page
+    assert "- TY1 (TY1)\n  *Ask:* What is 3 times 3, and what twice 3?" in page
+    assert "**1.** What is the sum?" in page and "0 + 1 + 2 = 3, and" in page and "*Behind a wrong guess.* Six" in page
+    headings = re.findall(r"^## (.*)", page, re.MULTILINE)
+    assert [heading for heading in headings if heading in teaching.HEADINGS] == list(teaching.HEADINGS)
+
+
+def test_what_was_built_is_not_stale_until_something_is_edited(built):
+    assert build.stale(small.NAME) == []
+    path = teaching.path(small.NAME)
+    path.write_text(path.read_text().replace("To double", "To treble"))
+    assert build.stale(small.NAME) == ["docs/teaching/01_small.md: is not what its source builds."]
+
+
+@pytest.mark.parametrize("which", [registry.notebook_path, registry.solution_path])
+def test_a_quoted_number_that_is_not_the_run_s_is_stale(built, which):
+    path = which(small.NAME)
+    text = path.read_text(encoding="utf-8")
+    assert "on average 1.00" in text
+    path.write_text(text.replace("on average 1.00", "on average 1.01"), encoding="utf-8")
+    (problem,) = build.stale(small.NAME)
+    assert problem.startswith(f"{path.parent.name}/{path.name}: is ")
+
+
+def test_other_numbers_of_the_same_run_change_no_cell_s_id_and_make_nothing_stale(built):
+    """What a machine measures differs; the notebooks of that build agree with each other."""
+    said = [("total:d", "4"), ("total / 3:.2f", "1.33")]
+    other = stubs.learner_notebook(small.NAME, registry.cells(small.NAME), small.LESSON, said, registry.way(small.NAME))
+    assert [cell["id"] for cell in other["cells"]] == [cell["id"] for cell in built[0]["cells"]]
+    assert any("on average 1.33" in text for text in texts(other))
+
+
+def test_a_learner_s_notebook_is_made_without_running_anything(built):
+    assert registry.handed_out(small.NAME) == built[0]
+    codes = [[cell for cell in notebook["cells"] if cell["cell_type"] == "code"] for notebook in (registry.pristine(small.NAME), built[0])]
+    assert codes[0] == codes[1]
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda path: path.unlink(),
+    lambda path: path.write_text("{}"),
+    lambda path: path.write_text(path.read_text().replace('"total:d"', '"total:f"')),
+])  # fmt: skip
+def test_a_lesson_that_was_not_built_says_so(built, spoil):
+    spoil(registry.solution_path(small.NAME))
+    with pytest.raises(AuthorError, match=r"solutions/01_small.ipynb: it has no value for \{\{ total:d \}\}; run `grader build 01`"):
+        registry.handed_out(small.NAME)
+    assert registry.pristine(small.NAME)["cells"]  # grading needs no prose
+
+
+@pytest.mark.parametrize("put, said", [("{{ totla:d }}", "NameError"), ("{{ total:q }}", "ValueError")])
+def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path, put, said):
+    text = SET + PREDICTION.replace("{{ total:d }}", put)
+    small.install(monkeypatch, tmp_path, text)
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if put in line)
+    with pytest.raises(AuthorError, match=re.escape(f"{small.FILE}:{line}: {put} raises {said}")):
+        execute.build(small.NAME)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
+
+
+def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path, SET.replace("and arrays.", "and arrays: {{ total:d }}."))
+    with pytest.raises(AuthorError, match="total:d }} raises NameError"):
+        execute.build(small.NAME)
+
+
+def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
+    below = '\n# %% role="demo"\nlater = 41 + 1\n\n# %% [markdown]\n# Then {{ later:d }} stands there.\n'
+    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d }}") + below)
+    execute.build(small.NAME)
+    shown = "\n".join(texts(json.loads(registry.notebook_path(small.NAME).read_text(encoding="utf-8"))))
+    assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown
+    assert "Then 42 stands there." in shown
+
+
+# --- what else is said of a lesson ---------------------------------------------------------------
+
+def test_a_task_says_how_difficult_it_is():
+    assert stubs.task("@exercise double", replace(small.EXERCISE, difficulty=2)).splitlines()[2] == (
+        "*●●○ difficulty 2 of 3 · 3 minutes · 1 point* — Double each number.")
+
+
+def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path, WHOLE)
+    monkeypatch.setattr(registry, "exercise", lambda name: small.EXERCISE)
+    assert any("its difficulty is None" in slip for slip in audit([small.NAME]).slips)
+    lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=1),))
+    monkeypatch.setattr(registry, "lesson", lambda name: lesson)
+    assert not any("difficulty" in slip for slip in audit([small.NAME]).slips)
+
+
+def test_reading_takes_150_words_or_3_lines_of_code_a_minute():
+    words = "# %% [markdown]\n# " + "word " * 300 + "\n\n"
+    code = '# %% role="demo"\n' + "x = 1\n\n" * 6 + "\n"
+    notes = "# %% [markdown]\n# @teaching\n# " + "word " * 900 + "\n"
+    assert [reading.minutes(small.cells(text)) for text in (words, code, words + code + notes)] == [2, 2, 4]
+
+
+def test_lessons_lead_to_their_neighbors_and_the_glossary():
+    first, second, last = registry.lessons()[0], registry.lessons()[1], registry.lessons()[-1]
+    assert registry.way(first).startswith("[Glossary](glossary.md) | [01 · ") and registry.way(first).endswith(f"]({second}.ipynb) →")
+    assert registry.way(last).startswith("← [") and registry.way(last).endswith("[Glossary](glossary.md)")
+    assert registry.way(last, (first, last)) == f"← [{registry.heading(first)}]({first}.ipynb) | [Glossary](glossary.md)"
+
+
+@pytest.mark.parametrize("name", registry.lessons())
+def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
+    """Each quoted number has a value of the executed notebook, and each sentence in both notebooks has that value."""
+    asked = [one.text for cell in prose.shown(registry.cells(name)) if cell.role == "prose" for one in prose.asked_in(cell.text)]
+    assert [expression for expression, _ in registry.quoted(name)] == asked
+    said = iter(registry.quoted(name))
+    wanted = [prose.filled(cell.text, said) for cell in prose.shown(registry.cells(name)) if cell.role == "prose" and prose.asked_in(cell.text)]
+    for path in (registry.notebook_path(name), registry.solution_path(name)):
+        pages = "\n".join(texts(json.loads(path.read_text(encoding="utf-8")))) if wanted else ""
+        for text in wanted:
+            assert all(line in pages for line in text.splitlines() if line.strip() and line[0] not in "@"), (path.name, text)
