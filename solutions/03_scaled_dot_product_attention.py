@@ -598,9 +598,9 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
 #
 # | edit | still right for | an error for | wrong in silence for |
 # |---|---|---|---|
-# | `axis=1` in place of `axis=-1`, twice | one sentence, where axis 1 *is* the keys | nothing | a batch: each key's weights sum to 1 over the queries |
+# | `axis=1` in place of `axis=-1`, twice | one sentence: axis 1 *is* the keys | nothing | a batch: columns sum to 1, rows do not |
 # | `k.T` in place of `k.swapaxes(-1, -2)` | one sentence | sizes that differ | a batch in which all sizes agree |
-# | no `keepdims=True` in the sum | a single query | T_q and T_k that differ | T_q = T_k: each column is divided by another row's sum |
+# | no `keepdims=True` in the sum | a single query | T_q and T_k that differ | T_q = T_k: columns get other rows' sums |
 #
 # A verdict that knows the mistake gives its id, and `explain` with that id tells it at length. For the second edit:
 
