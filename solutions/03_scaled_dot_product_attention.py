@@ -47,7 +47,8 @@ figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token'
 # %% role="given"
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]
 about = {
-    "animal": ["noun", "living"], "street": ["noun", "place"], "it": ["pronoun"], "tired": ["tired"], "wide": ["wide"],
+    "animal": ["noun", "living"], "street": ["noun", "place"], "it": ["pronoun"],
+    "tired": ["tired"], "wide": ["wide"],
 }
 
 
@@ -169,7 +170,7 @@ def project_qkv(
 check(project_qkv)
 
 # %% [markdown]
-# Your projections, our four tokens: scores, softmax, blend. Only "it" asks for anything here. The queries of the other
+# Your projections on the four tokens: scores, softmax, blend. Only "it" asks for anything here. The queries of the other
 # tokens are zero, all their scores are 0, and softmax spreads their weight evenly.
 
 # %% role="payoff" exercise="project_qkv"
