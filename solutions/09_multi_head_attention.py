@@ -353,6 +353,9 @@ class Reader(nn.Module):
         output, weights = self.attention(x, x, x)
         return self.answer(output).unflatten(-1, (2, LETTERS)), weights
 
+# %% [markdown]
+# Training takes 300 steps of 64 sequences each. The start is fixed, so that you and the course see the same run.
+
 # %% role="demo"
 def train(make_attention, steps=300):
     """A Reader trained from a fixed start, about a second of one processor core."""
@@ -367,6 +370,9 @@ def train(make_attention, steps=300):
         loss.backward()
         optimizer.step()
     return model
+
+# %% [markdown]
+# Fresh sequences then tell how many answers are right, and where the heads looked on average.
 
 # %% role="demo"
 @torch.no_grad()
