@@ -67,6 +67,12 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
             print(harmless(getattr(workspace, what)(name, workspace.folder(asked))))
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
+    try:
+        kept = workspace.lay_glossary(workspace.folder(asked))
+        if kept:
+            print(harmless(f"The glossary is the one of this version; as it was: {kept}."))
+    except InputError as error:
+        failed = bool(complain(str(error), BAD_INPUT))
     return BAD_INPUT if failed else PASSED
 
 

@@ -69,6 +69,19 @@ def reset(lesson: str, place: Path) -> Change:
     return Change(lesson, path, backup)
 
 
+def lay_glossary(place: Path) -> Path | None:
+    """Puts this version's glossary beside the notebooks. Returns: the copy of one that was different, None for none.
+
+    Raises: WorkspaceError, as reset() does.
+    """
+    path, data = place / registry.GLOSSARY, registry.glossary().encode()
+    if _bytes(path) == data:
+        return None
+    backup = _back_up(path)
+    _write(path, place, data)
+    return backup
+
+
 def present(place: Path) -> tuple[str, ...]:
     """The lessons whose notebook is in a folder, under the name that it has or had."""
     return tuple(name for name in registry.lessons() if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *former(name))))
@@ -166,7 +179,7 @@ def _back_up(path: Path) -> Path | None:
     stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
     for number in range(1, 1000):
         again = f"-{number}" if number > 1 else ""
-        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}.ipynb"
+        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}{path.suffix}"
         if not os.path.lexists(copy):
             _write(copy, path.parent, data, like=path)
             return copy

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
-from grader.course.lessons.library import rows_sum_to_1
+from grader.course.lessons.library import of, rows_sum_to_1
 
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
-from .shared import TABLE_K, TABLE_Q, TABLE_V, of, single, unlike, whole
+from .shared import TABLE_K, TABLE_Q, TABLE_V, single, unlike, whole
 from .softmax_rows import softmax_rows
 from .weighted_sum import weighted_sum
 

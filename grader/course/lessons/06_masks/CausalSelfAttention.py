@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.lessons.library import scale_mistakes
 
 
 def _build(rng: np.random.Generator, d: int, max_len: int, **more: Any) -> dict[str, Any]:
@@ -140,9 +141,7 @@ class CausalSelfAttention:
         "NT26": patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)",
             "self.w_k = nn.Linear(d_model, d_model, bias=False)", "self.w_k = nn.Linear(d_model, d_model)",
             "self.w_v = nn.Linear(d_model, d_model, bias=False)", "self.w_v = nn.Linear(d_model, d_model)"),
-        "SD1": patch(" / math.sqrt(d_model)", ""),
-        "SD2": patch("math.sqrt(d_model)", "d_model"),
-        "SD5": patch("/ math", "* math"),
+        **scale_mistakes("d_model"),
         "SD6": patch(" / math.sqrt(d_model)", "", "return weights @ v", "return weights / math.sqrt(d_model) @ v"),
         "SD7": tuple(patch(" / math.sqrt(d_model)", "", HIDE, f"{ADDED.format(fill)}\n        scores = scores / math.sqrt(d_model)")
                      for fill in (-10000.0, -100.0, -1000.0)),

@@ -7,7 +7,14 @@ from itertools import product
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, unmoved
+from grader.course.lessons.library import (
+    hidden_gets_no_weight,
+    qkv,
+    random_mask,
+    rows_sum_to_1,
+    scale_mistakes,
+    unmoved,
+)
 
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:
@@ -182,9 +189,7 @@ class masked_attention:
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
             value is ambiguous'. What is to be known is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
-        "SD1": patch(SCALE, ""),
-        "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
-        "SD5": patch("/ math", "* math"),
+        **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),
         "SD8": patch("scores = q @", "q, k = (k, q)\n    scores = q @"),
         "SM1": patch("scores, dim=-1", "scores, dim=-2"),

@@ -23,7 +23,7 @@ def thirds(weight: str, bias: str, *more: str):
     return patch("*torch_mha.in_proj_weight.chunk(3)", weight, "*torch_mha.in_proj_bias.chunk(3)", bias, *more)
 
 
-@exercise(points=2, minutes=12, container="any")
+@exercise(points=2, minutes=12, difficulty=2, container="any")
 class copy_torch_weights:
     """Give a module of ours the weights of torch's own."""
 
