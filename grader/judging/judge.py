@@ -294,7 +294,7 @@ class _Judging:
 
     def _passed(self) -> Verdict:
         following = registry.next_exercise(self.exercise.name)
-        look = f"Next: {following}." if following else "That was the last exercise of the course."
+        look = _next(self.exercise.name, following) if following else "That was the last exercise of the course."
         return Verdict(
             self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
             max_difference=None if self.exercise.compare else self._largest_difference(), look=look,
@@ -346,6 +346,12 @@ class _Judging:
             return Verdict(name, status, headline, "attempted", look=look)
         headline, details = wording.failure(self.exercise, failure)
         return Verdict(name, status, headline, "runs", details=details, look=look)
+
+
+def _next(name: str, following: str) -> str:
+    """What comes next; of another lesson, also which."""
+    lesson = registry.lesson_of(following)
+    return f"Next: {following}." if lesson == registry.lesson_of(name) else f"Next: {following}, in lesson {lesson}."
 
 
 def _ended(failure: Failure) -> bool:

@@ -66,9 +66,9 @@ STYLE = """<style>
 .attn.attn table {border-collapse: collapse; font-size: 1em; margin: 4px 0;
   color: inherit; border: 0}
 .attn.attn th, .attn.attn td {text-align: left; padding: 2px 1.4em 2px 0; border: 0; background: none; color: inherit}
-.attn.attn th {font-weight: 400; font-size: .86em; opacity: .72}
+.attn.attn thead th {font-weight: 400; font-size: .86em; opacity: .72}
+.attn.attn tbody th {font-weight: inherit}
 .attn tr {background: none !important}
-.attn tbody tr.attn-first td {padding-top: 9px}
 .attn.attn td.attn-number, .attn.attn th.attn-number {text-align: right; font-variant-numeric: tabular-nums}
 @media (max-width: 640px) {.attn .attn-row {grid-template-columns: 1fr}}
 </style>"""
@@ -82,7 +82,7 @@ def escape(said: object, limit: int = text.LIMIT) -> str:
 def prose(said: object) -> str:
     """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
     made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said, SENTENCE))
-    calls = r"(?<![\w>])((?:check|hint|explain|solution|progress)\([^()\n]{0,80}\))(?!</code>)"
+    calls = r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset)\([^()\n]{0,80}\))(?!</code>)"
     return re.sub(calls, r"<code>\1</code>", made)
 
 
@@ -246,7 +246,12 @@ def explanation(told: MistakeText) -> str:
     return block("said", f'<span class="attn-name">{escape(told.id)}</span>', body)
 
 
-def explanations(told: Sequence[MistakeText]) -> str:
-    """All mistakes, one line each."""
-    rows = "".join(f"<tr><td>{escape(one.id)}</td><td>{prose(one.sentence)}</td></tr>" for one in told)
-    return block("said", '<span class="attn-name">Known mistakes</span>', [f"<table><tbody>{rows}</tbody></table>"])
+def mistakes(told: Sequence[MistakeText]) -> str:
+    """Mistakes, one line each."""
+    rows = "".join(f'<tr><th scope="row">{escape(one.id)}</th><td>{prose(one.sentence)}</td></tr>' for one in told)
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def folded(summary: str, content: str, opened: bool = False) -> str:
+    """Something that opens with a click, or is open."""
+    return f"<details{' open' if opened else ''}><summary>{escape(summary)}</summary>{content}</details>"
