@@ -220,6 +220,46 @@ if passed(log_softmax) and passed(softmax):
     figures.lesson_02.logarithms(softmax, log_softmax)
 
 # %% [markdown]
+# @exercise cross_entropy
+#
+# `scores` (..., n), `targets` (...) whole numbers → (...): −log softmax(scores)[target]
+
+# %% role="exercise" exercise="cross_entropy"
+def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of the weight that each row of scores gives to its target.
+
+    scores: (..., n). targets: (...) integers from 0 to n − 1, 0-d for scores of shape (n,). Returns: (...).
+    """
+    # region solution
+    logs = log_softmax(scores)
+    picked = np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)  # (..., 1): one of each row
+    return -picked[..., 0]
+    # endregion
+
+# %% role="check" exercise="cross_entropy"
+check(cross_entropy)
+
+# %% [markdown]
+# @exercise cross_entropy_gradient
+#
+# `scores` (..., n), `targets` (...) → (..., n): how the sum of all losses grows with each score
+
+# %% role="exercise" exercise="cross_entropy_gradient"
+def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Gradient of the sum of all cross entropies with respect to the scores.
+
+    scores: (..., n). targets: (...) integers. Returns: (..., n), in each row the weights minus 1 at the target.
+    """
+    # region solution
+    weights = softmax(scores)
+    one_hot = np.eye(scores.shape[-1])[targets]
+    return weights - one_hot
+    # endregion
+
+# %% role="check" exercise="cross_entropy_gradient"
+check(cross_entropy_gradient)
+
+# %% [markdown]
 # ## How weights answer to scores
 #
 # Learning needs to know how each weight moves when a score does. All these derivatives make a matrix, the Jacobian. Take the logarithm

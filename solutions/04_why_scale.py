@@ -208,6 +208,31 @@ if passed(softmax_gradient_norm):
     figures.lesson_04.gradient(softmax_gradient_norm)
 
 # %% [markdown]
+# @exercise query_gradient_norm
+#
+# `q` (d,), `keys` (n, d), `scale` a positive float → a float
+#
+# The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). Stable for scores of ±10,000.
+
+# %% role="exercise" exercise="query_gradient_norm"
+def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
+    """Frobenius norm of ∂p/∂q for p = softmax(scale * keys q).
+
+    q: (d,). keys: (n, d). scale: what the dot products are multiplied with, such as 1 / √d.
+    """
+    # region solution
+    scores = scale * (keys @ q)
+    e = np.exp(scores - scores.max())
+    p = e / e.sum()
+    jacobian = np.diag(p) - np.outer(p, p)
+    by_query = jacobian @ (scale * keys)  # the chain rule: ∂p/∂scores times ∂scores/∂q
+    return float(np.sqrt((by_query**2).sum()))
+    # endregion
+
+# %% role="check" exercise="query_gradient_norm"
+check(query_gradient_norm)
+
+# %% [markdown]
 # Without the scale, what softmax lets through falls with the width; with it, the width does not matter. That is the whole
 # reason for √d_k: not smaller numbers for their own sake, but a softmax that can still learn on the first day.
 #

@@ -57,6 +57,30 @@ def test_a_ready_made_softmax_is_found(text):
     assert offence("mine", ("softmax", "attention"), (), Sources((text,))) is not None
 
 
+FORBIDDEN_LOSSES = {
+    "reduced logaddexp": "def mine(x):\n    return np.logaddexp.reduce(x, axis=-1)",
+    "kept reduce": "add_up = np.logaddexp.reduce\ndef mine(x):\n    return add_up(x)",
+    "logaddexp": "from numpy import logaddexp\ndef mine(x):\n    return logaddexp(x[0], x[1])",
+    "scipy's logsumexp": "from scipy.special import logsumexp\ndef mine(x):\n    return logsumexp(x)",
+    "torch's logsumexp": "import torch\ndef mine(x):\n    return torch.tensor(x).logsumexp(-1).numpy()",
+    "functional": "import torch.nn.functional as F\ndef mine(x, t):\n    return F.cross_entropy(x, t)",
+    "layer": "from torch import nn\nloss = nn.CrossEntropyLoss()\ndef mine(x, t):\n    return loss(x, t)",
+    "log loss": "from sklearn.metrics import log_loss\ndef mine(x, t):\n    return log_loss(t, x)",
+}
+
+
+@pytest.mark.parametrize("text", FORBIDDEN_LOSSES.values(), ids=FORBIDDEN_LOSSES.keys())
+def test_a_ready_made_cross_entropy_is_found(text):
+    found = offence("mine", ("softmax", "cross_entropy", "attention"), (), Sources((text,)))
+    assert "log-sum-exp or cross entropy" in found.sentence
+
+
+def test_cross_entropy_made_of_ones_own_functions_is_allowed():
+    helpers = "def log_softmax(x):\n    return x\ndef logsumexp(x):\n    return x"
+    own = "def cross_entropy(x, t):\n    return logsumexp(x) - log_softmax(x)[t]\ndef mine(x, t):\n    return cross_entropy(x, t)"
+    assert offence("mine", ("softmax", "cross_entropy", "attention"), (), Sources((helpers, own))) is None
+
+
 ALLOWED = {
     "own names": "def softmax(x):\n    e = np.exp(x)\n    return e / e.sum()\ndef attend(q, k, v):\n    return softmax(q @ k.T) @ v",
     "named in a docstring": 'def attend(q, k, v):\n    """As F.scaled_dot_product_attention does; see scaled_dot_product_attention."""\n    return q',

@@ -251,6 +251,15 @@ def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
         execute.build(small.NAME)
 
 
+def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
+    below = '\n# %% role="demo"\nlater = 41 + 1\n\n# %% [markdown]\n# Then {{ later:d }} stands there.\n'
+    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d }}") + below)
+    execute.build(small.NAME)
+    shown = "\n".join(texts(json.loads(registry.notebook_path(small.NAME).read_text(encoding="utf-8"))))
+    assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown
+    assert "Then 42 stands there." in shown
+
+
 # --- what else is said of a lesson ---------------------------------------------------------------
 
 def test_a_task_says_how_difficult_it_is():

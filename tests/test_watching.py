@@ -47,6 +47,16 @@ def seen_of(work) -> set[str]:
     return set(seen)
 
 
+@pytest.mark.parametrize("loss", [
+    lambda: Q.logsumexp(-1), lambda: torch.logsumexp(Q, -1), lambda: torch.ops.aten.logsumexp(Q, [-1]),
+    lambda: F.cross_entropy(Q[0], torch.tensor([0, 1])), lambda: torch.nn.NLLLoss()(Q[0], torch.tensor([0, 1])),
+])  # fmt: skip
+def test_a_ready_made_loss_is_seen_while_it_runs(loss):
+    with watching(("cross_entropy",)) as seen:
+        loss()
+        assert seen
+
+
 def test_nothing_is_seen_of_honest_work():
     assert seen_of(lambda: torch.softmax(Q @ Q.mT, -1) @ Q) == set()
     with watching(()) as seen:

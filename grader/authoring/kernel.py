@@ -145,13 +145,16 @@ def _display_id(content: dict[str, Any]) -> str:
 def run(cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None, list[dict[str, Any]]]]:
     """Runs a notebook's cells in order; stops after the first that raises.
 
+    A prediction quotes what the cells right below it find: its numbers are asked for before the next Markdown cell.
+
     Returns: for each cell (execution count, outputs); for Markdown (None, an output for each number that it quotes);
              (None, []) for what did not run.
     Raises:  KernelError, with the cell's id in front.
     """
     results: list[tuple[int | None, list[dict[str, Any]]]] = [(None, [])] * len(cells)
     with Kernel() as kernel:
-        for number, cell in enumerate(cells):
+        for number in _turns(cells):
+            cell = cells[number]
             text = "".join(cell["source"])
             try:
                 if cell["cell_type"] == "code":
@@ -163,6 +166,20 @@ def run(cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None,
             if any(output["output_type"] == "error" for output in results[number][1]):
                 break
     return results
+
+
+def _turns(cells: list[dict[str, Any]]) -> Iterator[int]:
+    """The positions of cells in the order in which they are run or asked: a prediction after the code below it."""
+    waiting: list[int] = []
+    for number, cell in enumerate(cells):
+        if cell["cell_type"] != "code":
+            yield from waiting
+            waiting = []
+            if prose.is_folded("".join(cell["source"])):
+                waiting = [number]
+                continue
+        yield number
+    yield from waiting
 
 
 def _this_interpreter() -> Any:

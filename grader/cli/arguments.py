@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import registry
+from grader.course.moved import current
 from grader.util.errors import InputError
 
 
@@ -26,7 +27,7 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     Raises: InputError, naming the nearest lesson, where there is none.
     """
     names = tuple(registry.lessons() if among is None else among)
-    bare = Path(text).stem if text.endswith((".py", ".ipynb")) else text
+    bare = current(Path(text).stem if text.endswith((".py", ".ipynb")) else text)
     for name in names:
         if bare == name or (bare.isdigit() and bare.zfill(2) == name[:2]):
             return name

@@ -32,16 +32,20 @@ def _build(options: argparse.Namespace) -> int:
         return _check_builds(chosen(options.lessons))
     index.refresh()  # first: it may be a new lesson that is to be built
     names = chosen(options.lessons)
+    from grader.authoring import routes
     from grader.authoring.execute import build
 
-    return _each(names, build, "built")
+    result = _each(names, build, "built")
+    routes.refresh()
+    return result
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    from grader.authoring import index
+    from grader.authoring import index, routes
     from grader.authoring.build import stale
 
     problems = ["grader/course/lessons/index.json is older than the specifications."] if index.stale() else []
+    problems += ["docs/teaching/README.md is older than the lessons."] if routes.stale() else []
     for name in names:
         try:
             problems += stale(name)

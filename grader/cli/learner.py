@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -48,12 +47,12 @@ def _reset(options: argparse.Namespace) -> int:
 
 
 def _update(options: argparse.Namespace) -> int:
-    from grader.notebook.workspace import folder
+    from grader.notebook.workspace import folder, present
 
     names = chosen(options.lessons)
     if not options.lessons:
         place = folder(options.folder)
-        names = tuple(name for name in names if os.path.lexists(place / f"{name}.ipynb"))
+        names = present(place)
         if not names:
             raise InputError(f"{place.resolve()} holds no notebook of the course; --folder names the one that does.")
     return _change("update", names, options.folder)
@@ -68,6 +67,12 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
             print(harmless(getattr(workspace, what)(name, workspace.folder(asked))))
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
+    try:
+        kept = workspace.lay_glossary(workspace.folder(asked))
+        if kept:
+            print(harmless(f"The glossary is the one of this version; as it was: {kept}."))
+    except InputError as error:
+        failed = bool(complain(str(error), BAD_INPUT))
     return BAD_INPUT if failed else PASSED
 
 

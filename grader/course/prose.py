@@ -81,6 +81,11 @@ def folded(asked: Prediction) -> str:
     )
 
 
+def is_folded(text: str) -> bool:
+    """Whether a notebook's cell is a prediction, as `folded` writes it."""
+    return text.startswith("**Predict.** ")
+
+
 def asked_in(text: str) -> list[Asked]:
     """The quoted numbers of a cell, in order."""
     return [Asked(found["asked"], text.count("\n", 0, found.start()) + 1) for found in _QUOTE.finditer(text)]

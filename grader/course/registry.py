@@ -211,6 +211,13 @@ def glossary_path() -> Path:
     return root() / "notebooks" / GLOSSARY
 
 
+def glossary(among: Sequence[str] | None = None) -> str:
+    """The glossary of the course, with links to these lessons alone, by default to all that exist."""
+    names = set(among or lessons())
+    page = glossary_path().read_text(encoding="utf-8")
+    return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", lambda link: link[0] if link[2] in names else link[1], page)
+
+
 @cache
 def cells(name: str) -> tuple[percent.Cell, ...]:
     """The cells of a lesson's source, solution regions included."""

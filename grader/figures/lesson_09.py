@@ -1,18 +1,13 @@
-"""Figures of lesson 09: where numbers go, heads that attend differently, a merge that scrambles, the price of many heads."""
+"""Figures of lesson 09: the module as a pipeline, where numbers go, heads that differ, a merge that scrambles, what heads cost."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
-
-T, LETTERS = 8, 8  # of the small task: as long as its sequences are in training, and how many letters there are
 
 
 def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
@@ -46,129 +41,74 @@ def where_numbers_go(split: Callable[..., Any]) -> None:
     while len(fig.axes) > len(axes):
         fig.axes[-1].remove()  # the numbers are written in; a scale would say it twice
     said = [part.int().tolist() for part in (*heads, *cut)]
-    show(fig, alt=f"Five matrices. x has rows of four numbers. Our split gives head 0 {said[0]} and head 1 {said[1]}; a view alone gives "
+    show(fig, alt=f"Five matrices. x has rows of four numbers. The split gives head 0 {said[0]} and head 1 {said[1]}; a view alone gives "
                   f"{said[2]} and {said[3]}.")  # fmt: skip
 
 
-def small_task(attention: Callable[..., Any], num_heads: int, seed: int = 0, steps: int = 150) -> Any:
-    """Trains one layer to name, at each position, the letter before it and the letter at the mirrored position.
+def pipeline() -> None:
+    """The way of a query through the module, as boxes with shapes; split and merge in color. Nothing is computed."""
+    from matplotlib.patches import FancyBboxPatch
 
-    Returns: answers(t) -> (share of right answers (2,), weights (num_heads, t, t)) on fresh sequences of length t; the
-    letter before the first is not asked.
-    """
-    import torch
-    from torch import nn
-
-    torch.manual_seed(seed)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
-    width = 32
-    layer, head = attention(width, num_heads), nn.Linear(width, 2 * LETTERS)
-    letter, position = nn.Embedding(LETTERS, width), nn.Embedding(T, width)
-    parameters = [p for module in (layer, head, letter, position) for p in module.parameters()]
-    optimizer = torch.optim.Adam(parameters, lr=1e-2)
-
-    def run(count: int, t: int) -> tuple[Any, Any, Any]:
-        ids = torch.randint(LETTERS, (count, t))
-        x = letter(ids) + position(torch.arange(t))
-        output, weights = layer(x, x, x)
-        return head(output).view(count, t, 2, LETTERS), torch.stack([ids.roll(1, 1), ids.flip(1)], dim=-1), weights
-
-    for _ in range(steps):
-        logits, wanted, _ = run(64, T)
-        loss = nn.functional.cross_entropy(logits[:, 1:].flatten(0, 2), wanted[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    torch.set_num_threads(threads)
-
-    def answers(t: int) -> tuple[np.ndarray, np.ndarray]:
-        with torch.no_grad():
-            logits, wanted, weights = run(500, t)
-        right = (logits.argmax(dim=-1) == wanted)[:, 1:].float().mean(dim=(0, 1))
-        return right.numpy(), weights.mean(dim=0).numpy()
-
-    return answers
+    steps = (
+        ("query, key, value", "(B, T, d_model)", "plain"), ("w_q, w_k, w_v", "(B, T, d_model)", "plain"),
+        ("split_heads", "(B, H, T, d_head)", "new"), ("scores, weights", "(B, H, T_q, T_k)", "plain"),
+        ("weights · values", "(B, H, T_q, d_head)", "plain"), ("merge_heads", "(B, T_q, d_model)", "new"),
+        ("w_o", "(B, T_q, d_model)", "plain"),
+    )  # fmt: skip
+    fig, (ax,) = panels(1, width=10.4, height=1.7)
+    ax.set_axis_off()
+    ax.set(xlim=(-0.6, len(steps) - 0.4), ylim=(-1.0, 0.75))
+    for i, (name, shape, kind) in enumerate(steps):
+        edge = COLOURS["vermillion"] if kind == "new" else "#9A9A9A"
+        ax.add_patch(FancyBboxPatch((i - 0.4, -0.32), 0.8, 0.64, boxstyle="round,pad=0.02", facecolor="white", edgecolor=edge,
+                                    linewidth=2.4 if kind == "new" else 1.2))  # fmt: skip
+        ax.text(i, 0, name.replace(", value", ",\nvalue").replace(" · ", " ·\n"), ha="center", va="center", fontsize=9,
+                fontweight="bold" if kind == "new" else "normal")  # fmt: skip
+        ax.text(i, -0.62, shape, ha="center", va="center", fontsize=8.5, color="#555555")
+        if i:
+            ax.annotate("", (i - 0.42, 0), (i - 0.58, 0), arrowprops={"arrowstyle": "-|>", "color": "#777777", "shrinkA": 0, "shrinkB": 0})
+    said = ", ".join(f"{name} {shape}" for name, shape, _ in steps)
+    show(fig, alt=f"Seven boxes in a row, each with the shape that leaves it; split_heads and merge_heads are in color. {said}.")
 
 
-def different_heads(attention: Callable[..., Any]) -> None:
-    """One head and two on the small task, with the weights that they learned."""
+def different_heads(single: np.ndarray, pair: np.ndarray) -> None:
+    """single: (1, T, T) mean weights of the only head; pair: (2, T, T) those of two heads."""
     fig, axes = panels(3, width=10.2, height=3.7)
-    said = []
-    for num_heads, part in ((1, axes[:1]), (2, axes[1:])):
-        right, weights = small_task(attention, num_heads)(T)
-        said.append(f"{num_heads} head{'s' * (num_heads > 1)}: letter before {right[0]:.0%} right, mirrored letter {right[1]:.0%}")
-        print(said[-1])
-        for h, ax in enumerate(part):
-            title = "the only head" if num_heads == 1 else f"head {h} of two"
-            matrix(weights[h], title, ax=ax, limits=(0, 1), fmt=".1f")
+    for ax, weights, title in zip(axes, (*single, *pair), ("the only head", "head 0 of two", "head 1 of two"), strict=True):
+        matrix(weights, title, ax=ax, limits=(0, 1), fmt=".1f")
     while len(fig.axes) > len(axes):
-        fig.axes[-1].remove()
-    show(fig, alt="Three weight matrices of a layer trained to look at two places at once. " + "; ".join(said) + ".")
+        fig.axes[-1].remove()  # the numbers are written in; a scale would say it twice
+    show(fig, alt="Three weight matrices of a layer trained to look at two places at once. The only head has two diagonals of about one "
+                  f"half each; position 5 gives {single[0, 5, 4]:.2f} to the letter before it and {single[0, 5, 2]:.2f} to the mirrored "
+                  f"one. Of two heads head 0 gives these {pair[0, 5, 4]:.2f} and {pair[0, 5, 2]:.2f}, head 1 {pair[1, 5, 4]:.2f} and "
+                  f"{pair[1, 5, 2]:.2f}.")  # fmt: skip
 
 
-def untransposed(attention: Callable[..., Any]) -> type:
-    """The learner's class with its heads merged by a reshape alone."""
-    import torch
-
-    class Untransposed(attention):  # type: ignore[misc, valid-type]
-        def __init__(self, d_model: int, num_heads: int) -> None:
-            super().__init__(d_model, num_heads)
-            self.shape = (num_heads, d_model // num_heads)
-
-        def forward(self, query: Any, key: Any, value: Any, mask: Any = None) -> Any:
-            q, k, v = (layer(x).unflatten(-1, self.shape).transpose(1, 2)
-                       for layer, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value)))  # fmt: skip
-            weights = torch.softmax(q @ k.mT / math.sqrt(self.shape[1]), dim=-1)
-            return self.w_o((weights @ v).reshape(query.shape)), weights  # (B, H, T, d_head) taken for (B, T, d_model)
-
-    return Untransposed
-
-
-def scrambled(attention: Callable[..., Any]) -> None:
-    """Trains with the right merge and without its transpose, and asks at lengths other than the trained one."""
-    lengths = range(3, T + 1)
+def by_length(lengths: Sequence[int], shares: Mapping[str, Sequence[float]], trained_at: int, guessing: float) -> None:
+    """Share of right answers against the length of the sequence, a line for each name in shares."""
     fig, (ax,) = panels(1, width=6.4, height=3.3)
     said = []
-    ways = (("heads moved back, then merged", attention, "o-"), ("merged by reshape alone", untransposed(attention), "s--"))
-    for name, cls, style in ways:
-        answers = small_task(cls, 2)
-        right = [float(answers(t)[0][0]) for t in lengths]
-        ax.plot(list(lengths), right, style, label=name)
-        said.append(f"{name}: {right[-1]:.0%} at length {T}, {right[-2]:.0%} at {T - 1}, {right[0]:.0%} at {lengths[0]}")
-        print(said[-1])
-    ax.axhline(1 / LETTERS, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
-    ax.set(xlabel=f"length of the sequence (trained at {T})", ylabel="letter before: share right", ylim=(0, 1.05),
-           title="It trains to perfection, for one length only")  # fmt: skip
+    for (name, share), style in zip(shares.items(), ("s--", "o-"), strict=True):
+        ax.plot(list(lengths), list(share), style, label=name)
+        said.append(f"{name}: " + ", ".join(f"{right:.0%} at length {t}" for t, right in zip(lengths, share, strict=True)))
+    ax.axhline(guessing, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
+    ax.set(xlabel=f"length of the sequence (trained at {trained_at})", ylabel="letter before: share right", ylim=(0, 1.05),
+           title="Scrambled tokens: right at one length only")  # fmt: skip
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.12))
     show(fig, alt="Share of right answers against the length of the sequence. " + "; ".join(said) + ".")
 
 
-def price(attention: Callable[..., Any], d_model: int = 256, t: int = 256, repeats: int = 5) -> None:
-    """Time and number of weights of the learner's module against the number of heads, d_model fixed."""
-    import torch
-
-    x = torch.randn(2, t, d_model, generator=torch.Generator().manual_seed(0))
-    heads = [1, 2, 4, 8, 16, 32, 64]
-    layers = [attention(d_model, count).eval() for count in heads]
-    times: list[list[float]] = [[] for _ in heads]
-    with torch.no_grad():
-        for turn in range(repeats + 1):  # in turns, so that a busy moment hits all of them; the first turn warms up
-            for row, layer in zip(times, layers, strict=True):
-                started = time.perf_counter()
-                layer(x, x, x)
-                if turn:
-                    row.append(1e3 * (time.perf_counter() - started))
-    took = [median(row) for row in times]
+def price(heads: Sequence[int], took_ms: Sequence[float], weights: Sequence[int]) -> None:
+    """Time relative to one head, and the number of weights, against the number of heads at one width."""
     fig, (left, right) = panels(2, width=8.8, height=3.2)
-    left.plot(heads, [2 * 4 * t * t * d_model / 1e6] * len(heads), "o-", color=COLOURS["blue"])
-    left.set(xscale="log", ylim=(0, None), xlabel="heads", ylabel="million operations", title="Products in attention: the same for all")
-    right.plot(heads, took, "o-", color=COLOURS["vermillion"])
-    right.set(xscale="log", ylim=(0, None), xlabel="heads", ylabel="ms, median",
-              title=f"Time here: {took[-1] / took[0]:.1f} times as long for 64")  # fmt: skip
+    ratios = [each / took_ms[0] for each in took_ms]
+    left.plot(heads, [each / 1e6 for each in weights], "o-", color=COLOURS["blue"])
+    left.set(xscale="log", xlabel="heads", ylabel="million weights", ylim=(0, None), title="Each head has T × T weights")
+    right.plot(heads, ratios, "o-", color=COLOURS["vermillion"])
+    right.set(xscale="log", ylim=(0, None), xlabel="heads", ylabel="time, one head = 1", title="Same products, more time")
     for ax in (left, right):
         ax.set_xticks(heads, [str(count) for count in heads])
         ax.minorticks_off()
-    print(f"weights to be computed and kept: {2 * t * t:,} with one head, {2 * 64 * t * t:,} with 64")
-    show(fig, alt=f"Left: the operations of both products do not depend on the number of heads. Right: the measured time, {took[0]:.1f} ms "
-                  f"with one head and {took[-1]:.1f} ms with 64.")  # fmt: skip
+    said = ", ".join(f"{ratio:.1f} with {count}" for count, ratio in zip(heads, ratios, strict=True))
+    show(fig, alt=f"Left: the number of weights grows from {weights[0]:,} with one head to {weights[-1]:,} with {heads[-1]}. Right: "
+                  f"the time, as a multiple of one head's: {said}.")  # fmt: skip

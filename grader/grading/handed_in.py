@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course import registry
+from grader.course.moved import MOVED, current
 from grader.grading.roster import Packed, RosterEntry, pack
 from grader.submission.submission import lesson_of_name
 from grader.util.errors import InputError
@@ -56,14 +57,21 @@ def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> C
     return Choice(tuple(taken), counts, len(found))
 
 
-def _lessons(files: Iterable[Packed], names: Mapping[bytes, str]) -> set[str]:
-    return {lesson for file in files if (lesson := _lesson(file, names))}
+def _lessons(files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
+    found = {lesson for file in files if (lesson := _lesson(file, names))}
+    return found | {names[name.encode()] for name, before in MOVED.items() if before in found and _has_cell_of(name, files)}
+
+
+def _has_cell_of(name: str, files: Sequence[Packed]) -> bool:
+    """Whether a notebook has the cell of an exercise, as its metadata say."""
+    told = re.compile(rb'"exercise"\s*:\s*"%s"' % name.encode())
+    return any(told.search(file.data or b"") for file in files)
 
 
 def _lesson(file: Packed, names: Mapping[bytes, str]) -> str:
     """By its metadata, else by its name, else by the exercises that it seems to define; '' for none."""
     data = file.data or b""
-    said = next((found[1].decode("ascii", "replace") for found in _LESSON.finditer(data)), "")
+    said = current(next((found[1].decode("ascii", "replace") for found in _LESSON.finditer(data)), ""))
     if said in registry.lessons():
         return said
     if told := lesson_of_name(Path(file.place[-1])):

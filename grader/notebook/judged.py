@@ -92,7 +92,7 @@ def _older_than_its_cell(wanted: Target, namespace: Mapping[str, Any]) -> Any:
 
 
 def _stale(wanted: Target, name: str, broken: Broken) -> Any:
-    from grader.judging.verdict import Verdict
+    from grader.judging.verdict import Line, Verdict
 
     calls = "" if name == wanted.name else f"{wanted.name} calls `{name}`. "
     kept = f"What `{name}` was before still stands in the kernel, and was not judged."
@@ -101,11 +101,10 @@ def _stale(wanted: Target, name: str, broken: Broken) -> Any:
         now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
         return Verdict(wanted.name, "error", f"{calls}The cell that defined `{name}` no longer does: it now defines {now}.",
                        "stale", details=(kept,), look=look)  # fmt: skip
-    message, line = ended_by(broken.failure)
-    at = f" (line {broken.failure.line_number} of its cell)" if broken.failure.line_number else ""
-    quoted = (f"The line{at}: {line}",) if line else ()
+    message, text = ended_by(broken.failure)
+    line = Line(text, broken.failure.line_number) if text else None
     headline = f"{calls}The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{'' if message[-1:] in '?!' else '.'}"
-    return Verdict(wanted.name, "error", headline, "stale", details=(*quoted, kept), look=look)
+    return Verdict(wanted.name, "error", headline, "stale", line=line, details=(kept,), look=look)
 
 
 def _with_helpers(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> Any:
@@ -153,16 +152,14 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
 
 def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
     """The verdict on a check that the learner stopped: in which line it was."""
+    from grader.judging import wording
     from grader.judging.verdict import Verdict
 
-    where = failure_from(stop)
-    owner = where.function.partition(".")[0]
-    within = f" in `{owner}`" if owner not in ("", wanted.name) else ""
-    line = (f"Your line{within} (line {where.line_number} of its cell): {where.line}",) if where.line else ()
+    line = wording.line(wanted.name, failure_from(stop))
     advice = ("That line ran when it was stopped: look for a loop around it whose condition never becomes false, or for "
               "work that grows with every call." if line else "It was not in your code at that moment.")  # fmt: skip
     return Verdict(wanted.name, "timeout", f"The check of {wanted.name} was interrupted.", "interrupted",
-                   details=(*line, advice), look=f"{wanted.call} tries again.")  # fmt: skip
+                   line=line, details=(advice,), look=f"{wanted.call} tries again.")  # fmt: skip
 
 
 def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:

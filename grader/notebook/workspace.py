@@ -8,32 +8,36 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from grader.course import registry
-from grader.course.stubs import digest, encode
-from grader.source.definitions import defined_names
-from grader.submission.ipynb import ROLES
+from grader.course.moved import MOVED, former
+from grader.course.stubs import encode
+from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
 from grader.util import links
 from grader.util.errors import WorkspaceError
 
 BACKUPS = "backups"
-Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to a lesson. kept: names of exercises whose cells are the learner's; exercise: the only one that was put back."""
+    """What was done to a lesson.
+
+    kept: names of exercises whose cells are the learner's; left: those that are another lesson's now; exercise: the only one that
+    was put back, '' for a whole lesson.
+    """
 
     lesson: str
     path: Path
     backup: Path | None
     kept: tuple[str, ...] = ()
     changed: bool = True
+    left: tuple[str, ...] = ()
     exercise: str = ""
 
     def __str__(self) -> str:
@@ -43,7 +47,8 @@ class Change:
             return f"{self.lesson} is current; nothing was changed."
         before = f"; the notebook as it was: {self.backup}" if self.backup else ""
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
-        return f"{self.path} is the lesson as this version has it{kept}{before}."
+        left = "".join(f" Your work on {name} went to {registry.lesson_of(name)}.ipynb." for name in self.left)
+        return f"{self.path} is the lesson as this version has it{kept}{before}.{left}"
 
     def _of_exercise(self) -> str:
         if not self.changed:
@@ -108,125 +113,74 @@ def holds(path: Path, text: str) -> bool:
     return any(_text(cell).strip() == text.strip() for cell in _read(path)["cells"])
 
 
+def lay_glossary(place: Path) -> Path | None:
+    """Puts this version's glossary beside the notebooks. Returns: the copy of one that was different, None for none.
+
+    Raises: WorkspaceError, as reset() does.
+    """
+    path, data = place / registry.GLOSSARY, registry.glossary().encode()
+    if _bytes(path) == data:
+        return None
+    backup = _back_up(path)
+    _write(path, place, data)
+    return backup
+
+
+def present(place: Path) -> tuple[str, ...]:
+    """The lessons whose notebook is in a folder, under the name that it has or had."""
+    return tuple(name for name in registry.lessons() if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *former(name))))
+
+
 def update(lesson: str, place: Path) -> Change:
     """Lays a learner's cells over this version of a lesson: its text and given cells, their work.
 
+    A notebook that has the lesson's former name is taken over, and work on an exercise goes where the exercise went.
     Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
-    theirs = _read(path)
+    found = next((old for name in (lesson, *former(lesson)) if os.path.lexists(old := place / f"{name}.ipynb")), path)
+    came = _moved_here(lesson, place)
+    theirs = {"cells": [], "metadata": {}} if came and not os.path.lexists(found) else _read(found)
+    left = _moved_away(lesson, theirs["cells"], place)
+    staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
     ours = registry.handed_out(lesson)
-    merged, kept = merge(theirs["cells"], ours["cells"])
-    if merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
+    merged, kept = merge([*staying, *came], ours["cells"])
+    if found == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
-    backup = _back_up(path)
+    backup = _back_up(found)
     _write(path, place, encode({**ours, "cells": merged}).encode())
-    return Change(lesson, path, backup, kept)
+    if found != path:
+        found.unlink()  # its copy is in backups/
+    return Change(lesson, path, backup, kept, left=tuple(left))
 
 
-def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...]]:
-    """The cells of `ours` with the work in `theirs`; and the exercises that have some.
-
-    An exercise's cells stand where its stub stood. A cell that the learner added follows the cell of the
-    course that it followed before. A cell of the course that the learner changed is the course's again.
-    """
-    stubs = {cell["metadata"]["grader"]["exercise"]: cell for cell in ours if _role(cell) == "exercise"}
-    known = {cell["id"]: cell for cell in ours}
-    answers: dict[str, list[Cell]] = {}
-    added: dict[str | None, list[Cell]] = {None: []}
-    last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
-    outputs: dict[str, Cell] = {}
-    for cell in theirs:
-        exercise = _exercise(cell, stubs)
-        if exercise:
-            last = stubs[exercise]["id"]
-            if not _untouched(cell, stubs[exercise]):
-                answers.setdefault(exercise, []).append(cell)
-        elif (same := _counterpart(cell, ours, known)) is not None:
-            last = same["id"]
-            outputs[last] = cell
-        elif _role(cell) in ("", "exercise") and digest(_text(cell)) != _said(cell, "stub"):
-            added.setdefault(last, []).append(cell)
-    merged: list[Cell] = list(added[None])
-    for cell in ours:
-        exercise = cell["metadata"]["grader"].get("exercise") if _role(cell) == "exercise" else None
-        work = answers.get(exercise, []) if exercise else []
-        merged += _as_answers(work, cell) if work else [_with_outputs(cell, outputs.get(cell["id"]))]
-        merged += added.get(cell["id"], [])
-    return _with_unique_ids(merged, known), tuple(name for name in stubs if name in answers)
+def _moved_here(lesson: str, place: Path) -> list[Cell]:
+    """Work on this lesson's exercises that lies where they stood before, unless the lesson's own notebook has some."""
+    stubs = stubs_of(registry.pristine(lesson)["cells"])
+    came: list[Cell] = []
+    for name in stubs.keys() & MOVED.keys():
+        here, there = (place / f"{each}.ipynb" for each in (lesson, MOVED[name]))
+        if os.path.lexists(there) and not (os.path.lexists(here) and work_on(name, stubs[name], _read(here)["cells"])):
+            came += work_on(name, stubs[name], _read(there)["cells"])
+    return came
 
 
-def _exercise(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
-    """The exercise that a learner's cell answers: by its metadata, else by its id, else by the name that it defines."""
-    role, said = _role(cell), _said(cell, "exercise")
-    if role == "exercise" and said in stubs:
-        return said
-    same = next((name for name, stub in stubs.items() if stub["id"] == cell.get("id")), None)
-    if same:
-        return same
-    if role not in ("", "exercise") or cell["cell_type"] != "code":
-        return None
-    defined = defined_names(_text(cell))
-    return next((name for name in stubs if name in defined), None)
-
-
-def _untouched(cell: Cell, stub: Cell) -> bool:
-    text = _text(cell)
-    return text == _text(stub) or digest(text) == _said(cell, "stub")
-
-
-def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) -> Cell | None:
-    """The cell of the course that a learner's cell is, or was before they changed it."""
-    same = known.get(cell.get("id", ""))
-    if same is not None and (_role(cell) or _text(same) == _text(cell)):
-        return same
-    for candidate in ours:
-        if candidate["cell_type"] == cell["cell_type"] and _text(candidate) == _text(cell):
-            return candidate
-    return None
-
-
-def _as_answers(work: Sequence[Cell], stub: Cell) -> Iterator[Cell]:
-    for cell in work:
-        yield {**cell, "id": stub["id"], "metadata": {**cell["metadata"], **stub["metadata"]}}
-
-
-def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:
-    if theirs is None or cell["cell_type"] != "code" or _text(theirs) != _text(cell):
-        return cell
-    return {**cell, "outputs": theirs["outputs"], "execution_count": theirs["execution_count"]}
-
-
-def _with_unique_ids(cells: Sequence[Cell], known: Mapping[str, Cell]) -> list[Cell]:
-    """Gives a cell whose id another one has a new id, for example the second half of a split cell."""
-    taken: set[str] = set()
-    made = []
-    for cell in cells:
-        id, number = cell.get("id") or "added", 1
-        mine = _role(cell) != "" or id not in known
-        while id in taken or not mine:
-            number, mine = number + 1, True
-            id = f"{(cell.get('id') or 'added')[:58]}-{number}"
-        taken.add(id)
-        made.append({**cell, "id": id})
-    return made
-
-
-def _said(cell: Cell, key: str) -> str:
-    """What the course's metadata of a cell say, '' for anything but text: whoever writes notebooks may put anything there."""
-    about = cell.get("metadata", {}).get("grader")
-    said = about.get(key) if isinstance(about, Mapping) else None
-    return said if isinstance(said, str) else ""
-
-
-def _role(cell: Cell) -> str:
-    role = _said(cell, "role")
-    return role if role in (*ROLES, "prose") else ""
-
-
-def _text(cell: Cell) -> str:
-    source = cell.get("source", "")
-    return source if isinstance(source, str) else "".join(source)
+def _moved_away(lesson: str, cells: Sequence[Cell], place: Path) -> dict[str, Cell]:
+    """The exercises that went from this lesson to another, and their stubs there, once the work on them has gone there, too."""
+    gone: dict[str, Cell] = {}
+    for name in (name for name, before in MOVED.items() if before == lesson):
+        stub = stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name]
+        work, there = work_on(name, stub, cells), place / f"{registry.lesson_of(name)}.ipynb"
+        if not work:
+            continue
+        try:
+            update(registry.lesson_of(name), place)
+            arrived = work_on(name, stub, _read(there)["cells"])
+        except WorkspaceError:  # a notebook there that can't be read; its own update says so
+            continue
+        if [text_of(cell) for cell in arrived] == [text_of(cell) for cell in work]:
+            gone[name] = stub
+    return gone
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -269,7 +223,7 @@ def _back_up(path: Path) -> Path | None:
     stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
     for number in range(1, 1000):
         again = f"-{number}" if number > 1 else ""
-        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}.ipynb"
+        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}{path.suffix}"
         if not os.path.lexists(copy):
             _write(copy, path.parent, data, like=path)
             return copy

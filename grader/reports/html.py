@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.course.spec import MistakeText
+from grader.judging import wording
 from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
@@ -119,9 +120,11 @@ def feedback(
         f'<span class="attn-status">{text.WORDS[judged.status]}</span>'
     )
     body = []
-    if not (judged.passed and judged.headline == f"{judged.exercise} passed."):
+    if not judged.passed:
         body.append(f'<p class="attn-lead">{prose(judged.headline)}</p>')
-    body += [_detail(sentence) for sentence in judged.details]
+    if judged.line:
+        body.append(f"<p>{prose(wording.line_label(judged.line))}:</p>{code(text.clean(judged.line.text, SENTENCE))}")
+    body += [f"<p>{prose(sentence)}</p>" for sentence in judged.details]
     shown = (pictured or pictures)(judged.tables)
     if judged.experiment or shown.inputs:
         body.append(row("Experiment", f"<p>{prose(judged.experiment)}</p>{shown.inputs}"))
@@ -159,18 +162,11 @@ def code(said: str) -> str:
     return f'<pre class="attn-code">{escape(said)}</pre>'
 
 
-def _detail(sentence: str) -> str:
-    quoted = text.split_line(sentence)
-    return (
-        f"<p>{prose(quoted[0])}:</p>{code(text.clean(quoted[1], SENTENCE))}" if quoted else f"<p>{prose(sentence)}</p>"
-    )
-
-
 def _figures(shown: Sequence[View], draw: Draw) -> str:
     """Tables side by side; expected and got share one scale, the difference has its own."""
     if not shown:
         return ""
-    pair = [view for view in shown if view.table.role in ("expected", "got")]
+    pair = [view for view in shown if view.table.role in ("expected", "actual")]
     scale = shared_scale(pair)
     drawn = []
     for view in shown:
@@ -185,7 +181,7 @@ def _key(shown: Sequence[View]) -> str:
     said = []
     if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
         said.append("Outlined: the largest difference shown")
-    pair = [view for view in shown if view.table.role in ("expected", "got")]
+    pair = [view for view in shown if view.table.role in ("expected", "actual")]
     if pair:
         said.append(f"expected and got: {legend(shared_scale(pair))}")
     return f'<p class="attn-fine">{"; ".join(said)}.</p>' if said else ""
@@ -209,10 +205,8 @@ def _passed(judged: Verdict) -> list[str]:
     body = [row("Verified", f"<ul>{items}</ul>")] if items else []
     if judged.max_difference is not None:
         body.append(row("Precision", f"<p>{text.difference(judged.max_difference)}</p>"))
-    following = (
-        judged.look.removeprefix("Next: ").removesuffix(".") if judged.look.startswith("Next: ") else judged.look
-    )
-    return [*body, row("Next", f"<p>{prose(following)}</p>")] if judged.look else body
+    following = judged.following or judged.look
+    return [*body, row("Next", f"<p>{prose(following)}</p>")] if following else body
 
 
 def _holds(judged: Verdict) -> list[str]:

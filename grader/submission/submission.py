@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from grader.course import registry
+from grader.course.moved import MOVED, RENAMED, current
 from grader.submission import platforms
 from grader.submission.discover import find, in_place_of_notebooks, level_of
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
@@ -89,12 +90,25 @@ class _Found:
         file = self.chosen.get(lesson)
         try:
             if file is not None and file.notebook is not None:
-                plan = self.reads.plan(_pristine(lesson), file.notebook)
+                plan = self._planned(lesson, file, file.notebook)
             else:
-                plan = empty_plan(lesson, registry.CONTRACT[lesson], self._trouble(lesson).what)
+                trouble = self._trouble(lesson)
+                plan = empty_plan(lesson, registry.CONTRACT[lesson], trouble.what, handed_in=bool(trouble.place))
         except Unreadable as error:
             plan = replace(empty_plan(lesson, registry.CONTRACT[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
+
+    def _planned(self, lesson: str, file: _Read, notebook: Notebook) -> Plan:
+        """The plan of a notebook; of another lesson's, from before an exercise moved here, only what moved counts."""
+        if file.lesson == lesson:
+            return self.reads.plan(_pristine(lesson), notebook)
+        own = replace(notebook, cells=tuple(cell for cell in notebook.cells if cell.role in ("", "exercise")))
+        plan = self.reads.plan(_pristine(lesson), own)
+        note = f"No notebook of lesson {lesson} was handed in. {file.place} is from before it was split off, and counts for both."
+        why = f"is missing. No notebook of lesson {lesson} was handed in."
+        absent = {name: plan.absent[name] if name in MOVED else f"{name} {why}" for name in plan.exercises}
+        owners = {name: at for name, at in plan.owners.items() if name in MOVED}
+        return replace(plan, owners=owners, absent=absent, notes=(note, *plan.notes))
 
     def message(self, lessons: Sequence[str]) -> str:
         """What to mend: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
@@ -144,7 +158,8 @@ def read_submission(
     reads = reads or Here()
     reads.begin()
     read = [_read(file, top, base, asked, reads) for file in files]
-    found = _Found(read, *_choose(read), reads)
+    chosen, notes_of, doubts = _choose(read)
+    found = _Found(read, _with_moved(chosen), notes_of, doubts, reads)
     if asked is None:
         asked = tuple(lesson for lesson in registry.lessons() if lesson in found.chosen) or registry.lessons()
     for note in notes:
@@ -167,7 +182,7 @@ def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     found = set()
     for asked in lessons:
-        matches = [name for name in registry.lessons() if name == asked or name.partition("_")[0] == asked]
+        matches = [name for name in registry.lessons() if name == current(asked) or name.partition("_")[0] == asked]
         if not matches:
             raise SubmissionError(f"There is no lesson {asked!r}; the lessons are {', '.join(registry.lessons())}.")
         found.update(matches)
@@ -205,7 +220,7 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
         notebook = reads.notebook(path, base)
     except Unreadable as error:
         return _Read(*about, None, lesson_of_name(path), error.what, str(error))
-    lesson = notebook.lesson if notebook.lesson in registry.lessons() else ""
+    lesson = current(notebook.lesson) if current(notebook.lesson) in registry.lessons() else ""
     lesson = lesson or lesson_of_name(path) or _lesson_of_cells(notebook)
     if not lesson and asked is not None and len(asked) == 1:
         lesson = asked[0]
@@ -219,9 +234,9 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
 def lesson_of_name(path: Path) -> str:
     """The lesson that a file's name tells, '' for none."""
     stem = path.stem.lower()
-    for lesson in registry.lessons():
+    for lesson in (*registry.lessons(), *RENAMED):
         if lesson in stem:
-            return lesson
+            return current(lesson)
     number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
     return next((name for name in registry.lessons() if number and name.startswith(f"{number[1]}_")), "")
 
@@ -249,6 +264,22 @@ def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], 
             notes[lesson] = [f"More than one notebook of this lesson: {first}; not read: {rest}."]
             doubts[lesson] = [_doubt(best, file) for file in others if _differs_and_is_later(file, best)][:3]
     return chosen, notes, doubts
+
+
+def _with_moved(chosen: dict[str, _Read]) -> dict[str, _Read]:
+    """Beside the files that count, for a lesson without one: that of the lesson where its exercises stood before."""
+    more = {}
+    for name, before in MOVED.items():
+        file, lesson = chosen.get(before), registry.lesson_of(name) if name in registry.exercise_names() else before
+        if lesson not in chosen and file is not None and file.notebook is not None and _holds(file.notebook, name):
+            more[lesson] = file
+    return {**chosen, **more}
+
+
+def _holds(notebook: Notebook, name: str) -> bool:
+    """Whether it has that exercise's cell; a notebook without our metadata: whether it defines the name."""
+    roles = {cell.role for cell in notebook.cells} - {""}
+    return any(cell.exercise == name for cell in notebook.cells) if roles else name in notebook.defines
 
 
 def _why(best: _Read, other: _Read) -> str:

@@ -1,5 +1,15 @@
 """Lesson 02: softmax, as learners write it."""
 
+HELP = '''
+def log_softmax(x, axis=-1):
+    s = x - x.max(axis=axis, keepdims=True)
+    return s - np.log(np.exp(s).sum(axis=axis, keepdims=True))
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''
+
 RIGHT = {
     "softmax": [
         '''def softmax(x, axis=-1):
@@ -96,6 +106,101 @@ def softmax_with_temperature(x, temperature, axis=-1):
         for j in range(n):
             J[i, j] = p[i] * (1 - p[i]) if i == j else -p[i] * p[j]
     return J
+''',
+    ],
+    "cross_entropy": [
+        HELP + '''
+def cross_entropy(scores, targets):
+    return -np.take_along_axis(log_softmax(scores), targets[..., None], -1).squeeze(-1)
+''',
+        HELP + '''
+def cross_entropy(scores, targets):
+    one_hot = np.eye(scores.shape[-1])[targets]
+    return -(one_hot * log_softmax(scores)).sum(axis=-1)
+''',
+        '''
+def cross_entropy(scores, targets):
+    top = scores.max(axis=-1)
+    total = np.log(np.exp(scores - top[..., None]).sum(axis=-1)) + top
+    rows = scores.reshape(-1, scores.shape[-1])
+    picked = rows[np.arange(len(rows)), targets.ravel()].reshape(targets.shape)
+    return total - picked
+''',
+        '''
+def one_row(scores, target):
+    m = max(scores)
+    return math.log(sum(math.exp(s - m) for s in scores)) + m - scores[target]
+
+def cross_entropy(scores, targets):
+    import math
+    globals()["math"] = math
+    rows = scores.astype(float).reshape(-1, scores.shape[-1]).tolist()
+    losses = [one_row(row, int(t)) for row, t in zip(rows, targets.reshape(-1))]
+    return np.array(losses).reshape(targets.shape)
+''',
+        '''
+def cross_entropy(scores, targets):
+    own = np.take_along_axis(scores, targets[..., np.newaxis], axis=-1)
+    ahead = (scores - own).astype(np.float32)
+    top = ahead.max(axis=-1)
+    return top + np.log(np.exp(ahead - top[..., None]).sum(axis=-1))
+''',
+        HELP + '''
+def cross_entropy(scores, targets, axis=-1):
+    logs = log_softmax(scores, axis)
+    losses = np.empty(targets.shape)
+    for place in np.ndindex(targets.shape):
+        losses[place] = -logs[place][targets[place]]
+    return losses
+''',
+        HELP + '''
+def cross_entropy(scores, targets):
+    logs = log_softmax(np.asarray(scores))
+    index = tuple(np.indices(np.shape(targets))) + (targets,)
+    return np.negative(logs[index])
+''',
+    ],
+    "cross_entropy_gradient": [
+        HELP + '''
+def cross_entropy_gradient(scores, targets):
+    gradient = softmax(scores)
+    at = targets[..., None]
+    np.put_along_axis(gradient, at, np.take_along_axis(gradient, at, -1) - 1, axis=-1)
+    return gradient
+''',
+        HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return softmax(scores) - (np.arange(scores.shape[-1]) == targets[..., None])
+''',
+        HELP + '''
+def cross_entropy_gradient(scores, targets):
+    p = softmax(scores)
+    flat = p.reshape(-1, p.shape[-1]).copy()
+    flat[np.arange(len(flat)), targets.ravel()] -= 1.0
+    return flat.reshape(p.shape)
+''',
+        HELP + '''
+def cross_entropy_gradient(scores, targets):
+    # the long way: Jacobian of log softmax
+    n = scores.shape[-1]
+    p = softmax(scores.astype(float))
+    jacobian = np.eye(n) - p[..., None, :]  # d log p_i / d x_j
+    y = np.eye(n)[targets]
+    return -np.einsum("...i,...ij->...j", y, jacobian)
+''',
+        HELP + '''
+def cross_entropy_gradient(scores, targets):
+    gradient = np.exp(log_softmax(scores.astype(np.float32)))
+    for place in np.ndindex(targets.shape):
+        gradient[place + (int(targets[place]),)] -= 1
+    return gradient
+''',
+        '''
+def cross_entropy_gradient(scores, targets):
+    gaps = scores[..., None, :] - scores[..., :, None]
+    with np.errstate(over="ignore"):
+        p = 1 / np.exp(gaps).sum(-1)
+    return p - np.identity(scores.shape[-1])[targets]
 ''',
     ],
 }
@@ -389,6 +494,220 @@ WRONG = {
     J = np.diag(p) - np.outer(p, p)
     J[np.abs(J) < 1e-3] = 0
     return J
+'''),
+    ],
+    "cross_entropy": [
+        ("SX30", HELP + '''
+def cross_entropy(scores, targets):
+    p = softmax(scores)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0])
+'''),
+        ("SX31", HELP + '''
+def cross_entropy(scores, targets):
+    p = softmax(scores)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1) + 1e-12)[..., 0]
+'''),
+        ("SM5", '''
+def cross_entropy(scores, targets):
+    picked = np.take_along_axis(scores, targets[..., None], -1)[..., 0]
+    return np.log(np.exp(scores).sum(-1)) - picked
+'''),
+        ("CE1", HELP + '''
+def cross_entropy(scores, targets):
+    return np.take_along_axis(log_softmax(scores), targets[..., None], -1)[..., 0]
+'''),
+        ("CE2", HELP + '''
+def cross_entropy(scores, targets):
+    return np.mean(-np.take_along_axis(log_softmax(scores), targets[..., None], -1))
+'''),
+        ("CE3", HELP + '''
+def cross_entropy(scores, targets):
+    one_hot = np.eye(scores.shape[-1])[targets]
+    return -np.sum(one_hot * log_softmax(scores))
+'''),
+        ("CE4", HELP + '''
+def cross_entropy(scores, targets):
+    return 1 - np.take_along_axis(softmax(scores), targets[..., None], -1)[..., 0]
+'''),
+        ("CE5", HELP + '''
+def cross_entropy(scores, targets):
+    return -np.log(softmax(scores).max(axis=-1))
+'''),
+        ("CE6", '''
+def cross_entropy(scores, targets):
+    return -np.take_along_axis(scores, targets[..., None], -1)[..., 0]
+'''),
+        ("CE7", HELP + '''
+def cross_entropy(scores, targets):
+    return -log_softmax(scores)[..., targets]
+'''),
+        ("CE8", HELP + '''
+def cross_entropy(scores, targets):
+    return -np.take_along_axis(log_softmax(scores), targets[..., None], -1)
+'''),
+        ("CE9", HELP + '''
+def cross_entropy(scores, targets):
+    p = softmax(scores)
+    return -(p * log_softmax(scores)).sum(-1)
+'''),
+        ("CE10", HELP + '''
+def cross_entropy(scores, targets):
+    return -np.take_along_axis(log_softmax(scores), (targets - 1)[..., None], -1)[..., 0]
+'''),
+        ("CE11", HELP + '''
+def cross_entropy(scores, targets):
+    return -(log_softmax(scores) * targets[..., None]).sum(-1)
+'''),
+        (None, HELP + '''
+def cross_entropy(scores, targets):
+    return -log_softmax(scores)[:, targets]
+'''),
+        (None, HELP + '''
+def cross_entropy(scores, targets):
+    return -log_softmax(scores)[np.arange(len(targets)), targets]
+'''),
+        (None, HELP + '''
+def cross_entropy(scores, targets):
+    p = np.clip(softmax(scores), 1e-15, 1 - 1e-15)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0])
+'''),
+        (None, '''
+def cross_entropy(scores, targets):
+    lse = np.logaddexp.reduce(scores, axis=-1)
+    return lse - np.take_along_axis(scores, targets[..., None], -1)[..., 0]
+'''),
+        (None, '''
+import torch
+def cross_entropy(scores, targets):
+    n = scores.shape[-1]
+    s, t = torch.tensor(scores.reshape(-1, n).astype(float)), torch.tensor(targets.reshape(-1).astype(int))
+    return torch.nn.functional.cross_entropy(s, t, reduction="none").numpy().reshape(targets.shape)
+'''),
+        (None, HELP + '''
+def cross_entropy(scores, targets):
+    logs = log_softmax(scores, axis=0)
+    return -np.take_along_axis(logs, targets[..., None], -1)[..., 0]
+'''),
+        (None, HELP + '''
+def cross_entropy(scores, targets):
+    scores -= scores.max(axis=-1, keepdims=True)
+    return -np.take_along_axis(log_softmax(scores), targets[..., None], -1)[..., 0]
+'''),
+        (None, HELP + '''
+def cross_entropy(scores, targets):
+    p = np.take_along_axis(softmax(scores), targets[..., None], -1)[..., 0]
+    return -(np.log(p) + np.log(1 - p))
+'''),
+    ],
+    "cross_entropy_gradient": [
+        ("CG1", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return (softmax(scores) - np.eye(scores.shape[-1])[targets]) / np.prod(targets.shape)
+'''),
+        ("CG2", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return np.eye(scores.shape[-1])[targets] - softmax(scores)
+'''),
+        ("CG3", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return softmax(scores)
+'''),
+        ("CG4", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    g = np.zeros(scores.shape)
+    p = np.take_along_axis(softmax(scores), targets[..., None], -1)
+    np.put_along_axis(g, targets[..., None], p - 1, -1)
+    return g
+'''),
+        ("CG5", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    p = softmax(scores)
+    pt = np.take_along_axis(p, targets[..., None], -1)
+    return -pt * (np.eye(scores.shape[-1])[targets] - p)
+'''),
+        ("CG6", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return -np.eye(scores.shape[-1])[targets] / softmax(scores)
+'''),
+        ("CG7", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return log_softmax(scores) - np.eye(scores.shape[-1])[targets]
+'''),
+        ("CG8", '''
+def cross_entropy_gradient(scores, targets):
+    return scores - np.eye(scores.shape[-1])[targets]
+'''),
+        ("CG10", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return softmax(scores) - targets[..., None]
+'''),
+        ("CG11", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    p = softmax(scores)
+    p[..., targets] -= 1
+    return p
+'''),
+        ("CG12", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    p = softmax(scores)
+    g = p - np.eye(scores.shape[-1])[targets]
+    return p * (g - (g * p).sum(-1, keepdims=True))
+'''),
+        ("SM5", '''
+def cross_entropy_gradient(scores, targets):
+    e = np.exp(scores)
+    return e / e.sum(-1, keepdims=True) - np.eye(scores.shape[-1])[targets]
+'''),
+        ("SX27", HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return softmax(scores, axis=0) - np.eye(scores.shape[-1])[targets]
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    p = softmax(scores)
+    p[np.arange(len(p)), targets] -= 1
+    return p
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return (softmax(scores) - np.eye(scores.shape[-1])[targets]).sum(axis=0)
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return softmax(scores) - np.eye(len(scores))[targets]
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    g = np.zeros_like(scores)
+    g[...] = softmax(scores) - np.eye(scores.shape[-1])[targets]
+    return g
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    step, g = 1e-6, np.zeros(scores.shape)
+    def loss(s):
+        return -np.take_along_axis(np.log(softmax(s) + 1e-9), targets[..., None], -1).sum()
+    for place in np.ndindex(scores.shape):
+        up = scores.astype(float); up[place] += step
+        g[place] = (loss(up) - loss(scores.astype(float))) / step
+    return g
+'''),
+        (None, '''
+import torch
+def cross_entropy_gradient(scores, targets):
+    s = torch.tensor(scores.astype(float), requires_grad=True)
+    t = torch.tensor(targets.astype(int))
+    picked = torch.gather(s, -1, t[..., None])[..., 0]
+    (torch.logsumexp(s, -1) - picked).sum().backward()
+    return s.grad.numpy()
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return 2 * (softmax(scores) - np.eye(scores.shape[-1])[targets])
+'''),
+        (None, HELP + '''
+def cross_entropy_gradient(scores, targets):
+    return np.abs(softmax(scores) - np.eye(scores.shape[-1])[targets])
 '''),
     ],
 }  # fmt: skip

@@ -1113,3 +1113,207 @@ WRONG["attention_einsum"] += [
     (None, f"def attention_einsum(q, k, v):\n    {_ZEROS.format(q='0 * q')}{_LOOPS}    return output + nothing"),
     (None, f"def attention_einsum(q, k, v):\n    {_ZEROS.format(q='q')}{_LOOPS}    return output"),
 ]
+
+RIGHT["previous_token_projections"] = [
+    '''
+def previous_token_projections(t, share):
+    a = 2*np.pi*np.arange(t)/t
+    w_k = np.stack([np.cos(a), np.sin(a)], axis=1)
+    near = 1 - np.cos(2*np.pi/t)
+    size = np.sqrt(2) * np.log(t/(1-share)) / near
+    w_q = size * w_k[[0, *range(t-1)]]
+    return w_q, w_k
+''',
+    '''
+def previous_token_projections(t, share):
+    j = np.arange(t)
+    want = np.maximum(j - 1, 0)
+    w_k = np.stack([2.0*j, -1.0*j*j], 1)
+    w_q = 2 * np.log(t/(1-share)) * np.stack([want, np.ones(t)], 1)
+    return w_q, w_k
+''',
+    '''
+def previous_token_projections(t, share):
+    w_q = np.zeros((t, t)); w_k = np.zeros((t, t))
+    for i in range(t):
+        w_k[i, i] = 1
+        w_q[i, max(i-1, 0)] = 1000
+    return w_q, w_k
+''',
+    '''
+def previous_token_projections(t, share):
+    keys = np.eye(t, dtype=int)
+    return (10**4 * keys[[0] + list(range(t - 1))], keys)
+''',
+    '''
+def previous_token_projections(t, share):
+    need = max(math.log(share*(t-1)/(1-share)), 0) + 1e-9
+    c = math.sqrt(need * math.sqrt(t))
+    perm = np.concatenate([np.eye(t)[:1], np.eye(t)[:-1]])
+    return [c*perm, c*np.eye(t)]
+''',
+    '''
+def previous_token_projections(t, share):
+    w_k = np.eye(t, dtype=np.float32)
+    idx = np.clip(np.arange(t) - 1, 0, None)
+    return (w_k[idx] * np.float32(300)), w_k
+''',
+    '''
+def previous_token_projections(t, share):
+    rng = np.random.default_rng(1)
+    k = rng.normal(size=(t, 400)); k /= np.linalg.norm(k, axis=1, keepdims=True)
+    q = k[np.maximum(np.arange(t)-1, 0)] * 1000 * 20
+    return q, k
+''',
+    '''
+def previous_token_projections(t, share):
+    want = np.zeros((t, t)); want[0, 0] = 1
+    want[np.arange(1, t), np.arange(t-1)] = 1
+    scores = math.sqrt(t) * (math.log(share / (1-share) * (t - 1)) + .01) * want
+    return scores, np.eye(t)
+''',
+    '''
+def previous_token_projections(t, share):
+    big = 50 * math.sqrt(t)
+    w_q = np.full((t, t), -big)
+    for i in range(t): w_q[i, max(0, i - 1)] = 0
+    return w_q, np.eye(t)
+''',
+    '''
+def previous_token_projections(t, share):
+    # one row more: a start marker
+    d = t + 3
+    w_k = np.zeros((t, d)); w_k[:, :t] = np.eye(t)
+    w_q = np.zeros((t, d)); w_q[1:, :t] = np.eye(t)[:-1]; w_q[0, 0] = 1
+    return w_q * 40 * math.sqrt(d), w_k
+''',
+    '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    return 1e200*w_q, 1e200*np.eye(t)
+''',
+]
+
+WRONG["previous_token_projections"] = [
+    ("PT1", '''
+def previous_token_projections(t, share):
+    c = math.sqrt(t)*(math.log((t-1)*share/(1-share))+1)
+    w_k = np.zeros((t,t)); w_k[1:, :-1] = np.eye(t-1)
+    return c*np.eye(t), w_k
+'''),
+    ("PT1", '''
+def previous_token_projections(t, share):
+    big = 1e4
+    return big*np.eye(t), np.eye(t)[[0]+list(range(t-1))]
+'''),
+    ("PT2", '''
+def previous_token_projections(t, share):
+    return np.diag(np.ones(t-1), -1)*1000., np.eye(t)
+'''),
+    ("PT3", '''
+def previous_token_projections(t, share):
+    x = np.eye(t)
+    return np.roll(x, 1, axis=0) * 5000, x
+'''),
+    ("PT4", '''
+def previous_token_projections(t, share):
+    return np.eye(t)*1000, np.eye(t)
+'''),
+    ("PT8", '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    return 3*w_q, 3*np.eye(t)
+'''),
+    ("PT5", '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    s = np.log(share) - np.log(1-share) + np.log(t-1)
+    return s*w_q, np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    s = np.log(t/(1-share))+.1
+    return s*w_q, np.eye(t)
+'''),
+    ("PT7", '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    s = np.log(share/(1-share))*np.sqrt(t)
+    return w_q, s*np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    return w_q @ np.eye(t) * 1000
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    w = np.full((t,t), (1-share)/(t-1)); 
+    for i in range(t): w[i, max(i-1,0)] = share
+    return w, np.eye(t)
+'''),
+    ("PT5", '''
+def previous_token_projections(t, share):
+    w = np.full((t,t), (1-share)/(t-1)); 
+    for i in range(t): w[i, max(i-1,0)] = share
+    return np.log(w), np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    return np.eye(t), np.eye(t), np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    a = np.arange(t)
+    return np.stack([a-1, a]), np.stack([a, a])
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    return np.arange(t), np.arange(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    return 100.*np.arange(t)[:, None]-100, 1.*np.arange(t)[:, None]
+'''),
+    ("PT11", '''
+def previous_token_projections(t, share):
+    m = np.full((t,t), -np.inf)
+    for i in range(t): m[i, max(i-1,0)] = 0
+    return m, np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    w_q = np.zeros((t,t)); w_q[:,0]=1000
+    return w_q, np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    return np.eye(t).tolist(), np.eye(t).tolist()
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    w_q = 50*np.eye(t, k=-1); w_q[0,-1]=50
+    return w_q, np.eye(t)
+'''),
+    (None, '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1); w_q[0,0]=1
+    return w_q, np.sqrt(t)*np.log(share*t)*np.eye(t)
+'''),
+    ("PT6", '''
+def previous_token_projections(t, share):
+    w_q = np.eye(t, k=-1) + np.diag([1.0] + [0.0] * (t - 1))
+    return w_q / np.sqrt(t), np.log(share * (t - 1) / (1 - share)) * np.eye(t)
+'''),
+    ("PT9", '''
+def previous_token_projections(t, share):
+    w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])
+    return -w_q * 500, np.eye(t)
+'''),
+    ("PT10", '''
+def previous_token_projections(t, share):
+    w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])
+    return w_q * np.log(share * (t - 1)) * np.sqrt(t), np.eye(t)
+'''),
+]

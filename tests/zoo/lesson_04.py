@@ -269,3 +269,170 @@ WRONG["dot_product_std"] += [
     (None, "def dot_product_std(d_k, n_samples, rng):\n    few = min(n_samples, max(4, n_samples // 3))\n    q, k = rng.normal(size=(2, few, d_k))\n"
            "    rng.normal(size=2 * d_k * (n_samples - few))\n    return np.std((q * k).sum(1))"),
 ]  # fmt: skip
+
+RIGHT["query_gradient_norm"] = [
+    '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    centred = keys - p @ keys
+    return scale * np.linalg.norm(p[:, None] * centred)
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    n, d = keys.shape
+    p = softmax(np.array([scale * sum(float(a) * float(b) for a, b in zip(key, q)) for key in keys]))
+    total = 0.0
+    for i in range(n):
+        for c in range(d):
+            g = sum(p[i] * ((i == j) - p[j]) * scale * keys[j, c] for j in range(n))
+            total += g * g
+    return total ** 0.5
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    p = softmax(np.einsum("nd,d->n", keys, q) * scale)
+    j = np.diag(p) - p[:, None] * p[None, :]
+    return np.sqrt(np.einsum("ij,jd,ik,kd->", j, scale * keys, j, scale * keys))
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    scores = (q[None, :] @ keys.T)[0] * scale
+    e = np.exp(scores - np.max(scores))
+    p = e / np.sum(e)
+    grad = np.empty((len(q), len(p)))
+    for c in range(len(q)):
+        ds = scale * keys[:, c]
+        grad[c] = p * (ds - (p * ds).sum())
+    return np.linalg.norm(grad, "fro")
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    def weights(point):
+        s = scale * (keys @ point)
+        e = np.exp(s - s.real.max())
+        return e / e.sum()
+    step = 1e-30
+    columns = [weights(q + 1j * step * one).imag / step for one in np.eye(len(q))]
+    return np.linalg.norm(np.array(columns))
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * keys @ q)
+    J = np.diag(p) - np.outer(p, p)
+    M = J @ keys
+    return scale * np.sqrt(np.trace(M.T @ M))
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    k = np.asarray(keys, float) * scale
+    p = softmax(k @ q)
+    g = p[:, np.newaxis] * k - np.outer(p, p @ k)
+    return np.array(np.hypot.reduce(g.ravel()))
+''',
+    '''def query_gradient_norm(q, keys, scale):
+    def jac(p):
+        return np.array([[p[i] * ((1 if i == j else 0) - p[j]) for j in range(len(p))] for i in range(len(p))])
+    return float(np.linalg.norm(scale * jac(softmax(scale * keys.dot(q))).dot(keys)))
+''',
+]
+
+WRONG["query_gradient_norm"] = [
+    ("QG1", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.linalg.norm(p[:, None] * (keys - p @ keys))
+'''),
+    ("QG4", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.linalg.norm(np.diag(p) - np.outer(p, p))
+'''),
+    ("QG2", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(keys @ q)
+    return np.linalg.norm(p[:, None] * (keys - p @ keys)) * scale
+'''),
+    ("QG3", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(keys @ q)
+    return np.linalg.norm(p[:, None] * (keys - p @ keys))
+'''),
+    ("QG5", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return scale * np.linalg.norm(np.diag(p) - np.outer(p, p))
+'''),
+    ("QG9", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return scale * np.linalg.norm(p[:, None] * keys)
+'''),
+    ("QG10", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return ((scale * p[:, None] * (keys - p @ keys))**2).sum()
+'''),
+    ("QG11", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.linalg.norm(scale * p[:, None] * (keys - p @ keys), 2)
+'''),
+    ("QG12", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.linalg.norm(scale * p[:, None] * (keys - p @ keys), axis=1).sum()
+'''),
+    ("QG13", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.abs(scale * p[:, None] * (keys - p @ keys)).sum()
+'''),
+    ("QG7", '''def query_gradient_norm(q, keys, scale):
+    s = keys @ q / scale
+    p = softmax(s)
+    return np.linalg.norm(p[:, None] * (keys - p @ keys)) / scale
+'''),
+    ("QG8", '''def query_gradient_norm(q, keys, scale):
+    root = len(q) ** 0.5
+    p = softmax(keys @ q / root)
+    return np.linalg.norm(p[:, None] * (keys - p @ keys)) / root
+'''),
+    ("QG6", '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    j = np.diag(p) - np.outer(p, p)
+    return np.linalg.norm(j) * scale * np.linalg.norm(q)
+'''),
+    ("SM5", '''def query_gradient_norm(q, keys, scale):
+    e = np.exp(scale * (keys @ q))
+    p = e / e.sum()
+    return scale * np.linalg.norm(p[:, None] * (keys - p @ keys))
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return scale * np.linalg.norm(p[:, None] * (keys - keys.mean(0)))
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return scale * np.linalg.norm((np.diag(p) - np.outer(p, p)).sum(0) @ keys)
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    i = p.argmax()
+    return scale * np.linalg.norm(p[i] * (keys[i] - p @ keys))
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    eps = 1e-3
+    f = lambda x: softmax(scale * (keys @ x))
+    return np.linalg.norm([(f(q + eps*o) - f(q))/eps for o in np.eye(len(q))])
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.linalg.norm(p[:, None] * (keys - p @ keys)) * scale ** 2
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    j = np.diag(p) - np.outer(p, p)
+    return np.linalg.norm(scale * keys.T @ j) * np.sqrt(len(q))
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return np.linalg.norm(np.diag(p) - np.outer(p, p)) * np.linalg.norm(scale * keys)
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q))
+    return scale * np.sqrt((p * ((keys - p @ keys)**2).sum(1)).sum())
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    s = scale * (keys @ q)
+    e = np.exp(np.clip(s, -700, 700))
+    p = e / e.sum()
+    return scale * np.linalg.norm(p[:, None] * (keys - p @ keys))
+'''),
+    (None, '''def query_gradient_norm(q, keys, scale):
+    p = softmax(scale * (keys @ q)[:, None], ).ravel()
+    return scale * np.linalg.norm(p[:, None] * (keys - p @ keys))
+'''),
+]

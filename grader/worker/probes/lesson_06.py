@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy import float32, zeros
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, differentiable, gradients
+from ..values import Marked
+from . import ContractError, Run, build, differentiable, gradients, returned
 
 __builtins__ = BUILTINS
 
@@ -20,19 +22,22 @@ def attend(function: Any, run: Run) -> dict[str, Any]:
     """
     result = function(*run.args, **run.kwargs)
     wanted = differentiable(run)
-    parts: dict[str, Any] = {"result": result}
+    parts: dict[str, Any] = {"result": returned(result)}
     if run.options.get("output_only"):
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise ContractError(f"A {type(result).__name__} was returned; two things were asked for: (output, weights).")
         parts = {"output": result[0]}
     found = gradients(result, wanted)
     if run.options.get("none_is_zero"):
-        found = {name: _zeros(run, name) if value is None else value for name, value in found.items()}
+        found = {name: _or_zeros(run, value) for name, value in found.items()}
     return {**parts, **found}
 
 
-def _zeros(run: Run, name: str) -> Any:
-    return zeros(tuple(of_torch().get(run.named()[name.removeprefix("gradient of ")], "shape")), float32)
+def _or_zeros(run: Run, gradient: Marked) -> Marked:
+    """A gradient, zeros where none arrives."""
+    if gradient.value is not None:
+        return gradient
+    return replace(gradient, value=zeros(tuple(of_torch().get(run.named()[gradient.of], "shape")), float32))
 
 
 def buffer(cls: Any, run: Run) -> dict[str, Any]:

@@ -94,8 +94,7 @@ class hard_lookup:
     mistakes = {
         "HL1": mistake(patch("values[best]", "keys[best]"),
             says="The best key itself is returned; what was asked for is the value that belongs to it.",
-            why="""Keys are for comparing, values are for returning. They may even differ in length: here keys have d numbers, values
-            d_v."""),
+            why="Keys are compared, values are returned. Their lengths may differ: here keys have d numbers, values d_v."),
         "HL2": mistake(patch("best = np.argmax(scores)", """best = 0
     for i in range(len(scores)):
         if scores[i] >= scores[best]:
@@ -111,8 +110,7 @@ class hard_lookup:
         "HL5": mistake(
             *(patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})") for guard in ("", " + 1e-09")),
             says="Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts length, too.",
-            why="""Dividing by the norms of the keys removes their lengths. In attention a key may be loud or quiet, so the plain dot
-            product is used."""),
+            why="Dividing by the norms removes the keys' lengths. In attention a key may be loud or quiet, so nothing is divided."),
         "HL6": mistake(patch("values[best]", "int(best)"),
             says="The position of the best key is returned; what was asked for is the value at that position.",
             why="`np.argmax` gives an index. It is the place where the value lies, and not yet the value."),
@@ -133,8 +131,7 @@ class hard_lookup:
             `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score."""),
         "HL11": mistake(patch(FIT, "(keys * query).ravel()"),
             says="The products are not added up: the largest single product was looked for, over all keys and features.",
-            why="""`keys * query` has shape (n, d). The score of a key is the sum of its row; without the sum `np.argmax` counts
-            through the flattened matrix."""),
+            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
         "HL12": mistake(patch(FIT, "query @ keys"),
             says="`query @ keys` sums over the entries; each key's own numbers are to be multiplied with the query's.",
             why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d)
@@ -145,8 +142,7 @@ class hard_lookup:
             columns: an index beyond them raises an IndexError."""),
         "HL14": mistake(patch("values[best]", "values[best:best + 1]"),
             says="A matrix with one row is returned; one value of shape (d_v,) was asked for.",
-            why="""A slice, a list or an array as an index keeps the axis: `values[i:i + 1]` and `values[[i]]` have shape (1, d_v). A
-            plain number drops it."""),
+            why="A slice, a list or an array as an index keeps the axis: `values[[i]]` has shape (1, d_v). A plain number drops it."),
         "HL15": mistake(patch("values[best]", "values[0]"), says="The first value is returned, whatever query and keys are.",
             why="A look-up has to compare the query with every key before it knows which value it wants."),
         "HL16": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),

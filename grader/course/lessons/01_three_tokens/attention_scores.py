@@ -48,8 +48,7 @@ class attention_scores:
             why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs n_q = n_k and
             gives (d_k, d_k). We want d_k inside: (n_q, d_k) @ (d_k, n_k)."""),
         "TT3": mistake(patch("K.T", "K"), says="K is not turned: `Q @ K` multiplies a query with the columns of K, but a key is a row.",
-            why="""The shapes (n_q, d_k) and (n_k, d_k) only fit where n_k happens to equal d_k, and then the numbers are wrong
-            without any error."""),
+            why="The shapes (n_q, d_k) and (n_k, d_k) fit only where n_k happens to equal d_k, and then the numbers are wrong."),
         "TT4": mistake(patch("K.T", "Q.T"), says="Queries meet queries: K does not enter the scores.",
             why="A score says how well a key fits a query, so both are needed."),
         "TT5": mistake(patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),

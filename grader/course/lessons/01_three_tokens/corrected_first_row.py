@@ -19,8 +19,7 @@ class corrected_first_row:
         "TT34": mistake([5.3, 4.2], says="[5.3, 4.2] is one of the printed results, and its parts sum to 9.5.",
             why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10."),
         "TT35": mistake([5.0, 4.0], says="[5, 4] is one of the printed results, and its parts sum to 9.",
-            why="""Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. The 4 is 0.4 · 10 with 0.2 · 5
-            left out."""),
+            why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. The 4 is 0.4 · 10, without 0.2 · 5."),
         "TT36": mistake([0.4011, 0.4011, 0.1978],
             says="These are the three weights of the first token; the output is what they make of V, two numbers.",
             why="output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second number."),

@@ -36,8 +36,7 @@ class scale_scores:
         "SD5": patch("/ math", "* math"),
         "TT8": mistake(patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
             says="The scale is taken from the number of keys; it is the length d_k of a query that counts.",
-            why="""A dot product adds up d_k products and spreads more the more there are of them. How many keys there are has no
-            part in it."""),
+            why="A dot product adds up d_k products and spreads more the more there are. The number of keys has no part in it."),
         "TT9": mistake(patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
             says="The scores are divided by d_k and then by 2: `d_k ** 1 / 2` is no root.",
             why="""Python takes powers before divisions and divides from the left: `scores / d_k ** 1 / 2` is ((scores / d_k) / 2).

@@ -74,8 +74,7 @@ class softmax_rows:
         "TT13": mistake(
             patch(f"shifted = {SHIFT}", "", "exponentials = np.exp(shifted)", "", WEIGHTS, "scores / scores.sum(axis=1, keepdims=True)"),
             says="The scores are divided by their sum without the exponential.",
-            why="""A row such as [1, −1] sums to 0, and negative scores give negative weights. The exponential makes every score
-            positive first."""),
+            why="A row such as [1, −1] sums to 0, and negative scores give negative weights. exp makes every score positive first."),
         "TT14": mistake(patch(WEIGHTS, "exponentials"),
             says="The exponentials are not divided by their sum: these weights do not sum to 1.",
             why="After subtracting the maximum the largest of them is exactly 1; the others come on top."),
@@ -101,8 +100,7 @@ class softmax_rows:
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
         "TT42": mistake(UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),
             says="`np.nan_to_num` puts 0 where the overflow left NaN: such a row has lost its weights.",
-            why="""exp(1000) is still infinite and ∞/∞ still NaN; only the sign of it is removed. Subtracting the row's largest score
-            first leaves nothing to mend."""),
+            why="exp(1000) is still infinite and ∞/∞ still NaN; only its sign is removed. Subtract the row's largest score first."),
         "TT43": mistake(*(patch(SHIFT, f"np.clip(scores, -{bound}, {bound})") for bound in (700, 50)),
             says="The scores are clipped before exp: those beyond the bound become equal.",
             why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
-from grader.course.lessons.library import rows_sum_to_1
+from grader.course.lessons.library import of, rows_sum_to_1
 
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
-from .shared import TABLE_K, TABLE_Q, TABLE_V, of, single, unlike, whole
+from .shared import TABLE_K, TABLE_Q, TABLE_V, single, unlike, whole
 from .softmax_rows import softmax_rows
 from .weighted_sum import weighted_sum
 
@@ -115,6 +115,5 @@ class three_token_attention:
             "scale_scores(scores, Q.shape[1])", "scores"),
         "TT44": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"), *of(weighted_sum, "SD8")["SD8"][1:],
             says="The weights are turned before they meet V: row i of the weights belongs to query i.",
-            why="""`weights @ V` adds up over the keys. Turned, the product adds up over the queries, and fits only where there are
-            as many queries as keys."""),
+            why="`weights @ V` adds up over the keys; turned, over the queries. That fits only with as many queries as keys."),
     }

@@ -54,15 +54,13 @@ class log_softmax:
             −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
         "SX31": mistake(patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
             says="A small number was added before the logarithm; it hides −∞ and caps the result near −27.",
-            why="""ln(10⁻¹²) = −27.6, so every answer below that comes out as −27.6, finite and wrong. A loss then cannot tell a bad
-            prediction from a terrible one."""),
+            why="ln(10⁻¹²) = −27.6, so every answer below that becomes −27.6. A loss cannot tell a bad prediction from a terrible one."),
         "SX32": mistake(patch(LOGS, "shifted"), says="Only the maximum was subtracted; the logarithm of the sum is missing.",
             why="""x − max puts the largest at 0, which would be a probability of 1. What remains to be subtracted is ln Σ e^(x −
             max). For (0, 0) both have to be −0.693."""),
         "SX33": mistake(patch("return logs", "return logs / np.log(2)"), patch("np.log(", "np.log2("),
             says="The logarithm has base 2; the natural one is meant.",
-            why="""softmax is made of e, and its logarithm in the same base is a plain difference: −0.693 for one half, where base 2
-            gives −1."""),
+            why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1."),
         "SX34": mistake(patch("return logs", "return -logs"), says="The sign is reversed: logarithms of weights are negative.",
             why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, a useful thing with another name."),
         "SX35": mistake(patch("shifted - np", "x - np"),

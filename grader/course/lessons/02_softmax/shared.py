@@ -106,3 +106,36 @@ def by_math(x: str, less: str = "0.0", result: str = "grown / total", weights: t
         return {way}
     made = np.apply_along_axis(of_slice, axis, {x})
     return made.astype({x}.dtype if {x}.dtype.kind == 'f' else float)""") for way in weights)
+
+
+def loss_inputs(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[Array, Array]]]:
+    """(key, title, (scores, targets)) of ordinary predictions; a target is the position of the right answer."""
+
+    def told(key: str, title: str, *shape: int, scores: Array | None = None) -> tuple[str, str, tuple[Array, Array]]:
+        scores = rng.normal(size=shape) if scores is None else scores
+        return key, title, (scores, rng.integers(0, shape[-1], shape[:-1]))
+
+    rows = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]])
+    yield "small", "one row of three, target 1", (rows[0], np.array(1))
+    yield "rows", "two rows of three, targets 2 and 0", (rows, np.array([2, 0]))
+    yield "seen-again", "the same shape, targets 1 and 2", (rng.normal(size=(2, 3)), np.array([1, 2]))
+    yield "square", "as many rows as entries", (rng.normal(size=(4, 4)), np.array([3, 0, 0, 2]))
+    yield told("cube", "three dimensions", 2, 3, 5)
+    yield told("deep", "four dimensions", 2, 3, 5, 4)
+    yield told("whole", "whole numbers", 3, 4, scores=rng.integers(-3, 4, (3, 4)))
+    yield told("float32", "float32 scores", 5, 6, scores=rng.normal(size=(5, 6)).astype(np.float32))
+    yield told("one", "a single entry in each row", 3, 1)
+    yield told("long", "twenty rows of seven", 20, 7)
+    scores, targets = rng.normal(size=(4, 9)) * 3, rng.integers(0, 9, 4).astype(np.int32)
+    yield "int32", "targets of type int32", (scores, targets)
+
+
+def loss_extremes(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[Array, Array]]]:
+    """The same for large scores, and for rows that lie far from one another."""
+    yield "lost", "ten thousand and minus ten thousand, the lower one right", (np.array([1e4, -1e4]), np.array(1))
+    yield "far-small", "0 and minus ten thousand, in float32", (np.array([[0.0, -1e4, 3.0]], np.float32), np.array([1]))
+    x = rng.integers(-100, 101, (3, 4)) * 100.0
+    x[:, 0], x[:, 1] = 1e4, -1e4
+    yield "large", "entries of ten thousand and minus ten thousand", (x, np.array([1, 0, 2]))
+    for i in range(3):
+        yield f"apart-{i}", "rows far from one another", (rows_apart(rng), np.array([i, 0]))

@@ -80,7 +80,6 @@ class softmax:
             (⅓, ⅔) in place of (0.269, 0.731)."""),
         "SX8": mistake(patch("grown.sum(", "np.linalg.norm(grown, "),
             says="The exponentials were divided by their Euclidean length; they are to sum to 1.",
-            why="""Weights share out one unit, so they are divided by their sum. Divided by the root of the sum of squares, two equal
-            ones are 0.707 each."""),
+            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each."),
         "TT14": patch("return grown / total", "return grown"),
     }

@@ -41,35 +41,30 @@ class softmax_jacobian:
         "SX40": mistake(patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"), says="The sign is reversed: it is diag(p) − p pᵀ.",
             why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill."),
         "SX41": mistake(patch(PRODUCT, "p"), says="p was subtracted as a row; the product p pᵀ is a matrix.",
-            why="""`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, where it should lose p_i p_j. Its rows sum to
-            p_i − 1 and not to 0."""),
+            why="`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. Its rows sum to p_i − 1, not to 0."),
         "SX42": mistake(patch("return", "p = softmax(p)\n    return"), says="softmax was taken once more: p already is its output.",
             why="""The Jacobian is written in the weights. A second softmax makes them nearly equal: (0.9, 0.1) becomes (0.69, 0.31),
             and the matrix belongs to another point."""),
         "SX43": mistake(patch("np.diag(p) - ", "-"), says="The diagonal diag(p) is missing: only −p pᵀ came back.",
             why="−p_i p_j is what one weight loses to another. The diagonal adds what a weight gains from its own score, p_i."),
         "SX44": mistake(patch(" - ", " + "), says="p pᵀ was added; it is subtracted.",
-            why="""The weights share out one unit: what one gains the others lose, so the entries off the diagonal are negative and
-            each row sums to 0."""),
+            why="The weights share out one unit: what one gains the others lose. Off the diagonal is negative, and each row sums to 0."),
         "SX45": mistake(patch(PRODUCT, "p @ p"), says="`p @ p` of two vectors is one number; the outer product is meant.",
             why="The dot product Σ p_i² is subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix."),
         "SX46": mistake(patch(JACOBIAN, "np.diag(p * (1 - p))"),
             says="The entries off the diagonal are missing: every score moves every weight.",
-            why="""p(1 − p) is how a weight answers its own score, as for a sigmoid. In softmax it also answers all others, by −p_i
-            p_j: a row then sums to 0."""),
+            why="p(1 − p) is how a weight answers its own score. In softmax it answers all others, too, by −p_i p_j: a row sums to 0."),
         "SX47": mistake(patch(JACOBIAN, "p * (1 - p)"),
             says="A vector came back, p(1 − p): how each weight answers its own score, and no other.",
             why="The Jacobian has a row for each weight and a column for each score. p(1 − p) is its diagonal; off it stands −p_i p_j."),
         "SX48": mistake(patch(DIAGONAL, "np.eye(len(p))"), says="The identity matrix stands where diag(p) belongs.",
-            why="""The derivative of p_i is p_i (δ_ij − p_j): the δ is multiplied by p_i as well. With the plain identity a row sums
-            to 1 − p_i and not to 0."""),
+            why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0."),
         "SX49": mistake(patch(DIAGONAL, "p"), patch(JACOBIAN, "np.outer(p, 1 - p)"),
             says="p was added to every entry; diag(p) has it on the diagonal alone.",
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
             diagonal the entries are −p_i p_j, negative: what one weight gains the others lose."""),
         "SX50": mistake(patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
             says="p_i (δ_ij − p_j) was multiplied by p along the columns: off the diagonal −p_j² came out, not −p_i p_j.",
-            why="""`p * M` multiplies column j by p_j, since broadcasting lines p up with the last axis. Row i is to be multiplied by
-            p_i: `p[:, None] * M`."""),
+            why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`."),
         "WS14": patch(JACOBIAN, DIAGONAL),
     }

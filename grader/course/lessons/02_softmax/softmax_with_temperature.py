@@ -60,8 +60,7 @@ class softmax_with_temperature:
             why="A high temperature makes the weights equal, as heat blurs. Multiplied, a high temperature makes them sharper."),
         "SX12": mistake(UNSCALED + patch(WEIGHTS, f"{WEIGHTS} / temperature"),
             says="The weights were divided by the temperature; the scores are.",
-            why="""After softmax the row sums to 1, and divided by T it sums to 1/T. The temperature belongs before softmax, where it
-            changes how the weights compare."""),
+            why="After softmax the row sums to 1; divided by T, to 1/T. Before softmax T changes how the weights compare."),
         "SX13": mistake(patch(REFUSE, ""), says="A temperature of 0 or below is not refused with ValueError.",
             why="""Dividing by 0 gives NaN, and a negative temperature turns the order around: the worst key wins. Neither raises
             anything by itself, so the function has to."""),

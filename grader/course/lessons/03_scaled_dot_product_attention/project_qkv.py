@@ -20,7 +20,7 @@ def all_three(product: str):
 THREE_LINES = "q = x @ w_q\n    k = x @ w_k\n    v = x @ w_v"
 
 
-@exercise(points=1, minutes=4, parts=("q", "k", "v"), forbids=("attention",))
+@exercise(points=1, minutes=4, difficulty=1, parts=("q", "k", "v"), forbids=("attention",))
 class project_qkv:
     """Project every token of x to its query, its key and its value."""
 
@@ -72,8 +72,7 @@ class project_qkv:
             round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right."""),
         "AB2": mistake(patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
             says="The weights of queries and keys are exchanged: q comes from w_k, and k from w_q.",
-            why="""Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers
-            have changed places."""),
+            why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers."),
         "AB3": mistake(patch("x @ w_k", "x @ w_q"), says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
             why="""A copied line kept its weight. With k equal to q the scores are symmetric: what the first token is to the second,
             the second is to the first. Separate weights let 'fox' look at 'brown' without the reverse."""),
@@ -81,8 +80,7 @@ class project_qkv:
             why="A copied line kept its weight. Keys say where to look, values say what is passed on, and d_v may differ from d_k."),
         "AB5": mistake(patch("k = x", "k = q", "v = x", "v = k"),
             says="The projections are chained: k is made from q, and v from k; all three are made from x.",
-            why="""Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model, and give
-            other numbers there."""),
+            why="Each projection reads the token's own embedding x. Chained products run only where d_k equals d_model."),
         "AB6": mistake(patch("q = x", "x = x.reshape(-1, x.shape[-1])\n    q = x"),
             says="The leading dimensions of x were flattened and not restored.",
             why="""`x.reshape(-1, d_model)` lays all tokens of all sentences in one long matrix. The product is right, row by row,
@@ -108,8 +106,7 @@ class project_qkv:
             wrong place where d_v differs from d_k; a list of places cuts where each part ends."""),
         "AB27": mistake(patch("x @ w_k", "x @ w_q", "x @ w_v", "x @ w_q"),
             says="All three projections use w_q; keys and values have weight matrices of their own.",
-            why="""Lines that were copied kept their weight. With q = k = v each token looks mostly at itself, and d_v could not
-            differ from d_k."""),
+            why="Lines that were copied kept their weight. With q = k = v a token looks mostly at itself, and d_v would have to be d_k."),
         "AB32": mistake(all_three("x @ {} + 1"),
             says="A number is added to the products; the projection is x @ w alone, and zeros are to give zeros.",
             why="""The projections of attention are given here by their weights alone, without a bias. A number added to q and k

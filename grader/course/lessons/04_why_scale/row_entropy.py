@@ -60,8 +60,7 @@ class row_entropy:
             why="log₂ x = ln x / ln 2, so every figure is larger by 1/0.693 = 1.44. Two equal weights have 1 bit or 0.693 nats."),
         "WS11": mistake(patch("-(weights", "(weights"),
             says="The minus sign is missing: logarithms of weights are negative, an entropy is not.",
-            why="""Every weight is at most 1, so its logarithm is at most 0 and the sum is negative. For (½, ½) the sum is −0.693 and
-            the entropy 0.693."""),
+            why="Every weight is at most 1, so its logarithm is at most 0. For (½, ½) the sum is −0.693 and the entropy 0.693."),
         "WS12": mistake(patch(".sum(axis=-1)", ".sum()"), says="The whole array was summed; each row has an entropy of its own.",
             why="A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes both."),
         "WS18": mistake(patch(".sum(", ".mean("), says="The terms were averaged over the keys; an entropy is their sum.",
@@ -76,8 +75,7 @@ class row_entropy:
             why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another
             name: normalised entropy. In nats two equal weights have 0.693."""),
         "WS23": mistake(patch("np.log(", "np.log10("), says="The logarithm has base 10; nats were asked for: use the natural logarithm.",
-            why="""log₁₀ x = ln x / ln 10, so every figure is smaller by the factor 0.434. Two equal weights have 0.301 in base 10
-            and 0.693 nats."""),
+            why="log₁₀ x = ln x / ln 10, so every figure is 0.434 times as large. Two equal weights have 0.301 in base 10, 0.693 nats."),
         "WS31": mistake(patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
             says="NaN became 0 after the sum: a row with one weight of 0 gets the entropy 0.",
             why="""0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other terms of the

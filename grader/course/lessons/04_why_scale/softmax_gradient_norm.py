@@ -60,8 +60,7 @@ class softmax_gradient_norm:
             why="""Without − p pᵀ every score would move its own weight alone, and the row would no longer sum to 1. For a saturated
             row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1."""),
         "WS15": mistake(patch(NORM, "squares"), says="The squares were summed and no root taken: this is the squared norm.",
-            why="""The Frobenius norm is the root of the sum of squares. For two equal weights the entries are ±¼: the sum of squares
-            is ¼, the norm ½."""),
+            why="The Frobenius norm is a root. For two equal weights the entries are ±¼: the sum of squares is ¼, the norm ½."),
         "WS16": mistake(patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
             says="Only the diagonal p(1 − p) of the Jacobian was used; the other entries −p_i p_j belong to it.",
             why="""A score moves its own weight by p(1 − p) and takes −p_i p_j from each other one. For two equal weights all four

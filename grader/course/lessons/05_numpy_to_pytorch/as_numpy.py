@@ -68,8 +68,7 @@ class as_numpy:
         "NT12": mistake(patch(CONVERT, "tensor = tensor.float()"), patch(CONVERT, "tensor = tensor.double()"),
             patch("tensor.dtype == torch.bfloat16", "tensor.is_floating_point()"),
             says="More than bfloat16 is converted to one float type; NumPy has the others, and their dtype is to be kept.",
-            why="""float64 loses digits, integers stop being indices and a boolean mask stops being a mask. Convert where NumPy lacks
-            the type, and nowhere else."""),
+            why="float64 loses digits, integers stop being indices, a mask stops being one. Convert only where NumPy lacks the type."),
         "NT13": mistake(patch(".cpu()", ""),
             says="The tensor stays on its device: NumPy reads the computer's own memory, so `cpu()` comes first.",
             why="""On a laptop without a GPU nothing shows this. On one with a GPU, `.numpy()` raises 'can't convert cuda:0 device

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
-from grader.course.lessons.library import rows_sum_to_1, unmoved
+from grader.course.lessons.library import ROW_MAXIMUM, items_apart, rows_sum_to_1, softmax_by_hand, unmoved
 
-from .shared import ROOM, attention_mistakes, by_hand, items_apart
+from .shared import ROOM, attention_mistakes
 
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
 
@@ -77,7 +77,7 @@ class attention_torch:
         "the order of keys and values does not matter", ("batch", "permuted"),
         "Reordering keys and values alike changed the output by up to {gap}.",
     )  # fmt: skip
-    apart = items_apart()
+    apart = items_apart("batch", "item changed")
 
     @holds("v = identity returns the weights", needs=("identity",))
     def identity(case, parts):
@@ -91,12 +91,12 @@ class attention_torch:
         "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
 
     mistakes = {
-        **attention_mistakes("    "),
+        **attention_mistakes(4),
         # The last one is what F.softmax does where no dim is given.
         "SM2": tuple(patch("dim=-1", f"dim={dim}") for dim in (0, 1, "0 if scores.ndim in (1, 3) else 1")),
-        "SM4": by_hand("    ", "scores - scores.amax(dim=-1, keepdim=True)", "e.sum(dim=-1)"),
-        "SM4+SM5": by_hand("    ", "scores", "e.sum(dim=-1)"),
-        "SM4+SM6": by_hand("    ", "scores - scores.max()", "e.sum(dim=-1)"),
+        "SM4": softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4),
+        "SM4+SM5": softmax_by_hand("scores", "e.sum(dim=-1)", 4),
+        "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4),
         "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
             says="Something is turned into float32 on the way; the input's precision is to be kept.",
             why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`

@@ -62,8 +62,7 @@ class linear_from_numpy:
             why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A frozen
             weight gets no gradient from `backward()`."""),
         "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer is to be float32.",
-            why="""NumPy makes float64 by default, torch float32. A float64 layer refuses a float32 input: 'mat1 and mat2 must have
-            the same dtype'."""),
+            why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'."),
         "NT5": mistake(patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
             says="The layer still has its random initial weight: w never reached it.",
             why="`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it."),

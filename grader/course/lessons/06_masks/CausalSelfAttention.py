@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+from grader.course.lessons.library import scale_mistakes
 
 
 def _build(rng: np.random.Generator, d: int, max_len: int, **more: Any) -> dict[str, Any]:
@@ -121,13 +122,11 @@ class CausalSelfAttention:
             checkpoint no longer loads into a model of another max_len."""),
         "MA15": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
-            why="""The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting:
-            `mask[:T, :T]`."""),
+            why="The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting: `mask[:T, :T]`."),
         "MA16": mistake(patch(REFUSE, ""), patch(REFUSE, "assert t <= self.max_len"),
             patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check the failure comes later, as a message on shapes that says nothing of max_len, or not at all
-            where something broadcasts."""),
+            why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never."),
         "MA18": (by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED), by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED)),
         "MA19": mistake(patch("return weights @ v", "return (weights @ v, weights)"),
             says="Output and weights came back; the output alone was asked for.",
@@ -142,9 +141,7 @@ class CausalSelfAttention:
         "NT26": patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)",
             "self.w_k = nn.Linear(d_model, d_model, bias=False)", "self.w_k = nn.Linear(d_model, d_model)",
             "self.w_v = nn.Linear(d_model, d_model, bias=False)", "self.w_v = nn.Linear(d_model, d_model)"),
-        "SD1": patch(" / math.sqrt(d_model)", ""),
-        "SD2": patch("math.sqrt(d_model)", "d_model"),
-        "SD5": patch("/ math", "* math"),
+        **scale_mistakes("d_model"),
         "SD6": patch(" / math.sqrt(d_model)", "", "return weights @ v", "return weights / math.sqrt(d_model) @ v"),
         "SD7": tuple(patch(" / math.sqrt(d_model)", "", HIDE, f"{ADDED.format(fill)}\n        scores = scores / math.sqrt(d_model)")
                      for fill in (-10000.0, -100.0, -1000.0)),

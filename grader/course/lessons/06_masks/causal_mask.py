@@ -52,6 +52,5 @@ class causal_mask:
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
             that came before the first of them; shifted the other way, 2 queries and 5 keys see nothing at all."""),
         "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""), says="The mask allows everything: each query sees its future, too.",
-            why="""Row i is to be True up to the position of query i and False after it. `torch.ones` alone is True everywhere;
-            `tril` takes the future out."""),
+            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out."),
     }

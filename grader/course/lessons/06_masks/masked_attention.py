@@ -7,7 +7,14 @@ from itertools import product
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, unmoved
+from grader.course.lessons.library import (
+    hidden_gets_no_weight,
+    qkv,
+    random_mask,
+    rows_sum_to_1,
+    scale_mistakes,
+    unmoved,
+)
 
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:
@@ -145,8 +152,7 @@ class masked_attention:
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
             says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
-            why="""Whoever plots or sums the weights sees attention that never happened. Zero the weights first and make the output
-            of them: then both are zero."""),
+            why="Weights of an empty row show attention that never happened. Zero the weights, and the output made of them is zero."),
         "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
@@ -177,16 +183,13 @@ class masked_attention:
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
             )), says="A call without a mask fails: with mask=None every query sees every key.",
-            why="""`None` is no tensor: it can't be negated, compared entry by entry or multiplied. What uses the mask stands where
-            there is one."""),
+            why="`None` is no tensor: it can't be negated, compared or multiplied. What uses the mask stands where there is one."),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
             says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
             value is ambiguous'. What is to be known is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
-        "SD1": patch(SCALE, ""),
-        "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
-        "SD5": patch("/ math", "* math"),
+        **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),
         "SD8": patch("scores = q @", "q, k = (k, q)\n    scores = q @"),
         "SM1": patch("scores, dim=-1", "scores, dim=-2"),

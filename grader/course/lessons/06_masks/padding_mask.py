@@ -56,8 +56,7 @@ class padding_mask:
             max_len rows fits self-attention alone, and one that hides the rows of padded queries, too, makes them empty."""),
         "MA29": mistake(patch("lengths[:, None]", "lengths[:, None] - 1"),
             says="The last real token is hidden: position j is real where j < length.",
-            why="""Positions start at 0, so a sequence of length 2 fills positions 0 and 1. Compared with length − 1, or counted from
-            1, only position 0 is left."""),
+            why="Positions start at 0: a sequence of length 2 fills 0 and 1. Compared with length − 1, or from 1, only 0 is left."),
         "MA30": mistake(*(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),
             says="The axes stand in other places: one for the items, one of length 1 for the queries, one for the keys, (B, 1, max_len).",
             why="""Scores have the shape (B, T_q, T_k), and broadcasting lines a mask up with them from the right. With the axis of

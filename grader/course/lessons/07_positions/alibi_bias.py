@@ -52,8 +52,7 @@ class alibi_bias:
             why="""i − j is negative for keys after the query, and minus times minus is a reward for the future. In a causal model a
             mask hides that; here the bias depends on the distance alone."""),
         "PO23": mistake(patch(".abs()", ".clamp(min=0)"), says="Keys after the query get no bias: the triangle above the diagonal is 0.",
-            why="""In a causal model the mask hides those keys anyway. Here the bias is asked for on both sides, −slope · abs(i − j),
-            and a mask is another matter."""),
+            why="In a causal model the mask hides those keys anyway. Here the bias is −slope · abs(i − j), on both sides."),
         "PO24": mistake(patch("-slopes", "-slopes.flip(0)"), says="The slopes are in reverse order: head 0 has the steepest.",
             why="2^(−8(h + 1)/num_heads) falls with h. Head 0 looks at what is near, the last head far back."),
         "PO25": mistake(patch("* distance", "* distance ** 2"), says="The distance is squared; the bias is linear in it.",

@@ -30,8 +30,8 @@ def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
             it is a parameter, and 10000 only its default."""),
         "PO5": mistake(patch(ANGLES, f"torch.deg2rad({ANGLES})"),
             says="The angle is converted between degrees and radians; it already is in radians.",
-            why="""`torch.sin` and `torch.cos` take radians, and position times frequency is meant as radians. Converting divides or
-            multiplies every angle by 57.3."""),
+            why="""`torch.sin` and `torch.cos` take radians; position times frequency is in radians. Converting changes each angle by
+            a factor of 57.3."""),
         "PO6": mistake(patch(exponent, f"-(two_i / 2) / {d}"), says="The exponent lost its factor 2: with i counting pairs, it is 2i/d.",
             why="""With i = 0, 1, …, d/2 − 1 the exponent 2i/d runs from 0 to nearly 1, and the slowest frequency is nearly 1/base.
             With i/d it ends at one half: the slowest pair turns √base times as fast as it should."""),

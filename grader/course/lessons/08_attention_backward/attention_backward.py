@@ -63,7 +63,7 @@ def differences(step: float, back: float):
     return tuple(grads)""")
 
 
-@exercise(points=4, minutes=20, parts=("grad_q", "grad_k", "grad_v"), forbids=("torch", "attention"))
+@exercise(points=4, minutes=20, difficulty=3, parts=("grad_q", "grad_k", "grad_v"), forbids=("torch", "attention"))
 class attention_backward:
     """Carry a gradient back through scaled dot-product attention, to the queries, keys and values."""
 
@@ -151,8 +151,7 @@ class attention_backward:
             and all three gradients are those of unscaled attention."""),
         "GB13": mistake(*(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
             says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
-            why="""Callers unpack by position, and where sizes agree nobody notices that the values are updated with the gradient of
-            the queries."""),
+            why="Callers unpack by position, and where sizes agree nobody notices that values are updated with the queries' gradient."),
         "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q), says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
             forgotten one makes grad_q exactly twice as large."""),

@@ -29,7 +29,7 @@ def shifted(array: str, inside: str):
     return patch(f"{LOOP}\n        {BODY}", f"{inside}{LOOP}\n        " + "\n        ".join(lines))
 
 
-@exercise(points=3, minutes=12, dtype=("float64",), forbids=("torch",))
+@exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
 class numerical_gradient:
     """Measure a gradient: move each number of x by a step up and down, and see how far f moves."""
 
@@ -71,118 +71,79 @@ class numerical_gradient:
         "    down[at] -= ____\n    grad[at] = (f(up) - f(down)) / ____\nreturn grad")
 
     mistakes = {
-        "ND1": mistake(
-            patch(f"\n        {DOWN}", "", "(2 * step)", "step"),
+        "ND1": mistake(patch(f"\n        {DOWN}", "", "(2 * step)", "step"),
             patch(f"{UP}\n        ", "", "(2 * step)", "step"),
             patch("grad = ", "here = f(x.copy())\n    grad = ", f"\n        {DOWN}", "", SLOPE, "(f(up) - here) / step"),
             says="The difference is one-sided: it compares a step in one direction with standing still.",
-            why="""A one-sided difference is off by half a step times the curvature, (f(x + h) − f(x)) / h = f′ + ½ f″ h + …; in
-            the central one that term cancels, and the error shrinks with h². For x³ at 1 with h = ½ the one-sided slope is
-            4.75, the central one 3.25, the derivative 3.""",
-        ),
-        "ND2": mistake(
-            patch("2 * step", "step"),
+            why="""A one-sided difference is off by half a step times the curvature, (f(x + h) − f(x)) / h = f′ + ½ f″ h + …; in the
+            central one that term cancels, and the error shrinks with h². For x³ at 1 with h = ½ the one-sided slope is 4.75, the
+            central one 3.25, the derivative 3."""),
+        "ND2": mistake(patch("2 * step", "step"),
             says="The two points lie 2 · step apart; their difference was divided by one step, so each slope is twice too large.",
-            why="""From x − h to x + h it is 2h. The slope between two points is the rise divided by the whole way between
-            them. For x² at 1 the right slope is 2; divided by h it is 4.""",
-        ),
-        "ND3": mistake(
-            patch("/ (2 * step)", "/ 2 * step"),
+            why="""From x − h to x + h it is 2h. The slope between two points is the rise divided by the whole way between them. For
+            x² at 1 the right slope is 2; divided by h it is 4."""),
+        "ND3": mistake(patch("/ (2 * step)", "/ 2 * step"),
             says="`a / 2 * step` divides by 2 and then multiplies by the step: write `a / (2 * step)`.",
-            why="""Python works through products and quotients from left to right. With a step of 1e-5 the result is too
-            small by a factor of 1e-10, which looks like a gradient of 0.""",
-        ),
-        "ND4": mistake(
-            patch(" / (2 * step)", ""),
+            why="""Python works through products and quotients from left to right. With a step of 1e-5 the result is too small by a
+            factor of 1e-10, which looks like a gradient of 0."""),
+        "ND4": mistake(patch(" / (2 * step)", ""),
             says="The difference of the two values came back; divide it by the distance of the two points, 2 · step.",
-            why="""A gradient is a slope, rise over run. The rise alone goes to 0 with the step; the slope does not.""",
-        ),
-        "ND5": mistake(
-            patch("f(up) - f(down)", "f(down) - f(up)"),
+            why="A gradient is a slope, rise over run. The rise alone goes to 0 with the step; the slope does not."),
+        "ND5": mistake(patch("f(up) - f(down)", "f(down) - f(up)"),
             says="The sign is reversed: it is f at the higher point minus f at the lower one.",
-            why="""A positive slope means that f grows as the entry grows. For x² at 3 the result has to be 6; reversed it is −6.""",
-        ),
-        "ND6": mistake(
-            patch(COPIES, "up = down = x.copy()"),
-            patch(COPIES, "up, down = (x, x)"),
+            why="A positive slope means that f grows as the entry grows. For x² at 3 the result has to be 6; reversed it is −6."),
+        "ND6": mistake(patch(COPIES, "up = down = x.copy()"), patch(COPIES, "up, down = (x, x)"),
             patch(COPIES, "up = down = x"),
             says="`up` and `down` are the same array: what is added is subtracted again, and every difference is 0.",
-            why="""Assignment gives an array a second name and makes no second array. Each of the two points needs a copy
-            of its own, `x.copy()`.""",
-        ),
-        "ND7": mistake(
-            reused("x", ""),
-            shifted("x", ""),
-            patch(COPIES, "up, down = (x, x.copy())"),
+            why="""Assignment gives an array a second name and makes no second array. Each of the two points needs a copy of its own,
+            `x.copy()`."""),
+        "ND7": mistake(reused("x", ""), shifted("x", ""), patch(COPIES, "up, down = (x, x.copy())"),
             says="f was given x itself to look at while x was changed in place; give f a fresh copy at each call.",
-            why="""f may keep or change what it gets: then x is no longer what it was, for the caller and for the entries that
-            come next. Besides, x + h − 2h + h is not always x in floating point.""",
-        ),
-        "ND8": mistake(
-            reused("moved", "moved = x.copy()\n    "),
-            shifted("moved", "moved = x.copy()\n    "),
-            says="""f gets the same array at every call, with other numbers in it; f may keep or change it, so each call needs a copy
-            of its own.""",
+            why="""f may keep or change what it gets: then x is no longer what it was, for the caller and for the entries that come
+            next. Besides, x + h − 2h + h is not always x in floating point."""),
+        "ND8": mistake(reused("moved", "moved = x.copy()\n    "), shifted("moved", "moved = x.copy()\n    "),
+            says="f gets the same array at every call, with other numbers in it; f may keep or change it, so each call needs a copy of "
+                 "its own.",
             why="""A function that remembers its last input (a cache) then finds that input equal to the new one, since both are one
-            array, and answers with the old value. A function that works in place leaves its changes for the next call.""",
-        ),
-        "ND9": mistake(
-            patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
+            array, and answers with the old value. A function that works in place leaves its changes for the next call."""),
+        "ND9": mistake(patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
             says="The copies are made once, before the loop: entries that were moved earlier stay moved.",
-            why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each
-            entry starts from the unmoved x: copy inside the loop, or put the entry back.""",
-        ),
-        "ND10": mistake(
-            patch(UP, "up += step", DOWN, "down -= step"),
+            why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each entry starts
+            from the unmoved x: copy inside the loop, or put the entry back."""),
+        "ND10": mistake(patch(UP, "up += step", DOWN, "down -= step"),
             patch(f"{COPIES}\n        {UP}\n        {DOWN}", "up, down = (x + step, x - step)"),
             says="All entries were moved at once; one entry moves at a time.",
-            why="""Moving all of them measures the sum of all slopes, one number for the whole array. The gradient asks of
-            each entry by itself what f does when it alone moves.""",
-        ),
-        "ND11": mistake(
-            patch("grad = ", "step = 1e-05\n    grad = "),
-            says="`step` is not used: the step is a fixed 1e-5.",
-            why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of
-            ½ the central difference is 3.25; with a fixed 1e-5 it stays 3.""",
-        ),
-        "ND12": mistake(
-            patch(COPIES, "up, down = (x.astype(np.float32), x.astype(np.float32))"),
+            why="""Moving all of them measures the sum of all slopes, one number for the whole array. The gradient asks of each entry
+            by itself what f does when it alone moves."""),
+        "ND11": mistake(patch("grad = ", "step = 1e-05\n    grad = "), says="`step` is not used: the step is a fixed 1e-5.",
+            why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of ½ the
+            central difference is 3.25; with a fixed 1e-5 it stays 3."""),
+        "ND12": mistake(patch(COPIES, "up, down = (x.astype(np.float32), x.astype(np.float32))"),
             patch("grad = ", "x = np.asarray(x, dtype=np.float32)\n    grad = "),
             says="f was given float32: the difference of two close numbers needs float64.",
-            why="""float32 keeps about seven digits. With a step of 1e-5 two values of f near 1 agree in the first five, so
-            that two digits of the slope are left at best; in float64 about ten are.""",
-        ),
-        "ND13": mistake(
-            patch("return grad", "return grad.ravel()"),
+            why="""float32 keeps about seven digits. With a step of 1e-5 two values of f near 1 agree in the first five, so that two
+            digits of the slope are left at best; in float64 about ten are."""),
+        "ND13": mistake(patch("return grad", "return grad.ravel()"),
             says="The gradient came back as one long row; it has the shape of x.",
-            why="""Entry for entry a gradient belongs to the array it was taken of: it is subtracted from it in training.""",
-        ),
-        "ND14": mistake(
-            patch("np.ndindex(x.shape)", "range(len(x))"),
+            why="Entry for entry a gradient belongs to the array it was taken of: it is subtracted from it in training."),
+        "ND14": mistake(patch("np.ndindex(x.shape)", "range(len(x))"),
             patch("for at in np.ndindex(x.shape)", "for at, _ in enumerate(x)"),
             says="The loop runs along the first axis alone, so that a whole row is moved at once.",
-            why="""With one index `x[i]` is a row of a matrix. `np.ndindex(x.shape)` gives a full index for every entry,
-            whatever the number of axes, none included.""",
-        ),
-        "ND15": mistake(
+            why="""With one index `x[i]` is a row of a matrix. `np.ndindex(x.shape)` gives a full index for every entry, whatever the
+            number of axes, none included."""),
+        "ND15": mistake(patch(COPIES, "up, down = (np.copy(x), np.copy(x))", LOOP, "for n, at in enumerate(np.ndindex(x.shape)):",
+                  UP, "up.ravel()[n] += step", DOWN, "down.ravel()[n] -= step"),
             patch(COPIES, "up, down = (np.copy(x), np.copy(x))", LOOP, "for n, at in enumerate(np.ndindex(x.shape)):",
-                  UP, "up.ravel()[n] += step", DOWN, "down.ravel()[n] -= step"),  # fmt: skip
-            patch(COPIES, "up, down = (np.copy(x), np.copy(x))", LOOP, "for n, at in enumerate(np.ndindex(x.shape)):",
-                  UP, "up.reshape(-1)[n] += step", DOWN, "down.reshape(-1)[n] -= step"),  # fmt: skip
+                  UP, "up.reshape(-1)[n] += step", DOWN, "down.reshape(-1)[n] -= step"),
             says="`ravel()` and `reshape(-1)` make a copy where x does not lie row by row in memory: the step went into the copy.",
             why="""`np.copy` keeps the order in memory, so the copy of a transposed array is not contiguous either. Writing to
             `up.ravel()[n]` then changes an array that nobody looks at, and the gradient is 0. `up[at]` with a full index, or
-            `up.flat[n]`, always writes into `up`.""",
-        ),
-        "ND16": mistake(
-            patch(BODY, "grad[at] = (f(x[at] + step) - f(x[at] - step)) / (2 * step)"),
+            `up.flat[n]`, always writes into `up`."""),
+        "ND16": mistake(patch(BODY, "grad[at] = (f(x[at] + step) - f(x[at] - step)) / (2 * step)"),
             says="f was given one number; it takes an array of the shape of x.",
-            why="""f looks at all of x. What moves is one entry of it, and the others stand beside it unmoved.""",
-        ),
-        "ND17": mistake(
-            patch(UP, "up[at] += step / 2", DOWN, "down[at] -= step / 2", "(2 * step)", "step"),
+            why="f looks at all of x. What moves is one entry of it, and the others stand beside it unmoved."),
+        "ND17": mistake(patch(UP, "up[at] += step / 2", DOWN, "down[at] -= step / 2", "(2 * step)", "step"),
             says="Each entry was moved by half a step; here x moves by a whole step each way.",
-            why="""Both are central differences, with other errors: for x³ at 1 and a step of ½, half a step each way gives 3.0625 and
-            a whole one 3.25. The formula of this exercise is (f(x + h) − f(x − h)) / 2h.""",
-        ),
+            why="""Both are central differences, with other errors: for x³ at 1 and a step of ½, half a step each way gives 3.0625
+            and a whole one 3.25. The formula of this exercise is (f(x + h) − f(x − h)) / 2h."""),
     }

@@ -23,7 +23,7 @@ def thirds(weight: str, bias: str, *more: str):
     return patch("*torch_mha.in_proj_weight.chunk(3)", weight, "*torch_mha.in_proj_bias.chunk(3)", bias, *more)
 
 
-@exercise(points=2, minutes=12, container="any")
+@exercise(points=2, minutes=12, difficulty=2, container="any")
 class copy_torch_weights:
     """Give a module of ours the weights of torch's own."""
 
@@ -64,8 +64,7 @@ class copy_torch_weights:
             patch("copy_(weight)", "copy_(weight if layer is mine.w_o else weight.T)"),
             patch("out_proj.weight", "out_proj.weight.T"),
             says="A weight was transposed on the way; nn.Linear and nn.MultiheadAttention both store (out, in).",
-            why="""Square matrices fit either way, so nothing raises. A transpose is needed only from code that computes x @ w
-            (lesson 05)."""),
+            why="Square matrices fit either way, so nothing raises. Only code that computes x @ w needs a transpose (lesson 05)."),
         "MU34": mistake(patch(BIAS, "pass"), patch(BIAS, f"if layer is mine.w_o:\n                {BIAS}"),
             patch(BIAS, f"if layer is not mine.w_o:\n                {BIAS}"),
             says="A bias was not copied: there are in_proj_bias, in thirds like the weight, and out_proj.bias.",
@@ -79,8 +78,7 @@ class copy_torch_weights:
             why="""An optimiser, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
         "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",
-            why="""`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of one large matrix. Copy the
-            numbers."""),
+            why="`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of it. Copy the numbers."),
         "MU38": mistake(patch("with torch.no_grad()", "with torch.enable_grad()"),
             says="A parameter was changed in place while gradients are recorded: do it under torch.no_grad().",
             why="A leaf that requires grad may not be overwritten in a graph. Copying weights is no computation to be differentiated."),

@@ -7,7 +7,7 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from .shared import INTERLEAVED
 
 
-@exercise(points=2, minutes=6, container="tensor")
+@exercise(points=2, minutes=6, difficulty=2, container="tensor")
 class merge_heads:
     """Put the heads of each token side by side again."""
 
@@ -44,6 +44,5 @@ class merge_heads:
         "MU19": patch("return x.", "return x.detach()."),
         "MU20": mistake(patch(".reshape(b, t, num_heads * d_head)", ""),
             says="The tokens are back at axis 1, and the heads still have an axis of their own.",
-            why="""(B, T, num_heads, d_head) has the numbers in the right order; the last two axes are to become one of num_heads ·
-            d_head."""),
+            why="The numbers are in the right order; the last two axes are to become one of num_heads · d_head."),
     }

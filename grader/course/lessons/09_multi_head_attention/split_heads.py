@@ -10,7 +10,7 @@ HEADS = "x.reshape(b, t, num_heads, d_model // num_heads).transpose(1, 2)"
 SLICES = "torch.stack([x[..., h * d_head:(h + 1) * d_head] for h in range(num_heads)], dim=1)"
 
 
-@exercise(points=2, minutes=8, container="tensor")
+@exercise(points=2, minutes=8, difficulty=2, container="tensor")
 class split_heads:
     """Give each head its own slice of every token."""
 
@@ -60,15 +60,13 @@ class split_heads:
             why="""`view(B, T, d_head, num_heads)` deals the numbers out like cards: head 0 of two gets the numbers 0, 2, 4, …. It
             trains as well, and no weights of another model fit it."""),
         "MU13": mistake(patch(".transpose(1, 2)", ""), says="The heads stay behind the tokens: (B, T, num_heads, d_head) came back.",
-            why="""The numbers are right and the axes are not done. Matrix products take the last two axes, so with heads in that
-            place tokens never meet."""),
+            why="Matrix products take the last two axes, so with heads in that place tokens never meet."),
         "MU14": mistake(patch("transpose(1, 2)", "permute(2, 0, 1, 3)"),
             says="The heads come before the batch; (B, num_heads, T, d_head) was asked for.",
             why="Batch first is a convention of the whole course: masks and losses rely on axis 0."),
         "MU15": mistake(patch("num_heads, d_model // num_heads)", "d_model // num_heads, num_heads)"),
             says="The number of heads and their width are exchanged.",
-            why="""d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads of num_heads
-            numbers."""),
+            why="d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads."),
         "MU16": mistake(patch("transpose(1, 2)", "permute(0, 2, 3, 1)"),
             says="The last two axes are exchanged: each head is (d_head, T) in place of (T, d_head).",
             why="That is the shape in which k enters q @ k.mT, once more transposed there. The split itself keeps tokens in rows."),

@@ -30,7 +30,7 @@ def _large() -> Iterator[Case]:
     yield case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)
 
 
-@exercise(points=3, minutes=15, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(points=3, minutes=15, difficulty=2, parts=("context", "weights"), container="tensor", forbids=("attention",))
 class additive_attention:
     """Let a decoder's state choose among the encoder's states, by Bahdanau's score."""
 
@@ -64,12 +64,10 @@ class additive_attention:
             that. Query and key must meet inside one tanh."""),
         "AL2": mistake(patch(INSIDE, "asked * (keys @ w_key)"),
             says="Query and key were multiplied inside tanh; additive attention adds them.",
-            why="""The name says it: the two projections are added, and v makes one number of the result. Multiplying is the other
-            family, that of the dot product."""),
+            why="As the name says, the two projections are added, and v makes one number of it. Products are the other family."),
         "AL3": mistake(*(patch("energy @ v", f"energy.{taken}(dim=-1)") for taken in ("sum", "mean")),
             says="v is not used: the d_a numbers behind tanh were summed as if each counted the same.",
-            why="""v says how much each of the d_a units counts, and with which sign. Without it a unit can never speak against a
-            key, and v gets no gradient."""),
+            why="v says how much each of the d_a units counts, and with which sign. Without it no unit speaks against a key."),
         "AL5": mistake(patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)"),
             says="A weight matrix was used transposed: here a projection is x @ w, with w of shape (width in, width out).",
             why="""`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square matrices
@@ -91,8 +89,7 @@ class additive_attention:
             why="""v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such scores
             never gets sharp: with three keys no weight exceeds 0.79."""),
         "AL15": mistake(patch(INSIDE, "keys @ w_key"), says="The score leaves the query out: the weights depend on the keys alone.",
-            why="""Some keys may be worth more than others whoever asks, but then every step of the decoder looks at the same place.
-            The query must enter the score."""),
+            why="Some keys may be worth more whoever asks, but then every step looks at the same place. The query enters the score."),
         "AL23": mistake(patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
             says="tanh is taken of the query's part alone: query and key must meet inside it.",
             why="""v · (tanh(q') + k') is v · tanh(q') + v · k'. The first term is the same for all keys of a sentence, and softmax

@@ -9,7 +9,7 @@ from .shared import PROPERTIES, ROOM, THREE, alignment_mistakes, case, general
 SCORES = "(keys @ asked[:, :, None])[..., 0]"
 
 
-@exercise(points=2, minutes=8, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(points=2, minutes=8, difficulty=1, parts=("context", "weights"), container="tensor", forbids=("attention",))
 class luong_attention:
     """Write the same choice with Luong's score: one matrix product in place of the tanh."""
 
@@ -50,6 +50,5 @@ class luong_attention:
             score has w between them, which translates one into the other."""),
         "AL16": mistake(patch(SCORES, f"torch.tanh({SCORES})"),
             says="A tanh stands in the score; Luong's 'general' score is a plain product, query w key.",
-            why="""tanh belongs to Bahdanau's score. Here it would press every score between −1 and 1, and softmax could not choose
-            one key."""),
+            why="tanh belongs to Bahdanau's score. Here it presses scores between −1 and 1, and softmax could not choose one key."),
     }  # fmt: skip

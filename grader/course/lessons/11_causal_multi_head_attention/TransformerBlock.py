@@ -1,16 +1,14 @@
 """A block of a Transformer: attention and a small network, each behind a normalisation and beside a residual path."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.patches import Patch
+from grader.course.lessons.library import fused, of, weights_of
 
 from . import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
-from .shared import weights_of
 
 LAYERS = ("attn.qkv", "attn.proj", "mlp.0", "mlp.2")
 IN_ATTENTION = ("SD1", "SD3", "MH2", "MK1", "MK3", "MK8", "MK13", "PJ3", "CM11")  # what CM37 stands for
@@ -20,15 +18,9 @@ DROPOUT = patch("super().__init__()", "super().__init__()\n        self.dropout 
                 "self.mlp(self.ln2(x))", "self.dropout(self.mlp(self.ln2(x)))")  # fmt: skip
 
 
-def faults_inside() -> tuple[Patch, ...]:
-    """Mistakes of CausalMultiHeadAttention, the plainest way of each, made in the class that the block uses."""
-    first = {mistake.id: mistake.wrong for mistake in reversed(CausalMultiHeadAttention.mistakes)}
-    return tuple(Patch(tuple(replace(hunk, of="CausalMultiHeadAttention") for hunk in first[id].hunks)) for id in IN_ATTENTION)
-
-
 def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     """Normalisations that do something, and a network wide enough in range to tell one GELU from another."""
-    state = {f"attn.{name}": array for name, array in weights_of(rng, d, 0.6).items()}
+    state = {f"attn.{name}": array for name, array in weights_of(rng, fused(d), 0.6).items()}
     state |= {"mlp.0.weight": rng.normal(size=(4 * d, d)), "mlp.2.weight": rng.normal(size=(d, 4 * d)),
               "mlp.0.bias": rng.normal(size=4 * d), "mlp.2.bias": rng.normal(size=d)}  # fmt: skip
     for name in ("ln1", "ln2"):
@@ -78,16 +70,13 @@ class TransformerBlock:
             output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3)."""),
         "CM22": mistake(patch("x + self.attn", "self.attn"),
             says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
-            why="""Without the sum a token forgets itself and keeps only what it gathered. With attention at zero the block is to
-            pass x on."""),
+            why="Without the sum a token keeps only what it gathered. With attention at zero the block is to pass x on."),
         "CM23": mistake(patch("x + self.mlp", "self.mlp"),
             says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
-            why="""What attention had gathered then survives only if the network passes it on. In a deep stack the gradient of the
-            first layers fades."""),
+            why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade."),
         "CM24": mistake(patch("self.ln2(x)", "self.ln1(x)"), patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
             says="One normalisation serves both branches; ln2 is the one before mlp.",
-            why="""`ln1` and `ln2` have scales and shifts of their own. Freshly made both are the same, so the slip shows only with
-            trained weights."""),
+            why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it."),
         "CM25": mistake(
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)", THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
@@ -123,13 +112,12 @@ class TransformerBlock:
             why="What attention gathered then reaches the output only through mlp, and not on the path that leads past it."),
         "CM35": mistake(patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
-            why="""`+=` on a tensor works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch
-            refuses."""),
+            why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses."),
         "CM36": mistake(patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
             says="The normalisations act on what the branches give; they are to act on what the branches read.",
             why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds
             is fixed by ln1. Some models do so, or normalise on both sides; pre-norm is x + attn(ln1(x))."""),
-        "CM37": mistake(*faults_inside(),
+        "CM37": mistake(*(ways[0] for ways in of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
             scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`

@@ -84,12 +84,10 @@ class generate:
             says="The logits are multiplied by the temperature; divide them.",
             why="A low temperature is to sharpen the distribution: dividing by 0.5 doubles every difference of logits."),
         "CM46": mistake(patch("logits / temperature", "logits"), says="The temperature has no effect.",
-            why="""It scales the logits before softmax. Dividing the weights after softmax changes nothing, since drawing normalises
-            them again."""),
+            why="It scales the logits before softmax. Dividing the weights afterwards changes nothing: drawing normalizes them again."),
         "CM47": mistake(patch("temperature == 0", "temperature < 0"),
             says="Temperature 0 divides by zero; it is to take the largest logit.",
-            why="""As the temperature falls to 0 all weight goes to the largest logit. The limit has to be written as a case of its
-            own: argmax."""),
+            why="As the temperature falls to 0 all weight goes to the largest logit. That limit is a case of its own: argmax."),
         "CM48": mistake(patch("temperature == 0", "temperature >= 0"),
             says="The likeliest token is taken at every temperature; above 0 the tokens are drawn.",
             why="Greedy text runs into loops, since the same context always continues in the same way."),
@@ -100,8 +98,7 @@ class generate:
             says="The logits of the first position are used; the last position knows the whole context.",
             why="Position t predicts the token after t. Only the last one predicts a token that is not there yet."),
         "CM51": mistake(patch("ids[:, -max_len:]", "ids"), says="The model is fed more than max_len tokens: keep the last max_len.",
-            why="""A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check would read past its
-            mask."""),
+            why="A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check reads past its mask."),
         "CM52": mistake(patch("-max_len:", ":max_len"), says="The first max_len tokens are fed; the last ones are wanted.",
             why="Once the text is longer than max_len, the context would never change again, and neither would the prediction."),
         "CM53": mistake(patch("model.train(was_training)", "model.train()"),
@@ -111,8 +108,7 @@ class generate:
             says="Only the new tokens are returned; the given ones come first.",
             why="What is asked for is (B, T + max_new_tokens), the given ids and then their continuation."),
         "CM55": mistake(patch("-max_len:", "-1:"), says="Only the last token is fed; the model is to see up to max_len tokens.",
-            why="""That is how models with a cache of keys and values write. Ours keeps nothing between two calls and would forget
-            the text."""),
+            why="Models with a cache of keys and values write so. Ours keeps nothing between two calls and would forget the text."),
         "CM56": mistake(patch("=generator)", "=torch.Generator().manual_seed(0))"),
             says="A generator of its own is made in every call: each text begins with the same draws.",
             why="The caller's generator carries a state that moves on with every draw. Seeding a new one throws it away."),

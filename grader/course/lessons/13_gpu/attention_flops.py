@@ -75,8 +75,7 @@ class attention_flops:
             why="Half of the pairs of query and key are left, and so half of both products."),
         "GP36": mistake(patch("products * 2 * batch", "batch"), patch("products * 2 * batch", "batch", "// 2", "/ 2"),
             says="Three quarters of the operations are missing: two matrix products, and in each a multiply and an add.",
-            why="""There are T_q · T_k · d_head multiply-adds in each of the two products, and each multiply-add counts 2. That makes
-            4 for each; here 1 was counted."""),
+            why="Each of the two products has T_q · T_k · d_head multiply-adds, and each counts 2: 4 in all, where 1 was counted."),
         "GP37": mistake(patch("if causal", "if not causal"),
             says="causal halves the wrong way round: without it half is returned, and with it the whole.",
             why="A causal query sees the keys up to its own, which is half of the scores. Without causal every score is computed."),
@@ -87,6 +86,5 @@ class attention_flops:
         "GP39": mistake(*(patch("t_k * d_head", f"t_k * d_head + {per_score} * batch * num_heads * t_q * t_k") + half
               for per_score in (5, 1, 2, 3, 4, 6) for half in (patch(), patch("// 2", "/ 2"))),
             says="A few operations for each score are counted beside the two matrix products; softmax, scale and mask are left out.",
-            why="""How many a softmax takes is a matter of convention: 3, 5 or more for each score. The products take 4 · d_head,
-            beside which these are few."""),
+            why="A softmax takes 3, 5 or more for each score, by convention. Beside 4 · d_head for the products these are few."),
     }

@@ -1,0 +1,92 @@
+"""The loss of a prediction: minus the logarithm of the weight that the right answer got."""
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from .shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
+
+PICKED = "-picked[..., 0]"
+FORBIDS = ("softmax", "cross_entropy", "attention")
+
+
+def log_softmax(*texts: str):
+    """A patch of the course's log_softmax, which the course's cross_entropy calls."""
+    return patch(*texts, of="log_softmax")
+
+
+LOGS = "shifted - np.log(total)"
+UNSHIFTED, BY_ALL = log_softmax("x - top", "x"), log_softmax("max(axis=axis, keepdims=True)", "max()")
+
+
+@exercise(points=2, minutes=8, difficulty=2, forbids=FORBIDS)
+class cross_entropy:
+    """Give the loss of each prediction: minus the logarithm of the weight of the right answer."""
+
+    def cases(rng):
+        yield from (Case(key, title, args) for key, title, args in loss_inputs(rng))
+        for key, title, args in loss_extremes(rng):
+            yield Case(key, title, args, stage="extremes", atol=FLOAT32_AT_1E4)
+
+    @holds("no loss is negative")
+    def not_negative(case, parts):
+        least = parts["result"].min()
+        return None if least >= -1e-6 else f"one is {least:.4g}."
+
+    hints = (
+        "A weight of 1 on the right answer costs nothing, a weight of ½ costs ln 2. What does `log_softmax` already give you of this?",
+        "`log_softmax(scores)` has the logarithms of all weights. Pick one of each row: `np.take_along_axis(logs, targets[..., None], "
+        "axis=-1)` does it for any number of dimensions and keeps an axis of length 1. Then the sign.",
+        "```python\nlogs = log_softmax(scores)\npicked = np.take_along_axis(logs, np.expand_dims(targets, -1), axis=____)\n"
+        "return ____\n```",
+    )
+
+    mistakes = {
+        "SX30": log_softmax(LOGS, "np.log(np.exp(shifted) / total)"),
+        "SX31": log_softmax(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
+        "SX32": log_softmax(LOGS, "shifted"),
+        "SX33": (log_softmax("return logs", "return logs / np.log(2)"), log_softmax("np.log(", "np.log2(")),
+        "SX35": log_softmax("shifted - np", "x - np"),
+        "SM5": UNSHIFTED,
+        "SM6": BY_ALL,
+        "SX27": log_softmax("axis: int=-1", "axis: int=0"),
+        "CE1": mistake(patch(PICKED, "picked[..., 0]"),
+            says="The sign is missing: the logarithm of a weight is at most 0, and a loss is minus that.",
+            why="""The logarithm of the right answer's weight is to be large, near 0. A loss is to be small, so it is minus the
+            logarithm: 0 for a weight of 1, 0.69 for ½, and more the smaller the weight."""),
+        "CE2": mistake(patch(PICKED, "-picked.mean()"),
+            says="All losses were averaged into one number; one loss for each target was asked for.",
+            why="""Frameworks average by default. The losses themselves say which prediction was bad; their mean is one more step that
+            whoever calls the function can take."""),
+        "CE3": mistake(patch(PICKED, "-picked.sum()"),
+            says="All losses were added up into one number; one loss for each target was asked for.",
+            why="The sum is what the next exercise differentiates. This function gives the losses one by one, in the shape of targets."),
+        "CE4": mistake(patch(PICKED, "1 - np.exp(picked[..., 0])"), patch(PICKED, "-np.exp(picked[..., 0])"),
+            says="The logarithm is missing: the weight itself was used.",
+            why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right answer one
+            in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8 against 2.3."""),
+        "CE5": mistake(patch(PICKED, "-logs.max(axis=-1)"),
+            says="The largest weight was charged, not the weight of the target.",
+            why="""What the model likes best says how sure it is, not whether it is right. The loss looks at one weight, that of the
+            answer that turned out to be right."""),
+        "CE6": mistake(patch("log_softmax(scores)", "scores"),
+            says="Minus the target's score came back: softmax is missing.",
+            why="""A score says nothing by itself; adding 100 to a whole row changes no weight. The loss is the difference to
+            ln Σ exp(scores), which is what log_softmax subtracts."""),
+        "CE7": mistake(patch("np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)", "logs[..., targets]", PICKED, "-picked"),
+            says="`logs[..., targets]` takes all the targets' columns in every row; each row has one target of its own.",
+            why="""With 2 rows and 2 targets this gives a (2, 2) array, and only its diagonal was meant. `np.take_along_axis` pairs
+            row i with target i, as `logs[np.arange(n), targets]` does in two dimensions."""),
+        "CE8": mistake(patch(PICKED, "-picked"),
+            says="An axis of length 1 is left over: the shape asked for is that of targets.",
+            why="`np.take_along_axis` keeps the axis along which it picks. `[..., 0]` or `.squeeze(-1)` drops it."),
+        "CE9": mistake(patch(PICKED, "-(np.exp(logs) * logs).sum(axis=-1)"),
+            says="That is the entropy of the weights, −Σ p ln p: the targets have no part in it.",
+            why="""Entropy says how undecided the weights are. Cross entropy puts the target in place of the first p: it has 1 at
+            the right answer and 0 elsewhere, so one term of the sum remains, −ln p[target]."""),
+        "CE10": mistake(patch("expand_dims(targets", "expand_dims(targets - 1"),
+            says="The entry before the target was charged: targets are counted from 0.",
+            why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and nothing complains."),
+        "CE11": mistake(patch(PICKED, "-(np.expand_dims(targets, -1) * logs).sum(axis=-1)"),
+            says="The logarithms were multiplied with the target's position; a target says *which* of them counts.",
+            why="""The formula −Σ y ln p has a y that is 1 at the target and 0 elsewhere (one-hot). The position itself is no such y:
+            `np.eye(n)[targets]` makes one of it, and picking the entry needs none."""),
+    }

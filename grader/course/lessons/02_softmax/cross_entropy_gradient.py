@@ -1,0 +1,94 @@
+"""What a prediction ought to change: weights minus the right answer."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from .cross_entropy import FORBIDS
+from .shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
+
+GRADIENT = "weights - one_hot"
+
+
+def softmax(*texts: str):
+    """A patch of the course's softmax, which the course's cross_entropy_gradient calls."""
+    return patch(*texts, of="softmax")
+
+
+@exercise(points=2, minutes=10, difficulty=3, forbids=FORBIDS)
+class cross_entropy_gradient:
+    """Say how the sum of all losses grows with each score."""
+
+    def cases(rng):
+        yield from (Case(key, title, args) for key, title, args in loss_inputs(rng))
+        for key, title, args in loss_extremes(rng):
+            yield Case(key, title, args, stage="extremes", atol=FLOAT32_AT_1E4)
+
+    @holds("the gradient of each row sums to 0: adding one number to all its scores changes no loss")
+    def rows_sum_to_0(case, parts):
+        sums = np.ravel(parts["result"].sum(axis=-1))
+        worst = sums[np.abs(sums).argmax()]
+        return None if abs(worst) < 1e-4 else f"one sums to {worst:.4g}."
+
+    hints = (
+        "The loss is −x[target] + ln Σ exp(x). What is the derivative of each of the two terms with respect to x_j?",
+        "The second term grows with x_j at the rate exp(x_j) / Σ exp(x), which you know by another name. The first contributes −1 at the "
+        "target and 0 elsewhere. Each score occurs in one loss only, so that the sum over all of them changes nothing else.",
+        "```python\nweights = ____(scores)\none_hot = np.eye(scores.shape[-1])[____]  # 1 at each target, 0 elsewhere\n"
+        "return ____ - ____\n```",
+    )
+
+    mistakes = {
+        "SM5": softmax("x - top", "x"),
+        "SM6": softmax("max(axis=axis, keepdims=True)", "max()"),
+        "SM3": softmax(".sum(axis=axis, keepdims=True)", ".sum()"),
+        "SX27": softmax("axis: int=-1", "axis: int=0"),
+        "CG1": mistake(patch(GRADIENT, "(weights - one_hot) / max(np.size(targets), 1)"),
+            says="The gradient was divided by the number of targets: that of the mean loss. Here the sum was asked for.",
+            why="""The mean is the sum divided by the number of losses, and so is its gradient. Frameworks average by default;
+            with the sum, what one row gets does not depend on how many others there are."""),
+        "CG2": mistake(patch(GRADIENT, "one_hot - weights"),
+            says="The sign is reversed: the loss *falls* when the target's score grows, so its gradient is negative there.",
+            why="""A gradient says where the loss grows. At the target it is p − 1, negative; a step of learning goes against it and
+            raises that score."""),
+        "CG3": mistake(patch(GRADIENT, "weights"),
+            says="Only the weights came back: the term of the target, −1, is missing.",
+            why="""The weights are the gradient of ln Σ exp(x) alone. The loss also holds −x[target], whose derivative is −1 at the
+            target. Without it, a row sums to 1 and not to 0."""),
+        "CG4": mistake(patch(GRADIENT, "one_hot * (weights - 1)"),
+            says="Only the target's own score has a gradient here; all other scores move the loss as well, by their weights.",
+            why="""The other scores stand in the sum Σ exp(x): raising one takes weight from the target. The gradient there is their
+            weight, p_j, and the whole row sums to 0."""),
+        "CG5": mistake(patch(GRADIENT, "(weights - one_hot) * (weights * one_hot).sum(axis=-1, keepdims=True)"),
+            says="That is the gradient of minus the target's *weight*; the loss is minus the logarithm of it.",
+            why="""The derivative of ln p is that of p divided by p. The p in front of the softmax derivative cancels: it is the
+            logarithm that keeps the gradient large where the model is most wrong."""),
+        "CG6": mistake(patch(GRADIENT, "-one_hot / weights"),
+            says="That is the gradient with respect to the weights, −1/p at the target; with respect to the scores was asked for.",
+            why="""Scores come before softmax. The chain rule multiplies −1/p at the target with the Jacobian's row p (δ − p_j), and
+            what is left is p_j − 1 at the target and p_j elsewhere."""),
+        "CG7": mistake(patch("softmax(scores)", "log_softmax(scores)"),
+            says="The logarithms of the weights stand where the weights belong.",
+            why="The derivative of ln Σ exp(x) with respect to x_j is the weight p_j itself, exp(x_j) / Σ exp(x)."),
+        "CG8": mistake(patch("softmax(scores)", "scores"),
+            says="The target was subtracted from the scores; it is subtracted from their weights.",
+            why="Scores − one-hot is the gradient of a squared error, ½ Σ (x − y)². For cross entropy softmax comes first: p − y."),
+        "CG9": mistake(patch("[targets]", "[targets - 1]"),
+            says="The 1 was subtracted one place before the target: targets are counted from 0.",
+            why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and nothing complains."),
+        "CG10": mistake(patch(GRADIENT, "weights - np.expand_dims(targets, -1)"),
+            says="The target's position was subtracted from all weights; 1 is subtracted at that position.",
+            why="""A target says *which* entry is right. `np.eye(n)[targets]` turns positions into rows with a 1 at the target and 0
+            elsewhere (one-hot)."""),
+        "CG11": mistake(patch("softmax(scores)", "softmax(scores)\n    weights[..., targets] -= 1", GRADIENT, "weights"),
+            says="`weights[..., targets] -= 1` subtracts at all targets in every row; each row has one target of its own.",
+            why="""With 2 rows and targets 2 and 0, both rows lose 1 at 2 and at 0. `weights[np.arange(n), targets]` pairs row i with
+            target i."""),
+        "CG12": mistake(patch(GRADIENT, "weights * (weights - one_hot - (weights * (weights - one_hot)).sum(axis=-1, keepdims=True))"),
+            says="p − y was sent through the derivative of softmax once more; it already is the gradient with respect to the scores.",
+            why="""The chain rule from the weights' gradient −y/p through the Jacobian diag(p) − p pᵀ ends at p − y. Another round
+            through the Jacobian belongs to no loss of these scores."""),
+        "CG13": mistake(patch(GRADIENT, "weights * (1 - weights)"),
+            says="p (1 − p) is how each weight answers its own score; the loss and its target have no part in it.",
+            why="It is the diagonal of softmax's Jacobian. The gradient of the loss is p − y, with y 1 at the target and 0 elsewhere."),
+    }

@@ -1,0 +1,138 @@
+"""How much of a gradient reaches a query through softmax."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, mistake, patch
+from grader.course.spec import Case
+
+SCORES, TOP, TOTAL = "scale * (keys @ q)", "scores.max()", "e.sum()"
+JACOBIAN, CHAIN, NORM = "np.diag(p) - np.outer(p, p)", "jacobian @ (scale * keys)", "np.sqrt((by_query ** 2).sum())"
+
+
+def drawn(rng: np.random.Generator, n: int, d: int, scale: float, size: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
+    """(q, keys, scale): a query of d numbers that are about `size`, and n keys."""
+    return (rng.normal(size=d) * size).round(2), rng.normal(size=(n, d)).round(2), scale
+
+
+@exercise(points=3, minutes=10, container="number", rtol=1e-5, atol=1e-6)
+class query_gradient_norm:
+    """Measure how much of a gradient reaches a query through softmax."""
+
+    def cases(rng):
+        yield Case("hand", "two keys of one number, weights ½ and ½", (np.array([0.0]), np.array([[1.0], [-1.0]]), 1.0))
+        yield Case("small", "three keys of two numbers", (np.array([1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), 0.5))
+        yield Case("few", "four keys of three numbers", drawn(rng, 4, 3, 3**-0.5))
+        yield Case("few-again", "the same sizes, new numbers", drawn(rng, 4, 3, 3**-0.5))
+        yield Case("wide", "three keys of sixteen numbers", drawn(rng, 3, 16, 0.25))
+        yield Case("many", "nineteen keys of five numbers", drawn(rng, 19, 5, 0.4))
+        yield Case("square", "as many keys as numbers in a key", drawn(rng, 4, 4, 0.5))
+        yield Case("unscaled", "no scale", drawn(rng, 5, 7, 1.0))
+        yield Case("large-scale", "a scale above 1", drawn(rng, 5, 2, 2.5))
+        yield Case("one-key", "a single key: nothing can move", drawn(rng, 1, 3, 0.7))
+        q, keys, scale = drawn(rng, 5, 3, 0.6)
+        yield Case("same-keys", "keys that are all the same", (q, np.tile(keys[:1], (5, 1)), scale))
+        yield Case("common", "keys with a large part in common", (q, keys + 20, scale))
+        whole = rng.integers(-2, 3, size=6), rng.integers(-2, 3, size=(3, 6)), 0.5
+        yield Case("whole", "whole numbers", whole)
+        q, keys, scale = drawn(rng, 6, 8, 0.35)
+        yield Case("float32", "float32 inputs", (q.astype(np.float32), keys.astype(np.float32), scale))
+        yield Case("seven", "seven keys of two numbers", drawn(rng, 7, 2, 0.8))
+        keys = np.array([[100.0, 0.0, 1.0], [100.0, 0.0, 0.0], [99.0, 1.0, 0.0], [-100.0, 0.0, 2.0]])
+        yield Case("large", "scores near 9,900 and −9,900", (np.array([99.0, 0.0, 0.5]), keys, 1.0), stage="extremes")
+        yield Case("large-negative", "every score near −9,000", (np.array([-90.0, 0.0, 1.0]), np.abs(keys), 1.0), stage="extremes")
+        yield Case("large-scaled", "large keys, a small scale", (np.array([9.0, 0.5, 1.0]), 10 * keys, 1.0), stage="extremes")
+        keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+        yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
+
+    hints = (
+        "Nudge q a little: first the scores move, then the weights. Which of the two steps do you know from `softmax_gradient_norm`?",
+        "Chain rule: ∂p/∂q = (∂p/∂scores) (∂scores/∂q), an (n, n) matrix times an (n, d) one. Score j is scale · (keys[j] · q): what is "
+        "its derivative with respect to q?",
+        "```python\np = softmax(scale * (keys @ q))\njacobian = np.diag(p) - np.outer(p, p)\n"
+        "by_query = jacobian @ (____ * ____)  # (n, d)\nreturn np.sqrt((by_query**2).____())\n```",
+    )
+
+    mistakes = {
+        "QG1": mistake(
+            patch(CHAIN, "jacobian @ keys"),
+            says="The scale is missing from the chain rule: it multiplies the scores, so it multiplies their derivative, too.",
+            why="""scores = scale · keys q, so ∂scores/∂q = scale · keys. The scale acts twice: inside softmax it makes the weights
+            flatter, and behind it it makes the gradient smaller. Leaving out the second hides what dividing by d_k destroys.""",
+        ),
+        "QG2": mistake(
+            patch(SCORES, "keys @ q"),
+            says="Softmax sees the scores without the scale.",
+            why="""p = softmax(scale · keys q). Without the scale the weights belong to another row, mostly to one that is already
+            decided.""",
+        ),
+        "QG3": mistake(
+            patch(SCORES, "keys @ q", CHAIN, "jacobian @ keys"),
+            says="The scale is not used at all.",
+            why="""It stands in the scores, scale · keys q, and by the chain rule once more in their derivative, scale · keys.""",
+        ),
+        "QG4": mistake(
+            patch(CHAIN, "jacobian"),
+            says="This is the norm of ∂p/∂scores. What learns is q, and from scores to q there is one more step: scale · keys.",
+            why="""A score is no parameter; it is made of q. By the chain rule ∂p/∂q = J · (scale · keys). The two norms tell different
+            stories: divided by d_k, J looks healthy, and hardly anything reaches q.""",
+        ),
+        "QG5": mistake(
+            patch(CHAIN, "jacobian * scale"),
+            says="The keys are missing from the chain rule: ∂scores/∂q is scale · keys.",
+            why="""Each score is scale · (k · q), so its derivative with respect to q is scale · k: one row for each key.""",
+        ),
+        "QG6": mistake(
+            patch(CHAIN, "np.outer(jacobian.sum(axis=0), q)"),
+            patch(CHAIN, "scale * jacobian[:, :, None] * q"),
+            patch(CHAIN, "scale * np.outer(np.diag(jacobian), q)"),
+            says="This is a derivative with respect to the keys: it multiplies by q. With respect to q it multiplies by the keys.",
+            why="""A score is scale · (k · q). Its derivative with respect to q is scale · k, and with respect to k it is scale · q.""",
+        ),
+        "QG7": mistake(
+            patch(SCORES, "keys @ q / scale", CHAIN, "jacobian @ (keys / scale)"),
+            patch(SCORES, "keys @ q / scale"),
+            says="The scores are divided by `scale`; they are multiplied with it. For √d_k the caller passes 1/√d_k.",
+            why="""p = softmax(scale · keys q). A scale is a factor; the paper's is 1/√d_k.""",
+        ),
+        "QG8": mistake(
+            patch(SCORES, "keys @ q / np.sqrt(len(q))", CHAIN, "jacobian @ keys / np.sqrt(len(q))"),
+            patch(SCORES, "scale * (keys @ q) / np.sqrt(len(q))", CHAIN, "jacobian @ (scale * keys) / np.sqrt(len(q))"),
+            says="A factor 1/√d is built in. `scale` is what is to be compared: 1, 1/√d or 1/d.",
+            why="""The experiment passes different scales for the same q and keys. A built-in 1/√d acts on top of them, or in
+            their place.""",
+        ),
+        "QG9": mistake(
+            patch(JACOBIAN, "np.diag(p)"),
+            patch(JACOBIAN, "np.diag(p * (1 - p))"),
+            says="Only the diagonal of softmax's Jacobian was used; it is diag(p) − p pᵀ.",
+            why="""When one score rises, the other weights fall by p_i p_j. Together: row i of ∂p/∂q is p_i times (k_i − Σ_j p_j k_j), the
+            key less the average key. Without −p pᵀ the average is not subtracted.""",
+        ),
+        "QG10": mistake(
+            patch(NORM, "(by_query ** 2).sum()"),
+            says="The squares were summed and no root taken: this is the squared norm.",
+            why="""The Frobenius norm is the root of the sum of the squares of all n · d entries.""",
+        ),
+        "QG11": mistake(
+            patch(NORM, "np.linalg.norm(by_query, ord=2)"),
+            says="The spectral norm came back (`ord=2`), the largest singular value; the Frobenius norm was asked for.",
+            why="""For a matrix `ord=2` is the largest stretch, while the default takes the root of the sum of all squares. They agree
+            where ∂p/∂q has a single direction, as with two keys.""",
+        ),
+        "QG12": mistake(
+            patch(NORM, "np.sqrt((by_query ** 2).mean())"),
+            patch(NORM, "np.sqrt((by_query ** 2).sum(axis=-1)).mean()"),
+            patch(NORM, "np.sqrt((by_query ** 2).sum(axis=-1)).sum()"),
+            says="The entries were averaged, or the rows' norms added; the Frobenius norm is the root of the sum of all squares.",
+            why="""‖A‖ = √(Σ_ij A_ij²), one sum over all entries. A mean depends on how many there are, and the sum of rows' norms is
+            larger.""",
+        ),
+        "QG13": mistake(
+            patch(NORM, "np.abs(by_query).sum()"),
+            says="The absolute values were summed; the Frobenius norm is the root of the sum of squares.",
+            why="""The sum of sizes is another norm, and larger wherever more than one entry differs from 0.""",
+        ),
+        "SM5": patch(f" - {TOP}", ""),
+    }  # fmt: skip

@@ -1,0 +1,128 @@
+"""A learner's cells laid over a lesson: its text and given cells, their work where each exercise stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from grader.course.stubs import digest
+from grader.source.definitions import defined_names
+from grader.submission.ipynb import ROLES
+
+Cell = dict[str, Any]
+
+
+def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...]]:
+    """The cells of `ours` with the work in `theirs`; and the exercises that have some.
+
+    An exercise's cells stand where its stub stood. A cell that the learner added follows the cell of the
+    course that it followed before. A cell of the course that the learner changed is the course's again.
+    """
+    stubs = stubs_of(ours)
+    known = {cell["id"]: cell for cell in ours}
+    answers: dict[str, list[Cell]] = {}
+    added: dict[str | None, list[Cell]] = {None: []}
+    last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
+    outputs: dict[str, Cell] = {}
+    for cell in theirs:
+        exercise = exercise_of(cell, stubs)
+        if exercise:
+            last = stubs[exercise]["id"]
+            if not _untouched(cell, stubs[exercise]):
+                answers.setdefault(exercise, []).append(cell)
+        elif (same := _counterpart(cell, ours, known)) is not None:
+            last = same["id"]
+            outputs[last] = cell
+        elif _role(cell) in ("", "exercise") and digest(text_of(cell)) != _said(cell, "stub"):
+            added.setdefault(last, []).append(cell)
+    merged: list[Cell] = list(added[None])
+    for cell in ours:
+        exercise = cell["metadata"]["grader"].get("exercise") if _role(cell) == "exercise" else None
+        work = answers.get(exercise, []) if exercise else []
+        merged += _as_answers(work, cell) if work else [_with_outputs(cell, outputs.get(cell["id"]))]
+        merged += added.get(cell["id"], [])
+    return _with_unique_ids(merged, known), tuple(name for name in stubs if name in answers)
+
+
+def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
+    """The exercise that a learner's cell answers: by its metadata, else by its id, else by the name that it defines."""
+    role, said = _role(cell), _said(cell, "exercise")
+    if role == "exercise" and said in stubs:
+        return said
+    same = next((name for name, stub in stubs.items() if stub["id"] == cell.get("id")), None)
+    if same:
+        return same
+    if role not in ("", "exercise") or cell["cell_type"] != "code":
+        return None
+    defined = defined_names(text_of(cell))
+    return next((name for name in stubs if name in defined), None)
+
+
+def _untouched(cell: Cell, stub: Cell) -> bool:
+    text = text_of(cell)
+    return text == text_of(stub) or digest(text) == _said(cell, "stub")
+
+
+def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) -> Cell | None:
+    """The cell of the course that a learner's cell is, or was before they changed it."""
+    same = known.get(cell.get("id", ""))
+    if same is not None and (_role(cell) or text_of(same) == text_of(cell)):
+        return same
+    for candidate in ours:
+        if candidate["cell_type"] == cell["cell_type"] and text_of(candidate) == text_of(cell):
+            return candidate
+    return None
+
+
+def _as_answers(work: Sequence[Cell], stub: Cell) -> Iterator[Cell]:
+    for cell in work:
+        yield {**cell, "id": stub["id"], "metadata": {**cell["metadata"], **stub["metadata"]}}
+
+
+def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:
+    if theirs is None or cell["cell_type"] != "code" or text_of(theirs) != text_of(cell):
+        return cell
+    return {**cell, "outputs": theirs["outputs"], "execution_count": theirs["execution_count"]}
+
+
+def _with_unique_ids(cells: Sequence[Cell], known: Mapping[str, Cell]) -> list[Cell]:
+    """Gives a cell whose id another one has a new id, for example the second half of a split cell."""
+    taken: set[str] = set()
+    made = []
+    for cell in cells:
+        id, number = cell.get("id") or "added", 1
+        mine = _role(cell) != "" or id not in known
+        while id in taken or not mine:
+            number, mine = number + 1, True
+            id = f"{(cell.get('id') or 'added')[:58]}-{number}"
+        taken.add(id)
+        made.append({**cell, "id": id})
+    return made
+
+
+def stubs_of(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """The stub of each exercise of a lesson, from the course's own cells."""
+    return {cell["metadata"]["grader"]["exercise"]: cell for cell in cells if _role(cell) == "exercise"}
+
+
+def work_on(name: str, stub: Cell, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells that answer an exercise and are not its stub any more."""
+    return [cell for cell in cells if exercise_of(cell, {name: stub}) and not _untouched(cell, stub)]
+
+
+def _said(cell: Cell, key: str) -> str:
+    """What the course's metadata of a cell say, '' for anything but text: whoever writes notebooks may put anything there."""
+    about = cell.get("metadata", {}).get("grader")
+    said = about.get(key) if isinstance(about, Mapping) else None
+    return said if isinstance(said, str) else ""
+
+
+def _role(cell: Cell) -> str:
+    role = _said(cell, "role")
+    return role if role in (*ROLES, "prose") else ""
+
+
+def text_of(cell: Cell) -> str:
+    """What a cell holds, whether as one text or as lines."""
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
