@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grader.course import registry
 from grader.judging.judge import judge
+from grader.judging.verdict import Line
 from grader.reports import text
 from tests.live import from_cells
 
@@ -46,7 +47,7 @@ def test_a_stub_that_is_called_is_named():
 
 def test_a_line_of_a_helper_says_whose_it_is():
     verdict = judged("softmax_rows", "def helper(x):\n    return [y @ y for y in [x]]\n\ndef softmax_rows(scores):\n    return helper(scores)")
-    assert verdict.details[0] == "Your line in `helper` (line 2 of its cell): return [y @ y for y in [x]]"
+    assert verdict.line == Line("return [y @ y for y in [x]]", 2, "helper")
     assert "Your line in `helper` (line 2 of its cell):\n    return" in text.verdict(verdict)
 
 

@@ -10,6 +10,7 @@ from grader.course.spec import Case, Exercise
 from grader.notebook.showing import Shown, ipython, said
 from grader.notebook.target import Target
 from grader.worker.observe import materialise
+from grader.worker.values import Part
 
 _DIRECT = ("call", "lesson_06.attend")  # probes that call the function once, with the inputs as they are
 _put: set[str] = set()  # names that an earlier replay put into the notebook
@@ -25,9 +26,12 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
     exercise = registry.exercise(name)
     if not verdict.case or exercise.kind == "answer":
         return said(f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}")
-    case = next(one for one in drawn(exercise, registry.SEED).cases if one.key == verdict.case)
+    baseline = drawn(exercise, registry.SEED)
+    at = next(i for i, one in enumerate(baseline.cases) if one.key == verdict.case)
+    case = baseline.cases[at]
     made = _Cell(exercise, case, names)
-    made.expected(verdict)
+    if any(table.role == "expected" for table in verdict.tables):  # it was told already
+        made.compares_with(baseline.parts[at])
     code = "\n".join(made.lines())
     shell = ipython()
     if shell is not None:
@@ -43,18 +47,16 @@ class _Cell:
     def __init__(self, exercise: Exercise, case: Case, names: dict[str, Any]) -> None:
         self._exercise, self._case, self._names = exercise, case, names
         self._shapes: list[str] = []
-        self._compares = False
-        self._lines: list[str] = []
+        self._expected = ""  # the name of the variable that holds it
         called = [*case.names, *(f"argument_{i + 1}" for i in range(len(case.names), len(case.args)))]
         self._args = [self._set(key, value) for key, value in zip(called, case.args, strict=False)]
         self._kwargs = {key: self._set(key, value) for key, value in case.kwargs.items()}
 
-    def expected(self, verdict: Any) -> None:
-        """Sets what was wanted, where the verdict shows it whole."""
-        tables = [table for table in verdict.tables if table.role == "expected" and table.cut is None]
-        if tables and len(self._exercise.parts) == 1 and tables[0].name == self._exercise.parts[0] and self._is_direct():
-            self._want = self._set("expected", self._like_inputs(tables[0].array))
-            self._compares = True
+    def compares_with(self, parts: Mapping[str, Part]) -> None:
+        """Sets what is expected, where it is one array of numbers."""
+        part = parts.get(self._exercise.parts[0])
+        if part is not None and part.shape and part.array.dtype.kind != "b" and len(self._exercise.parts) == 1 and self._is_direct():
+            self._expected = self._set("expected", _tensor(part.array) if part.kind == "tensor" else part.array)
 
     def lines(self) -> list[str]:
         """The cell: the learner's code on these inputs."""
@@ -68,7 +70,8 @@ class _Cell:
         return self._call(call)
 
     def _call(self, call: str) -> list[str]:
-        return [f"got = {self._exercise.name}({call})", *([f"got - {self._want}  # 0 where it is right"] if self._compares else ["got"])]
+        last = f"got - {self._expected}  # 0 where it is right" if self._expected else "got"
+        return [f"got = {self._exercise.name}({call})", last]
 
     def told(self) -> str:
         return "Set: " + ", ".join(self._shapes) + "." if self._shapes else "It takes no input."
@@ -86,10 +89,6 @@ class _Cell:
 
     def _is_direct(self) -> bool:
         return self._case.probe in _DIRECT and self._exercise.kind == "function"
-
-    def _like_inputs(self, array: Any) -> Any:
-        given = [materialise(value) for value in (*self._case.args, *self._case.kwargs.values())]
-        return _tensor(array) if any(hasattr(value, "detach") for value in given) else array
 
     def _set(self, name: str, value: Any) -> str:
         """Sets a variable to a copy of its own. Returns its name: another one where the notebook uses that already."""

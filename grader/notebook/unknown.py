@@ -11,6 +11,7 @@ from typing import Any
 
 import grader
 from grader.course import registry
+from grader.notebook.laid_over import stubs_of
 from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
 from grader.source.definitions import parse
@@ -57,11 +58,7 @@ def _exercise(name: str, runs: Runs) -> str:
 
 def _cell_of(exercise: str) -> str:
     """The id of the cell in which a learner writes an exercise."""
-    for cell in registry.pristine(registry.lesson_of(exercise))["cells"]:
-        about = cell["metadata"].get("grader", {})
-        if about.get("role") == "exercise" and about.get("exercise") == exercise:
-            return cell["id"]
-    return ""
+    return stubs_of(registry.pristine(registry.lesson_of(exercise))["cells"])[exercise]["id"]
 
 
 def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any]) -> str | None:

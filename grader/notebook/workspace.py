@@ -89,8 +89,8 @@ def reset_exercise(name: str, place: Path) -> Change:
     lesson = registry.lesson_of(name)
     path = place / f"{lesson}.ipynb"
     theirs, ours = _read(path), registry.pristine(lesson)
-    stubs = {cell["metadata"]["grader"]["exercise"]: cell for cell in ours["cells"] if _role(cell) == "exercise"}
-    answers = [at for at, cell in enumerate(theirs["cells"]) if _exercise(cell, stubs) == name]
+    stubs = stubs_of(ours["cells"])
+    answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
     if not answers:  # its cell was deleted: merging puts it where it belongs
         cells = merge(theirs["cells"], ours["cells"])[0]
     else:
@@ -104,13 +104,12 @@ def reset_exercise(name: str, place: Path) -> Change:
 
 def stub(name: str) -> str:
     """The text of an exercise's cell as the course has it."""
-    cells = registry.pristine(registry.lesson_of(name))["cells"]
-    return next(_text(cell) for cell in cells if _role(cell) == "exercise" and _said(cell, "exercise") == name)
+    return text_of(stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name])
 
 
 def holds(path: Path, text: str) -> bool:
     """Whether some cell of a notebook's file has exactly this text. Raises: WorkspaceError."""
-    return any(_text(cell).strip() == text.strip() for cell in _read(path)["cells"])
+    return any(text_of(cell).strip() == text.strip() for cell in _read(path)["cells"])
 
 
 def lay_glossary(place: Path) -> Path | None:

@@ -157,7 +157,7 @@ def _failure_from(error: BaseException) -> Failure:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
     bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
-    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function)
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function=function)
 
 
 def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
