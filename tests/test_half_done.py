@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from grader.course import registry
 from grader.judging.judge import judge
-from grader.judging.verdict import Line
 from grader.reports import text
 from tests.live import from_cells
 
@@ -47,7 +46,7 @@ def test_a_stub_that_is_called_is_named():
 
 def test_a_line_of_a_helper_says_whose_it_is():
     verdict = judged("softmax_rows", "def helper(x):\n    return [y @ y for y in [x]]\n\ndef softmax_rows(scores):\n    return helper(scores)")
-    assert verdict.line == Line("return [y @ y for y in [x]]", 2, "helper")
+    assert (verdict.line.function, verdict.line.number, verdict.line.text) == ("helper", 2, "return [y @ y for y in [x]]")
     assert "Your line in `helper` (line 2 of its cell):\n    return" in text.verdict(verdict)
 
 

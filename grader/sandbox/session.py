@@ -149,7 +149,7 @@ class Session:
         if owner is not None and at != owner:
             if owner in self._skipped:
                 label = self._plan.cells[owner].label
-                subject = f"{label.capitalize()}, which was to define {name},"
+                subject = f"{label.capitalize()}, which defines {name},"
                 return self._said(self._skipped[owner], subject)
             if owner in self._failures:
                 return self._failures[owner]

@@ -239,7 +239,7 @@ class _Overlay:
     def _absent(self, name: str) -> str:
         meant = [self.sources[at] for at in self._meant_for(name)]
         if meant and meant[-1] is not None:
-            return f"{name} is missing: cell {meant[-1].number} was to define it and does not."
+            return f"{name} is missing: cell {meant[-1].number} should define it and does not."
         file = printable(self.notebook.file)
         begins = self._begins(name)
         return f"{name} is missing: no cell of {file} defines it{begins and f'; its cell begins with `{begins}`'}."
