@@ -265,7 +265,7 @@ def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
     said = str(shown)
     assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's none")
     assert said.index("for k in K") < said.index("return Q @ K.T")
-    assert 'class="attn-k">return</span>' in shown.html and "grid-template-columns" in shown.html
+    assert 'class="attn-k">return</span>' in shown.html and "attn-beside" in shown.html
 
 
 # --- reset ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from grader.notebook.live import sources
 from grader.notebook.showing import Shown
 from grader.notebook.target import Target
 from grader.reports import html, text
+from grader.reports.templating import render
 from grader.source.definitions import parse
 
 _LOOPS = (ast.For, ast.While, ast.comprehension)
@@ -28,13 +29,9 @@ def shown(name: str, theirs: str, ours: str, notes: Sequence[str] = ()) -> Shown
     """The two, side by side where there is room."""
     noticed = notice(theirs, ours)
     plain = [f"Two ways to write {name}", noticed, f"Yours\n\n{_indented(theirs)}", f"The course's\n\n{_indented(ours)}", *notes]
-    columns = "".join(
-        f'<div><div class="attn-label">{title}</div>{colored(code)}</div>' for title, code in (("Yours", theirs), ("The course's", ours))
-    )
-    style = "display: grid; grid-template-columns: repeat(auto-fit, minmax(26em, 1fr)); gap: 4px 2em; max-width: none"
-    body = [f"<p>{html.prose(noticed)}</p>", f'<div style="{style}">{columns}</div>', *(f"<p>{html.prose(each)}</p>" for each in notes)]
-    head = f'<span class="attn-name">Two ways to write {html.escape(name)}</span>'
-    return Shown("\n\n".join(part for part in plain if part), html.block("said", head, body))
+    columns = (("Yours", colored(theirs)), ("The course's", colored(ours)))
+    made = render("beside.html", title=f"Two ways to write {name}", noticed=noticed, columns=columns, notes=notes)
+    return Shown("\n\n".join(part for part in plain if part), html.STYLE + made)
 
 
 def notice(theirs: str, ours: str) -> str:

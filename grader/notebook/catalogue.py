@@ -38,14 +38,14 @@ def by_lesson(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def _all(names: tuple[str, ...], current: str | None) -> Shown:
-    plain, folded = ["Known mistakes; explain(\"SM1\") tells one at length."], []
+    plain, lessons, opened = ['Known mistakes; explain("SM1") tells one at length.'], [], ""
     for name, ids in by_lesson(names).items():
         told = [registry.mistake_text(id) for id in ids]
         title = f"{name[:2]} · {registry.lesson(name).title}"
         plain += ["", title, *(f"  {one.id:<5} {one.sentence}" for one in told)]
-        folded.append(html.folded(f"{title}: {len(told)} mistakes", html.mistakes(told), name == current))
-    head = '<span class="attn-name">Known mistakes</span>'
-    return Shown("\n".join(plain), html.block("said", head, ['<p>explain("SM1") tells one at length.</p>', *folded]))
+        lessons.append((title, told))
+        opened = title if name == current else opened
+    return Shown("\n".join(plain), html.explanations(lessons, opened))
 
 
 def _near_ids(asked: str, known: Mapping[str, str]) -> list[str]:

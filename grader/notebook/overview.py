@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from grader.course import registry
 from grader.notebook.record import Record
 from grader.reports import html, text
+from grader.reports.templating import render
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,11 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
     mine = [line for line in lines if line.lesson == current]
     others = {name: group for name, group in _by_lesson(lines).items() if name != current}
     plain = [_score(lines), "", *_text_exercises(current, mine), "", *_text_lessons(others), "", _next(following, current), *notes]
-    body = [_html_exercises(current, mine), _html_lessons(others), f"<p>{_next_link(following, current)}</p>"]
-    return "\n".join(plain), html.block("said", _score(lines), [*body, *(f"<p>{html.prose(said)}</p>" for said in notes)])
+    made = render(
+        "progress.html", score=_score(lines), lesson=current, exercises=[_cells(line) for line in mine], following=following,
+        others=[_lesson_cells(each) for each in others.items()], notes=notes,
+    )  # fmt: skip
+    return "\n".join(plain), html.STYLE + made
 
 
 def _by_lesson(lines: Sequence[Line]) -> dict[str, list[Line]]:
@@ -85,14 +89,6 @@ def _next(following: Line | None, current: str) -> str:
     return f"Next: {following.exercise}, in {where}."
 
 
-def _next_link(following: Line | None, current: str) -> str:
-    """The same, with a link to the notebook beside this one."""
-    if following is None or following.lesson == current:
-        return html.prose(_next(following, current))
-    name = html.escape(following.lesson)
-    return f'Next: {html.escape(following.exercise)}, in lesson <a href="{name}.ipynb">{name}</a>.'
-
-
 def _cells(line: Line) -> tuple[str, str, str, str]:
     points = "?" if line.points is None else f"{line.points if line.status == 'passed' else 0}/{line.points}"
     sign = html.LOOKS[line.status][0]
@@ -115,28 +111,3 @@ def _text_lessons(others: dict[str, list[Line]]) -> list[str]:
 def _lesson_cells(lesson: tuple[str, list[Line]]) -> tuple[str, str, str]:
     name, lines = lesson
     return name, f"{_done(lines)} of {len(lines)} passed", f"{_got(lines)}/{sum(line.points or 0 for line in lines)}"
-
-
-def _html_exercises(lesson: str, lines: Sequence[Line]) -> str:
-    """Each row names its lesson, for whoever hears the table row by row."""
-    rows = [
-        f'<tr><td>{html.escape(lesson)}</td><th scope="row">{html.escape(name)}</th><td>{html.escape(state)}</td>'
-        f'<td class="attn-number">{points}</td><td class="attn-number">{attempts}</td></tr>'
-        for name, state, points, attempts in map(_cells, lines)
-    ]
-    return _table(("lesson", "exercise", "state"), ("points", "attempts"), rows)
-
-
-def _html_lessons(others: dict[str, list[Line]]) -> str:
-    rows = [
-        f'<tr><th scope="row"><a href="{html.escape(name)}.ipynb">{html.escape(name)}</a></th><td>{passed}</td>'
-        f'<td class="attn-number">{points}</td></tr>'
-        for name, passed, points in map(_lesson_cells, others.items())
-    ]
-    return _table(("other lessons", "exercises"), ("points",), rows)
-
-
-def _table(words: Sequence[str], numbers: Sequence[str], rows: Sequence[str]) -> str:
-    heads = "".join(f'<th scope="col">{head}</th>' for head in words)
-    heads += "".join(f'<th scope="col" class="attn-number">{head}</th>' for head in numbers)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -33,57 +33,6 @@ class Pictured:
     numbers: str = ""
 
 
-<<<<<<< HEAD
-STYLE = """<style>
-.attn {font-family: var(--jp-content-font-family, system-ui, -apple-system, "Segoe UI", sans-serif);
-  font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; color: var(--jp-content-font-color1, inherit);
-  border-left: 3px solid var(--attn-rule); padding: 1px 0 1px 16px; margin: 6px 0 10px; max-width: 62em}
-.attn div.attn-head {font-size: 1.08em; margin: 0 0 2px}
-.attn .attn-sign {color: var(--attn-rule); font-weight: 700; display: inline-block; min-width: 1.1em}
-.attn .attn-name {font-weight: 600}
-.attn .attn-status {opacity: .75; margin-left: .25em}
-.attn p {margin: 0 0 4px}
-.attn .attn-lead {margin-bottom: 8px}
-.attn .attn-row {display: grid; grid-template-columns: 7.6em minmax(0, 1fr); column-gap: 1em; margin: 8px 0}
-.attn .attn-label {font-size: .86em; opacity: .72; padding-top: .12em}
-.attn .attn-tables {display: flex; flex-wrap: wrap; gap: 10px 26px; align-items: flex-start; margin-top: 4px}
-.attn figure {margin: 0}
-.attn figcaption {font-size: .86em; opacity: .8; margin: 0 0 3px; text-align: left; font-style: normal}
-.attn .attn-fine {font-size: .86em; opacity: .72; margin: 4px 0 0}
-.attn code, .attn pre {font-family: var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace);
-  font-size: .93em; background: none; color: inherit; padding: 0; border: 0}
-.attn pre {white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 2px 0 6px}
-.attn pre.attn-code {border-left: 1px solid color-mix(in srgb, currentColor 35%, transparent); padding-left: 10px}
-.attn svg, .attn img {display: block; height: auto}
-.attn ul {margin: 0; padding-left: 1.1em}
-.attn li {margin: 0 0 1px}
-.attn details {margin: 6px 0 2px}
-.attn summary {cursor: pointer; font-size: .86em; opacity: .72}
-.attn.attn table {border-collapse: collapse; font-size: 1em; margin: 4px 0;
-  color: inherit; border: 0}
-.attn.attn th, .attn.attn td {text-align: left; padding: 2px 1.4em 2px 0; border: 0; background: none; color: inherit}
-.attn.attn thead th {font-weight: 400; font-size: .86em; opacity: .72}
-.attn.attn tbody th {font-weight: inherit}
-.attn tr {background: none !important}
-.attn.attn td.attn-number, .attn.attn th.attn-number {text-align: right; font-variant-numeric: tabular-nums}
-@media (max-width: 640px) {.attn .attn-row {grid-template-columns: 1fr}}
-</style>"""
-
-
-def escape(said: object, limit: int = text.LIMIT) -> str:
-    """Text that is safe in HTML, without control characters."""
-    return html.escape(text.clean(said, limit), quote=True)
-
-
-def prose(said: object) -> str:
-    """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
-    made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said, SENTENCE))
-    calls = r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset)\([^()\n]{0,80}\))(?!</code>)"
-    return re.sub(calls, r"<code>\1</code>", made)
-
-
-=======
->>>>>>> main
 def block(status: str, head: str, body: Iterable[str]) -> str:
     """What stands alone in a notebook: its style, and a frame with a heading and paragraphs. head, body: HTML."""
     return STYLE + render("block.html", status=status, title=head, body=tuple(body))
@@ -154,18 +103,6 @@ def explanation(told: MistakeText) -> str:
     return STYLE + render("explanation.html", told=told)
 
 
-<<<<<<< HEAD
-def mistakes(told: Sequence[MistakeText]) -> str:
-    """Mistakes, one line each."""
-    rows = "".join(f'<tr><th scope="row">{escape(one.id)}</th><td>{prose(one.sentence)}</td></tr>' for one in told)
-    return f"<table><tbody>{rows}</tbody></table>"
-
-
-def folded(summary: str, content: str, opened: bool = False) -> str:
-    """Something that opens with a click, or is open."""
-    return f"<details{' open' if opened else ''}><summary>{escape(summary)}</summary>{content}</details>"
-=======
-def explanations(told: Sequence[MistakeText]) -> str:
-    """All mistakes, one line each."""
-    return STYLE + render("explanations.html", told=told)
->>>>>>> main
+def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: str = "") -> str:
+    """Mistakes, one line each, folded by lesson. lessons: the title and the mistakes of each; opened: the title of one."""
+    return STYLE + render("explanations.html", lessons=lessons, opened=opened)
