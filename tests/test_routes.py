@@ -32,11 +32,14 @@ def test_a_route_fits_its_time(route):
     assert lessons == sorted(lessons)
 
 
-def test_reading_ends_with_the_last_exercise_that_is_reached(monkeypatch, tmp_path):
-    more = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
-    small.install(monkeypatch, tmp_path, small.SOURCE + more)
+def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):
+    words = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
+    small.install(monkeypatch, tmp_path, small.SOURCE + words)
     whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
-    assert whole[0] == until[0] == 3 and whole[1] - until[1] == 10
+    assert whole == until and whole[0] == 3
+    small.install(monkeypatch, tmp_path, small.SOURCE + words + "\n# %% [markdown]\n# @exercise treble\n" + words)
+    whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
+    assert whole[1] - until[1] == 10
 
 
 def test_the_page_states_each_total():

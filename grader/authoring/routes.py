@@ -9,6 +9,7 @@ from pathlib import Path
 from grader.authoring import reading, teaching
 from grader.course import registry
 from grader.course.percent import Cell
+from grader.course.stubs import task_name
 from grader.util.files import write_whole
 
 
@@ -125,11 +126,13 @@ def total(route: Route) -> tuple[int, int]:
 
 
 def _read(stop: Stop) -> Sequence[Cell]:
-    """The cells up to the last one that belongs to the last exercise that is reached."""
+    """The cells up to the task that follows the last exercise that is reached."""
     cells = registry.cells(stop.lesson)
     if not stop.until:
         return cells
-    return cells[: max(number for number, cell in enumerate(cells) if cell.exercise == stop.until) + 1]
+    own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
+    tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
+    return cells[: next((number for number in tasks if number > own), None)]
 
 
 def _lessons() -> str:
