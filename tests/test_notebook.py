@@ -45,7 +45,7 @@ def test_pass_says_what_was_verified_and_what_comes_next(capsys):
     assert shown and shown.verdict.status == "passed"
     said = str(shown)
     assert said.startswith(
-        "PASSED: softmax_rows\n--------------------\n\nVerified\n  - type, shape and dtype are as asked\n"
+        "PASSED: softmax_rows\n--------------------\n\nVerified\n  - type, shape and dtype are as expected\n"
     )
     assert "  - each row of weights sums to 1\n" in said
     assert "Largest difference from the reference: " in said or "The numbers equal the reference's exactly." in said
@@ -76,8 +76,8 @@ def test_failure_without_one_says_so():
 def test_an_exception_shows_the_learners_line_and_no_grader_frame():
     said = str(check(made(RAISES)))
     assert said.startswith("ERROR: softmax_rows\n-------------------\nsoftmax_rows raised ValueError: ")
-    assert "Your line (line 2 of its cell):\n    wide = scores @ scores\nAt hand there: scores (" in said
-    assert "Wanted: result (" in said
+    assert "Your line (line 2 of its cell):\n    wide = scores @ scores\nShapes on that line: scores (" in said
+    assert "Expected shape of the result: (" in said
     assert "Traceback" not in said and "observe" not in said and ".py" not in said
 
 

@@ -55,7 +55,7 @@ def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
 def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(returned):
     text = f"def attention_einsum(q, k, v):\n    output = np.einsum('bqd,bkd->bq', q, k)\n    return {returned}\n"
     verdict = judge(registry.exercise("attention_einsum"), from_cells("attention_einsum", text))
-    assert verdict.headline.endswith("a NumPy array was asked for."), verdict.headline
+    assert verdict.headline.endswith("expected a NumPy array."), verdict.headline
 
 
 def test_designed_projections_are_judged_by_the_weights_that_they_give():
@@ -63,4 +63,4 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
     verdict = judge(registry.exercise("previous_token_projections"), from_cells("previous_token_projections", text))
     assert "row 0 has 0.5 on column 0, and at least 0.9 was asked for" in verdict.headline
     (table,) = verdict.tables
-    assert table.role == "got" and np.allclose(table.array, [[0.5, 0.5], [1, 0]])
+    assert table.role == "actual" and np.allclose(table.array, [[0.5, 0.5], [1, 0]])

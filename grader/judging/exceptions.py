@@ -47,7 +47,7 @@ _ADVICE = tuple(
         (r"required positional argument|unexpected keyword argument|positional arguments? but",
          "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method."),
         (r"^NameError|^UnboundLocalError",
-         "Cells run once, from top to bottom: is the name bound above, spelt in this way, and not only inside another function?"),
+         "Cells run once, from top to bottom: is the name bound above, spelled this way, and not only inside another function?"),
     )
 )  # fmt: skip
 

@@ -108,8 +108,8 @@ class Reader:
         cells = [list(vars(cell).values()) for cell in notebook.cells]
         theirs = {"file": notebook.file, "cells": cells, "lesson": notebook.lesson, "notes": notebook.notes}
         reply = self._ask({"do": "plan", "pristine": pristine.plain(), "notebook": theirs}, notebook.file)
-        lesson, exercises, run, owners, absent, notes = reply["plan"]
-        return Plan(lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes))
+        lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
+        return Plan(lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in)
 
     def offences(self, cells: Sequence[str], rules: Rules) -> dict[str, Offence | None]:
         """For each exercise the first offence in the code that it reaches; that it cannot be read is one where there are rules."""

@@ -18,12 +18,13 @@ from grader.source.definitions import parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
 from grader.source.tampering import TEXT_RUN, Closed
-from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, SOFTMAX
+from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, RECURRENT, SOFTMAX
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerDecoder", "Transformer",
 })  # fmt: skip
+RECURRENT_LAYERS = frozenset({"RNN", "RNNCell", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCellBase"})
 TENSOR_LIBRARIES = frozenset({"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"})
 ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})  # in a guard such as isinstance(w, Tensor): computes nothing
 NUMPY_PRODUCTS = frozenset({
@@ -31,12 +32,16 @@ NUMPY_PRODUCTS = frozenset({
     "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
 LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
-NAMES = {"attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS}
+NAMES = {
+    "attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS,
+    "recurrent": RECURRENT | RECURRENT_LAYERS,
+}  # fmt: skip
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
     "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "cross_entropy": "a ready-made log-sum-exp or cross entropy; this exercise is written from scratch",
+    "recurrent": "a ready-made recurrent network; this exercise writes its loop itself",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import load, save
 
-from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, Failure, Observation, Part, Tensor, name_of
+from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, ROLES, Failure, Observation, Part, Tensor, name_of
 
 PREFIX = struct.Struct(">4s16sIQ")
 MAGIC = b"atn2"
@@ -35,7 +35,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
 _CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
 _to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode  # what is encoded has been gone through
 PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
-FAILURE_KINDS = ("exception", "not_started", "contract", "timeout", "memory", "died", "invalid")
+FAILURE_KINDS = ("exception", "call", "not_started", "contract", "timeout", "memory", "died", "invalid")
 
 
 class WireError(ValueError):
@@ -255,8 +255,11 @@ def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[st
     message: dict[str, Any] = {"kind": part.kind, "array": None if part.array is None else placed(part.array), "dtype": part.dtype}
     if part.items:
         message["items"] = [_part_to_message(item, placed) for item in part.items]
-    if part.text:
-        message["text"] = part.text
+    for key in ("text", "of", "unread"):
+        if getattr(part, key):
+            message[key] = getattr(part, key)
+    if part.role != "value":
+        message["role"] = part.role
     return message
 
 
@@ -305,7 +308,11 @@ def _part(message: Any, depth: int) -> Part:
     items = tuple(_part(item, depth + 1) for item in _list(message.get("items", []), MAX_ITEMS))
     if items and kind != "sequence":
         raise WireError(f"a part of kind {kind} with items")
-    return Part(kind, array, dtype, items, _text(message.get("text", ""), MAX_TEXT))
+    role, unread = message.get("role", "value"), message.get("unread", False)
+    if role not in ROLES or type(unread) is not bool:
+        raise WireError("a part of an unknown role")
+    text, of = (_text(message.get(key, ""), MAX_TEXT) for key in ("text", "of"))
+    return Part(kind, array, dtype, items, text, role, of, unread)
 
 
 def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:

@@ -44,10 +44,15 @@ LOSSES = frozenset({
     "cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward", "nll_loss2d", "nll_loss2d_forward", "log_loss",
     "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_integer_labels",
 })  # fmt: skip
+RECURRENT = frozenset({
+    "rnn_tanh", "rnn_relu", "gru", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "gru_cell", "lstm_cell", "_cudnn_rnn", "miopen_rnn",
+    "mkldnn_rnn_layer", "_lstm_mps", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell",
+})  # fmt: skip
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
     "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "cross_entropy": LOSSES,
     "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
+    "recurrent": RECURRENT,
 }  # fmt: skip
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""

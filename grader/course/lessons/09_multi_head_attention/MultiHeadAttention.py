@@ -92,7 +92,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
                    options=_options(state, d, heads), atol=5e-3, rtol=1e-3)  # fmt: skip
 
 
-@exercise(kind="class", points=4, minutes=25, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class MultiHeadAttention:
     """Attention in several heads, between two projections."""
 
