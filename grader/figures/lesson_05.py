@@ -213,7 +213,7 @@ def training(
     share = [float((weights * same).sum() / len(colours)) for weights in (before, after)]
     ends = ", ".join(f"{name} ends at {np.mean(curve[-10:]):.2g}" for name, curve in losses.items())
     show(fig, alt=f"Left: loss curves on a logarithmic axis; {ends}. Right: heat maps of the weights for six tokens "
-                  f"sorted by colour. On average a token gives {share[0]:.0%} of its weight to its own colour before "
+                  f"sorted by color. On average a token gives {share[0]:.0%} of its weight to its own color before "
                   f"training and {share[1]:.0%} after.")
 
 

@@ -36,7 +36,7 @@ KEYS_FIRST = patch("attention_scores(Q, K)", "attention_scores(K, Q)")
 AFTER_SCORES = "scaled = scale_scores(scores, Q.shape[1])\n    weights = softmax_rows(scaled)\n    output = weighted_sum(weights, V)"
 
 
-@exercise(points=3, minutes=8, parts=("output", "weights"), forbids=("softmax", "attention"))
+@exercise(points=3, minutes=8, difficulty=2, parts=("output", "weights"), forbids=("softmax", "attention"))
 class three_token_attention:
     """Put the four steps together and return the output and the weights, for any sizes."""
 
@@ -78,7 +78,7 @@ class three_token_attention:
         return unlike(parts["weights"], parts["output"])
 
     hints = ("Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
-        "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula is to work for any "
+        "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula should work for any "
         "sizes, so take d_k from the shape. Return the pair (output, weights), in this order.",
         "```python\nscores = attention_scores(Q, K)\nscaled = scale_scores(scores, Q.shape[____])\n"
         "weights = ____(scaled)\nreturn ____(weights, V), weights\n```")
