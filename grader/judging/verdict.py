@@ -76,7 +76,7 @@ class Verdict:
     sentences:  one for each entry of `mistakes`.
     slip:       a beginner's error that was proven beside the catalogue, one sentence; '' for none.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
-    look:       where to look next. following: the next exercise, after a pass.
+    look:       where to look next. following: the next exercise, after a pass; of another lesson, also which.
     """
 
     exercise: str
