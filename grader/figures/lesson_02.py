@@ -44,7 +44,7 @@ def axes_compared(softmax: Callable[..., Array], scores: Array) -> None:
     for ax, (title, weights) in zip(axes, ways, strict=True):
         matrix(weights, title, ax=ax)
     sums = ", ".join(f"{value:.3f}" for value in whole.sum(axis=1))
-    show(fig, alt="Three heat maps of one 3 by 3 table: normalised along rows, along columns, and as a whole; "
+    show(fig, alt="Three heat maps of one 3 by 3 table: normalized along rows, along columns, and as a whole; "
          f"then its rows sum to {sums}.")
 
 

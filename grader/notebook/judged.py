@@ -98,7 +98,7 @@ def _stale(wanted: Target, name: str, broken: Broken) -> Any:
 
     calls = "" if name == wanted.name else f"{wanted.name} calls `{name}`. "
     kept = f"What `{name}` was before still stands in the kernel, and was not judged."
-    look = f"Mend that cell and run it, then {wanted.call} judges what it says."
+    look = f"Fix that cell and run it, then {wanted.call} judges what it says."
     if broken.failure is None:
         now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
         return Verdict(wanted.name, "error", f"{calls}The cell that defined `{name}` no longer does: it now defines {now}.",
