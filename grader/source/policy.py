@@ -18,7 +18,7 @@ from grader.source.definitions import parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
 from grader.source.tampering import TEXT_RUN, Closed
-from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, SOFTMAX
+from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, NORMALIZATION, SOFTMAX
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
@@ -31,12 +31,20 @@ NUMPY_PRODUCTS = frozenset({
     "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
 LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
-NAMES = {"attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS}
+NORM_LAYERS = frozenset({
+    "LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "LayerNormalization", "StandardScaler", "standardize",
+    *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
+})  # fmt: skip
+NAMES = {
+    "attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS,
+    "normalization": NORMALIZATION | NORM_LAYERS,
+}  # fmt: skip
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
     "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "cross_entropy": "a ready-made log-sum-exp or cross entropy; this exercise is written from scratch",
+    "normalization": "a ready-made normalization; this exercise is written from scratch",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})

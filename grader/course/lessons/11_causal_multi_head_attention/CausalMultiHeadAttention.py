@@ -93,7 +93,7 @@ def by_hand(top: str):
     return patch(SOFTMAX, f"weights = (scores - {top}).exp()\n        {ONE_SUM}")
 
 
-@exercise(kind="class", points=4, minutes=25, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",))
 class CausalMultiHeadAttention:
     """Causal attention of many heads with one projection for q, k and v, and dropout."""
 
