@@ -11,7 +11,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, gradients, parameter
+from . import ContractError, Run, build, gradients, parameter as parameter_of
 
 __builtins__ = BUILTINS
 
@@ -128,16 +128,31 @@ class Bigram(Module):
 STEPS: list[list[Any]] = []  # of each step of the optimizer: a copy of the gradient of each parameter, None where it has none
 
 
-class Stepping(torch.optim.SGD):
-    """Notes what it is to step with."""
+class Stepping(torch.optim.Optimizer):
+    """Plain gradient descent that notes what it is to step with. torch's own __init__ would import a compiler for a second."""
+
+    def __init__(self, parameters: Any, lr: float) -> None:
+        self.defaults, self.state = {"lr": lr}, {}
+        self.param_groups = [{"params": list(parameters), "lr": lr}]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.detach_().zero_()
 
     def step(self, closure: Any = None) -> Any:
         loss = None
         if closure is not None:
             with T.recording(True):
                 loss = closure()
-        STEPS.append([T.copy(parameter.grad) for group in self.param_groups for parameter in group["params"]])
-        super().step()
+        (group,) = self.param_groups
+        STEPS.append([T.copy(parameter.grad) for parameter in group["params"]])
+        with T.recording(False):
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter -= group["lr"] * parameter.grad
         return loss
 
 
@@ -149,7 +164,7 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
     """
     options = run.options
     model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
-    optimizer = Stepping(model.parameters(), lr=options["lr"])
+    optimizer = Stepping(model.parameters(), options["lr"])
     with T.recording(True):
         for ids in options.get("before", ()):
             function(model, optimizer, T.tensor(ids), **run.kwargs)
@@ -203,7 +218,7 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     made.train(options.get("mode", "eval") == "train")
     parts = {"tied": tied, "shared": shared, **_passed_on(made, blocks, run)}
     if options.get("gradients"):
-        parts |= gradients(parts["result"], {name: parameter(made, name) for name in options["gradients"]})
+        parts |= gradients(parts["result"], {name: parameter_of(made, name) for name in options["gradients"]})
     return parts
 
 
