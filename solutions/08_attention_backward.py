@@ -3,9 +3,13 @@
 #
 # **How does an error in the output find its way back to the queries, keys and values?**
 #
-# In lesson 05 torch computed gradients for us. Here we derive them, write them in NumPy, and check them twice: by moving
-# an input a little, and against torch. Whoever has done this once knows why attention is hard to train when softmax
-# saturates, and what the faster kernels of lesson 13 have to compute again on the way back.
+# **Before this lesson:** matrix products and transposes; partial derivatives and the chain rule; softmax and its Jacobian
+# (lesson 02), attention in NumPy (lesson 03), what `backward()` does (lesson 05).
+#
+# In lesson 05 torch computed the gradients. In this lesson you compute them, in NumPy, and you check each one as soon as you
+# have it. There are three reasons to do this once in your life. You see which number teaches a model what. You see where
+# attention stops learning. And the fast kernels of lesson 13 do not use autograd inside: somebody wrote their backward pass by
+# hand, with the formulas that you are about to derive.
 
 # %% role="given"
 import numpy as np
@@ -25,28 +29,58 @@ def attention(q, k, v):
     return weights @ v, weights
 
 # %% [markdown]
-# ## The road back
+# ## One example for the whole lesson
 #
-# Forward, attention takes three steps: a product, a softmax, a product. A loss looks at the output and says, for each of its
-# numbers, how much the loss grows when that number grows: this is `grad_output`, with the output's shape. The backward
-# pass walks the three steps in reverse and turns it into the same statement about `v`, `k` and `q`.
+# "The animal didn't cross the street because it was too tired." Two of its words ask, *it* and *was*. Three answer: *animal*,
+# *street* and *tired*. The values have two features, "is alive" and "is a place". The numbers are made by hand so that all
+# weights are halves and quarters; no model was trained for them.
 
-# %% role="demo"
-figures.lesson_08.road_back()
+# %% role="demo" tags=["nbval-check-output"]
+q = np.log(2) * np.array([[1.0, 0, 0, 0], [0, 0, 1, 0]])  # it, was
+k = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]])  # animal, street, tired
+v = np.array([[2.0, 0], [0, 1], [1, 0]])  # columns: is alive, is a place
+output, weights = attention(q, k, v)
+print("weights of 'it' :", weights[0].round(4), "  output:", output[0].round(4))
+print("weights of 'was':", weights[1].round(4), "  output:", output[1].round(4))
 
 # %% [markdown]
-# ## Measuring a gradient
+# ## What a gradient says
 #
-# Before we derive anything, we build an instrument that knows no formula. A gradient says how much a loss grows when one
-# number of the input grows. That can be tried out: move the number a little up, then a little down, and divide the
-# difference of the two losses by the way between the two points.
+# A *loss* L is one number that says how wrong the outputs are. For any array X on the way to it, we write **∂X** for the array
+# of all ∂L/∂x, one for each entry x of X. So ∂X has the shape of X. Each of its entries says **how much the loss grows when that
+# entry of X grows**, counted per unit and for small changes. A negative entry means that the loss falls.
 #
-# $$\frac{\partial f}{\partial x_e} \;\approx\; \frac{f(x + h\,e) - f(x - h\,e)}{2h}$$
+# Training wants the loss to fall, so it moves each number *against* its gradient: *x* − rate · ∂*x*. This minus sign belongs to
+# the step and never to the gradient itself.
+#
+# For our example, suppose that the output of *it* should become more alive and less of a place, and that the output of *was* is
+# too much of a place. A loss that wants this has, for example, the following ∂O:
+
+# %% role="demo"
+grad_output = np.array([[-1.0, 1.0], [0.0, 2.0]])  # it: alive should grow, place should shrink; was: place should shrink
+
+# %% [markdown]
+# Going forward, attention takes three steps: a product, a softmax, a product. The backward pass walks through them in reverse. It
+# starts from ∂O and asks at each step the same question: what does this say about the numbers that went in?
+
+# %% role="demo"
+figures.lesson_08.road_back(solved=False)
+
+# %% [markdown]
+# ## An instrument that knows no formula
+#
+# Before we derive anything, you build an instrument that can check it. A gradient can be *measured*. Move one number of the input
+# up by a little step h, move it down by h, and divide the difference of the two losses by the way between the two points:
+#
+# $$\partial x \;\approx\; \frac{L(x + h) - L(x - h)}{2h}$$
+#
+# This is called a central difference. It costs two evaluations of the loss for every single number, which is why nobody trains a
+# model like this. As a check it is hard to fool, because it does not know what you think the formula is.
 
 # %% [markdown]
 # @exercise numerical_gradient
 #
-# `f` takes an array of the shape of x and returns a float, `x` a float64 array of any shape, `step` the h of the formula
+# `f` takes an array of the shape of x and returns a float, `x` is a float64 array of any shape, `step` is the h of the formula
 # → float64 array of the shape of x
 #
 # ```text
@@ -54,8 +88,9 @@ figures.lesson_08.road_back()
 #     result[e] = (f(x with entry e moved up by step) − f(x with entry e moved down by step)) / (2 · step)
 # ```
 #
-# `f` gets nothing but arrays of the shape of x in float64, and may keep or change what it was given: hand it a fresh copy at
-# each call. x is left as it is. "Any shape" includes a single number, an array of shape ().
+# All other entries of x stay where they are meanwhile. `f` gets nothing but float64 arrays of the shape of x, and it may keep or
+# change what it was given, so give it a fresh copy at each call. x itself stays as it is. "Any shape" includes a single number,
+# which is an array of shape ().
 
 # %% role="exercise" exercise="numerical_gradient"
 def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
@@ -78,65 +113,170 @@ def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
 check(numerical_gradient)
 
 # %% [markdown]
-# ## One product, by hand
-#
-# The last step is $O = W V$. Take one query with the weights (½, ¼, ¼) and values of one number each, (1, 0, 2): the output
-# is ½·1 + ¼·0 + ¼·2 = 1.
-#
-# **Predict:** the loss grows by 1 when the output grows by 1. By how much does it grow when the third value grows by 1? And
-# when the third *weight* grows by 1?
-
-# %% role="demo" tags=["nbval-check-output"]
-weights = np.array([[0.50, 0.25, 0.25]])
-values = np.array([[1.0], [0.0], [2.0]])
-grad_output = np.array([[1.0]])
-print("gradient of the values :", (weights.T @ grad_output).ravel())
-print("gradient of the weights:", (grad_output @ values.T).ravel())
+# How good is the instrument? We try it on a function whose derivative we know: the derivative of the sine is the cosine.
 
 # %% [markdown]
-# A value is felt as much as it was weighted: ¼. A weight is felt as much as its value says: 2. In matrices, with shapes that
-# leave no other choice:
+# @predict
 #
-# $$\underbrace{\partial V}_{T_k \times d_v} = \underbrace{W^\top}_{T_k \times T_q}\, \underbrace{\partial O}_{T_q \times d_v}
-# \qquad \underbrace{\partial W}_{T_q \times T_k} = \underbrace{\partial O}_{T_q \times d_v}\, \underbrace{V^\top}_{d_v \times T_k}$$
+# You measure the slope of sin at 1 with steps of 0.1, 0.01, 0.001, and so on down to 1e-12. How does the error behave?
 #
-# This is the rule for every product (Goodfellow, Bengio and Courville 2016, section 6.5): the gradient of one factor is
-# the gradient of the result times the other factor, transposed.
+# - **A** It shrinks with every smaller step.
+# - **B** It shrinks, reaches a smallest value, and grows again.
+# - **C** It stays about the same, since a slope does not depend on the step.
 #
-# ## Through softmax
+# @answer
 #
-# The weights are not free: each row sums to 1. In lesson 02 the Jacobian was $\operatorname{diag}(p) - p\,p^\top$. Multiplied
-# with a gradient $g$ it needs no matrix at all:
+# **B.** A long step bends away from the tangent: that error is h²/6 times the third derivative, so it falls a hundredfold when h
+# falls tenfold. A short step subtracts two nearly equal numbers: float64 keeps 16 digits of each, and a rounding error of about
+# 1e-16 is divided by 2h, so it grows as h falls. The two errors meet near h = 1e-5. The figure below shows both.
 #
-# $$\bigl(\operatorname{diag}(p) - p\,p^\top\bigr)\, g \;=\; p \odot g - p\,(p \cdot g) \;=\; p \odot \bigl(g - p \cdot g\bigr)$$
+# @wrong
 #
-# **Predict**, with p = (½, ¼, ¼) and g = (1, 0, 2): what is p · g? Which of the three scores should grow?
+# If you said A, you thought of mathematics, where h goes to 0. In floating point the subtraction runs out of digits first.
 
-# %% role="demo" tags=["nbval-check-output"]
-p, g = np.array([0.50, 0.25, 0.25]), np.array([1.0, 0.0, 2.0])
-jacobian = np.diag(p) - np.outer(p, p)
-print("p · g =", p @ g)
-print("Jacobian times g:", jacobian @ g)
+# %% role="payoff" exercise="numerical_gradient"
+if passed(numerical_gradient):
+    steps = 10.0 ** np.arange(-12, -0.5, 0.5)
+    slopes = np.array([numerical_gradient(np.sin, np.array(1.0), step) for step in steps])
+    errors = np.abs(slopes - np.cos(1.0))
+    one_sided = np.abs((np.sin(1.0 + steps) - np.sin(1.0)) / steps - np.cos(1.0))
+    figures.lesson_08.step_errors(steps, errors, one_sided)
+    assert 1e-6 < steps[errors.argmin()] < 1e-4 and errors.min() < 1e-10 < one_sided.min()
 
 # %% [markdown]
-# The weighted mean of g is 1. The first weight is exactly average, so its score stays; the second is below it and falls; the
-# third is above and rises. What one wins the others lose: the three numbers sum to 0. That must be so, since raising all
-# scores of a row alike changes no weight.
+# The default step of 1e-5 is near the best. It leaves ten right digits, which is more than enough to tell a right formula from a
+# wrong one. A one-sided difference, (f(x + h) − f(x)) / h, never gets that far, because its error falls with h and not with h².
+#
+# ## Backward through the last product
+#
+# The last step is $O = W V$. Written out, the output of query *i* in feature *c* is a sum over the keys *j*:
+#
+# $$O_{ic} = \sum_j W_{ij}\, V_{jc}$$
+#
+# Which outputs does one value $V_{jc}$ touch? It is used by every query *i*, each time with the factor $W_{ij}$, and always in
+# feature *c*. The chain rule adds up all the paths by which the loss feels it:
+#
+# $$\partial V_{jc} = \sum_i W_{ij}\; \partial O_{ic}$$
+#
+# A value hears from every query that looked at it, and from each as loudly as that query looked.
+
+# %% [markdown]
+# @predict
+#
+# Weights: *it* gives ½ to animal, *was* gives it ¼. The gradients of their outputs are ∂O = (−1, 1) for *it* and (0, 2) for *was*.
+# What is ∂V for *animal*, both features? One line of paper is enough.
+#
+# @answer
+#
+# "Is alive": ½ · (−1) + ¼ · 0 = **−½**. "Is a place": ½ · 1 + ¼ · 2 = **1**. So the loss falls when the animal becomes more
+# alive, and grows when it becomes more of a place.
+#
+# @wrong
+#
+# If you have (−1, 3), you added what the outputs say and left out how much each query looked. If you have (−½, ½), you asked only
+# *it*: both queries used this value, so both have a say.
+
+# %% role="payoff" exercise="numerical_gradient"
+if passed(numerical_gradient):
+    measured = numerical_gradient(lambda v: (weights @ v * grad_output).sum(), v)
+    print("∂V measured:\n", measured.round(6))
+    print("∂V = Wᵀ ∂O:\n", (weights.T @ grad_output).round(6))
+    assert np.allclose(weights.T @ grad_output, measured) and np.allclose(measured[0], [-0.5, 1.0])
+
+# %% [markdown]
+# The sum runs over *i*, the *first* index of W. A matrix product sums over the last index of its left factor, so W has to be
+# transposed: $\partial V = W^\top \partial O$.
+#
+# A word about the loss in this cell, `(output * grad_output).sum()`. Its gradient with respect to the output is `grad_output`, by
+# construction. For small changes any loss with this ∂O behaves like it. So we can test every formula without inventing a real task.
+#
+# Now the other factor. One weight $W_{ij}$ touches only the output of its own query *i*, but all features *c* of it, each with the
+# factor $V_{jc}$:
+#
+# $$\partial W_{ij} = \sum_c \partial O_{ic}\, V_{jc} \qquad\text{that is}\qquad \partial W = \partial O\; V^\top$$
+#
+# For *it* and *animal* this is −1 · 2 + 1 · 0 = −2: the loss falls by 2 for each unit of weight that *it* adds to *animal*.
+
+# %% role="payoff" exercise="numerical_gradient"
+if passed(numerical_gradient):
+    measured = numerical_gradient(lambda w: (w @ v * grad_output).sum(), weights)
+    print("∂W measured:\n", measured.round(6))
+    print("∂W = ∂O Vᵀ:\n", grad_output @ v.T)
+    assert np.allclose(grad_output @ v.T, measured)
+
+# %% [markdown]
+# Both are cases of one rule (Goodfellow, Bengio and Courville 2016, section 6.5). For a product $C = A B$:
+#
+# $$\partial A = \partial C\; B^\top \qquad \partial B = A^\top\, \partial C$$
+#
+# Many people reconstruct it from the shapes alone, since only one order fits. That works while all sizes differ. With
+# T_q = T_k = d_v every order fits, with and without a transpose, and only the indices tell you which one is right. So when you are
+# in doubt, write down the sum.
+#
+# ## Backward through softmax
+#
+# The weights of a query are not free. If one grows, others must shrink, because the row sums to 1. In lesson 02 this was the
+# Jacobian. For one row, with scores *s* and weights *p*:
+#
+# $$\frac{\partial p_i}{\partial s_j} = p_i\,(\delta_{ij} - p_j) \qquad \delta_{ij} = 1 \text{ where } i = j,\text{ else } 0$$
+#
+# Write $g_i$ for the gradient of weight *i*, a row of ∂W. One score touches all weights of its row, so we sum over *i*:
+#
+# $$\partial s_j \;=\; \sum_i g_i\, p_i\,(\delta_{ij} - p_j) \;=\; g_j\, p_j - p_j \sum_i g_i\, p_i
+# \;=\; p_j \Bigl(g_j - \sum_i p_i\, g_i\Bigr)$$
+#
+# The sum at the end is the mean of the row's gradients, each counted by its weight. We call it the row's **weighted mean**. So a
+# score's gradient compares: is this weight's gradient above the mean of its row or below it?
+
+# %% [markdown]
+# @predict
+#
+# For *it* we have p = (½, ¼, ¼) and g = (−2, 1, −1), for *animal*, *street* and *tired*. Gradient *descent* now takes a small step.
+# What happens to the score of *tired*, whose g of −1 says that more of its weight would lower the loss?
+#
+# - **A** It rises.
+# - **B** It falls.
+# - **C** It stays.
+#
+# @answer
+#
+# **C.** The weighted mean is ½ · (−2) + ¼ · 1 + ¼ · (−1) = −1. For *tired* the comparison gives −1 − (−1) = 0. More weight on
+# *tired* would help, but it has to be taken from the others, and they help just as much on average. The gradients of the three
+# scores are (−½, ½, 0): descent raises *animal* and lowers *street*.
+#
+# @wrong
+#
+# If you said A, you treated the weight as free. If you said B, you may have read the gradient as the direction to go: it is the
+# direction in which the loss *grows*, and descent goes the other way.
+
+# %% role="payoff" exercise="numerical_gradient"
+if passed(numerical_gradient):
+    p, g = np.array([0.50, 0.25, 0.25]), np.array([-2.0, 1.0, -1.0])
+    print("p · g    =", p @ g)
+    print("formula  =", p * (g - p @ g))
+    measured = numerical_gradient(lambda s: (softmax(s) * g).sum(), np.log(p))
+    print("measured =", measured.round(6) + 0.0)
+    assert np.allclose(p * (g - p @ g), measured)
+
+# %% [markdown]
+# So *it* is taught to look at *animal* and away from *street*. The three numbers sum to 0, and they must: raising all scores of a
+# row by the same amount changes no weight, so it cannot change the loss.
 
 # %% [markdown]
 # @exercise softmax_backward
 #
 # `grad_weights` (..., n), `weights` (..., n) → (..., n), the gradient with respect to the scores
 #
-# One row as a loop, with the Jacobian spelt out:
+# One row as a loop, with the Jacobian spelled out:
 #
 # ```text
 # for each score j:
 #     grad_scores[j] = sum over i of  grad_weights[i] · weights[i] · ((1 if i is j else 0) − weights[j])
 # ```
 #
-# The contracted form above does it for all rows at once. NumPy alone; torch and other libraries that differentiate by
-# themselves are left aside in this lesson, and so are finite differences.
+# Do it for all rows at once, with the short form derived above. NumPy alone: no torch or other library that differentiates by
+# itself, and no finite differences, here and in the next exercise. Finite differences are your check, and nothing can be checked
+# against itself.
 
 # %% role="exercise" exercise="softmax_backward"
 def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -154,24 +294,59 @@ def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarra
 check(softmax_backward)
 
 # %% [markdown]
-# The formula says when attention stops learning. With two keys the gradient of a score is at most ¼ of the difference of the
-# two gradients, reached at equal weights; with a weight near 1 it vanishes. **Predict** the curve before it is drawn: the
-# weight of the first key runs from 0 to 1, the gradient is (1, 0).
+# ### Where attention stops learning
+#
+# The formula has the weight as a factor in front. Take two keys with weights *w* and 1 − *w*, and let the loss grow with the first
+# weight only, g = (1, 0). Then the first score's gradient is w · (1 − w).
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
-    figures.lesson_08.vanishing(softmax_backward)
+    first = np.linspace(0, 1, 101)
+    two = np.stack([first, 1 - first], axis=-1)
+    passed_on = softmax_backward(np.tile([1.0, 0.0], (101, 1)), two)[:, 0]
+    figures.lesson_08.passed_on(first, passed_on)
+    assert np.isclose(passed_on.max(), 0.25) and passed_on[0] == passed_on[-1] == 0
 
 # %% [markdown]
-# This is the curve behind lesson 04: without the factor 1/√d_k the weights live at the two ends, where nothing is learnt.
+# At most a quarter of the gradient gets through, at equal weights. At a weight of 0 or 1 nothing does, however wrong the output
+# is. This is what was behind lesson 04: without the factor 1/√d_k most weights lie near the two ends of this curve.
 #
-# ## The first product, and its scale
+# ### Why a mask needs no line of its own
 #
-# What is left is $S = Q K^\top / \sqrt{d_k}$. By the rule for products, and because row i of the scores belongs to query i:
+# A hidden score was filled with −∞ (lesson 06) and has the weight 0. In the formula the weight stands in front, so its gradient is
+# 0 · (g − mean) = 0, whatever g is. The hidden key also drops out of the mean. Nothing has to be masked on the way back.
+
+# %% role="payoff" exercise="softmax_backward"
+if passed(softmax_backward):
+    hidden = softmax(np.array([[2.0, 1.0, -np.inf], [0.5, -np.inf, -np.inf]]))
+    print(softmax_backward(np.array([[1.0, 5.0, 100.0], [3.0, 100.0, 100.0]]), hidden).round(4) + 0.0)
+
+# %% [markdown]
+# The second row sees one key only. Its weight is 1 and cannot change, so no score of that row is taught anything.
 #
-# $$\partial Q = \frac{\partial S\; K}{\sqrt{d_k}} \qquad \partial K = \frac{\partial S^\top\, Q}{\sqrt{d_k}}$$
+# ## Backward through the scores
 #
-# The scale that made the scores smaller on the way in makes the gradients smaller on the way out, once for each.
+# What is left is $S = Q K^\top / \sqrt{d_k}$. Each score is a sum over the features *a*:
+#
+# $$S_{ij} = \frac{1}{\sqrt{d_k}} \sum_a Q_{ia}\, K_{ja} \qquad\text{so}\qquad
+# \partial Q_{ia} = \frac{1}{\sqrt{d_k}} \sum_j \partial S_{ij}\, K_{ja}
+# \qquad\text{that is}\qquad \partial Q = \frac{\partial S\; K}{\sqrt{d_k}}$$
+#
+# Read it for *it*, where ∂s = (−½, ½, 0): its query's gradient is ½ (street's key − animal's key), divided by √d_k. Descent
+# subtracts that, so the query moves *towards* the key of *animal* and *away from* the key of *street*. This is how a query learns
+# whom to ask. The factor 1/√d_k, which made the scores smaller on the way in, makes the gradients smaller on the way out.
+
+# %% role="payoff" exercise="softmax_backward"
+if passed(softmax_backward) and passed(numerical_gradient):
+    grad_scores = softmax_backward(grad_output @ v.T, weights)
+    measured = numerical_gradient(lambda q: (q @ k.T / np.sqrt(4) * grad_scores).sum(), q)
+    print("∂Q measured:\n", measured.round(6) + 0.0)
+    print("∂Q = ∂S K / √d_k:\n", (grad_scores @ k / np.sqrt(4)).round(6) + 0.0)
+    assert np.allclose(grad_scores @ k / np.sqrt(4), measured)
+
+# %% [markdown]
+# The keys are left to you. Which scores does one number $K_{ja}$ touch, and with which factors? Write down the sum, and read off the
+# matrices: which of them has to be transposed? The exercise checks your answer.
 
 # %% [markdown]
 # @exercise attention_backward
@@ -179,17 +354,17 @@ if passed(softmax_backward):
 # `q` (..., T_q, d_k), `k` (..., T_k, d_k), `v` (..., T_k, d_v), `grad_output` (..., T_q, d_v)
 # → `(grad_q, grad_k, grad_v)`, each with the shape of its input
 #
-# The steps, backwards:
+# The steps, in reverse:
 #
 # ```text
 # compute the weights again, as in the forward pass
-# output  = weights v      →  gradients of v and of the weights
+# output  = weights v       →  gradients of v and of the weights
 # weights = softmax(scores) →  gradient of the scores
 # scores  = q kᵀ / √d_k     →  gradients of q and of k
 # ```
 #
-# NumPy alone, as before. Leading dimensions may be any; scores may be in the thousands. If `softmax_backward` still
-# resists, its formula stands above: this exercise needs the formula and not our function.
+# NumPy alone, and no finite differences. Leading dimensions may be any; scores may be in the thousands. If `softmax_backward` is
+# not finished yet, use its formula, which stands above.
 
 # %% role="exercise" exercise="attention_backward"
 def attention_backward(
@@ -218,44 +393,163 @@ def attention_backward(
 # %% role="check" exercise="attention_backward"
 check(attention_backward)
 
+# %% role="payoff" exercise="attention_backward"
+if passed(attention_backward):
+    figures.lesson_08.road_back(solved=True)
+
 # %% [markdown]
 # ## Two independent witnesses
 #
-# A gradient can be measured: move one number a little and see how the loss moves. That is slow, two forward passes a
-# number, and it is how a formula is tested. The second witness is torch, in float64, which derives the same thing by itself.
-#
-# **Predict** the size of the two differences: about 1e-3, 1e-9 or 1e-16?
-
-# %% role="payoff" exercise="attention_backward"
-if passed(attention_backward):
-    rng = np.random.default_rng(8)
-    q, k, v = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)), rng.normal(size=(7, 6))
-    direction = rng.normal(size=(5, 6))
-    gradients = attention_backward(q, k, v, direction)
-    figures.lesson_08.witnesses(attention, (q, k, v), direction, gradients)
+# Now the whole road at once, on random numbers, tested by two witnesses that know nothing of your formulas: your own instrument,
+# which only runs the forward pass, and torch, which derives the backward pass from the forward pass by itself.
 
 # %% [markdown]
-# torch agrees to the last digits of float64. The measured gradient agrees to fewer: too long a step bends away from the
-# tangent, too short a step drowns in rounding. The best step lies between, and even there a formula is better.
+# @predict
 #
+# Everything is in float64. How large is the largest difference between your gradients and those of each witness?
+#
+# - **A** About 1e-16 for both.
+# - **B** About 1e-10 for the instrument, 1e-15 for torch.
+# - **C** About 1e-5 for the instrument, since that is its step, and 1e-15 for torch.
+#
+# @answer
+#
+# **B.** torch does the same arithmetic in another order, so only the last digits of float64 differ. The instrument is as good as
+# its best step lets it be, about ten digits, as measured above: the error is not the step but its square, and rounding.
+#
+# @wrong
+#
+# If you said C, you took the step for the error. A one-sided difference would have an error of that order; in the central one the
+# first-order part cancels.
+
+# %% role="payoff" exercise="attention_backward"
+if passed(attention_backward) and passed(numerical_gradient):
+    rng = np.random.default_rng(8)
+    queries, keys, values = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)), rng.normal(size=(7, 6))
+    direction = rng.normal(size=(5, 6))  # the ∂O of this test
+
+    def loss(q, k, v):
+        return (attention(q, k, v)[0] * direction).sum()
+
+    by_hand = attention_backward(queries, keys, values, direction)
+    measured = (
+        numerical_gradient(lambda q: loss(q, keys, values), queries),
+        numerical_gradient(lambda k: loss(queries, k, values), keys),
+        numerical_gradient(lambda v: loss(queries, keys, v), values),
+    )
+    for name, one, other in zip("qkv", by_hand, measured):
+        print(f"∂{name}: measured and by hand differ by {np.abs(one - other).max():.0e}")
+        assert np.abs(one - other).max() < 1e-8
+
+# %% role="payoff" exercise="attention_backward"
+if passed(attention_backward) and passed(numerical_gradient):
+    import torch
+
+    tensors = [torch.tensor(x, requires_grad=True) for x in (queries, keys, values)]
+    torch_output = torch.softmax(tensors[0] @ tensors[1].mT / 4**0.5, dim=-1) @ tensors[2]
+    torch_output.backward(torch.from_numpy(direction))
+    for name, one, tensor in zip("qkv", by_hand, tensors):
+        print(f"∂{name}: torch and by hand differ by {np.abs(one - tensor.grad.numpy()).max():.0e}")
+        assert np.abs(one - tensor.grad.numpy()).max() < 1e-13
+
+# %% [markdown]
+# ## On to the projections
+#
+# In a model q, k and v are no inputs: $Q = X W_Q$, $K = X W_K$, $V = X W_V$. What is trained are the three matrices, and the
+# rule for products gives their gradients at once: $\partial W_Q = X^\top \partial Q$, and likewise for the others.
+#
+# The tokens X go in three times. The loss feels a change of X in three ways, and the three contributions *add up*:
+#
+# $$\partial X = \partial Q\, W_Q^\top + \partial K\, W_K^\top + \partial V\, W_V^\top$$
+
+# %% role="payoff" exercise="attention_backward"
+if passed(attention_backward) and passed(numerical_gradient):
+    x, w_q, w_k, w_v = (rng.normal(size=size) for size in ((5, 3), (3, 4), (3, 4), (3, 6)))
+
+    def projected_loss(x, w_q):
+        return loss(x @ w_q, x @ w_k, x @ w_v)
+
+    dq, dk, dv = attention_backward(x @ w_q, x @ w_k, x @ w_v, direction)
+    dx = dq @ w_q.T + dk @ w_k.T + dv @ w_v.T
+    off_w = np.abs(numerical_gradient(lambda w: projected_loss(x, w), w_q) - x.T @ dq).max()
+    off_x = np.abs(numerical_gradient(lambda x: projected_loss(x, w_q), x) - dx).max()
+    print(f"∂W_Q: measured and by hand differ by {off_w:.0e}; ∂X: by {off_x:.0e}")
+    assert max(off_w, off_x) < 1e-8
+
+# %% [markdown]
+# ## A shortcut that the fast kernels use
+#
+# The row's weighted mean can be had without ∂W. Put in what ∂W is, and exchange the two sums:
+#
+# $$\sum_j W_{ij}\, \partial W_{ij} \;=\; \sum_j W_{ij} \sum_c \partial O_{ic}\, V_{jc} \;=\; \sum_c \partial O_{ic} \sum_j W_{ij}\, V_{jc}
+# \;=\; \sum_c \partial O_{ic}\, O_{ic}$$
+#
+# It is the dot product of the output with its gradient. That takes d_v products for each query, where the sum over all keys takes
+# T_k of them and needs a whole row of weights.
+
+# %% role="demo" tags=["nbval-check-output"]
+print("sum over keys    :", (weights * (grad_output @ v.T)).sum(axis=-1).round(6))
+print("sum over features:", (output * grad_output).sum(axis=-1).round(6))
+assert np.allclose((weights * (grad_output @ v.T)).sum(axis=-1), (output * grad_output).sum(axis=-1))
+
+# %% [markdown]
 # ## Break it on purpose: a gradient without the row's mean
 #
-# The most common slip writes `weights * grad_weights` and forgets what the other weights lose. **Predict:** does a model
-# still learn with it? We move three rows of scores by gradient descent until attention gives three outputs that we chose,
-# once with each formula.
+# The commonest slip in this lesson writes `weights * grad_weights` and forgets what the other weights lose. Does a model learn with
+# it? Three rows of scores are moved by gradient descent until attention gives three outputs that we chose, once with your formula
+# and once without the mean. The loss is the mean squared error of each row.
+
+# %% [markdown]
+# @predict
+#
+# What does the loss do with the wrong gradient?
+#
+# - **A** It rises from the first step on.
+# - **B** It falls as it should, only more slowly.
+# - **C** It falls at first, and ends above where it should.
+#
+# @answer
+#
+# **C.** For a while the wrong gradient points downhill, too. Rows 0 and 1 even arrive. Row 2 comes closer at first, and
+# is then driven away again. The text below the figure says by what.
+#
+# @wrong
+#
+# If you said A, you expect wrong code to show at once. The dangerous mistakes are those with which the loss falls. If you said B,
+# you thought of a missing factor, such as a forgotten 1/√d_k: that changes the size of the steps, and this changes their direction.
+
+# %% role="demo"
+def descend(rule, steps=400, rate=0.5):
+    """The squared error of each row at each step, and the weights in the end."""
+    rng = np.random.default_rng(3)
+    values, scores = rng.normal(size=(5, 2)), rng.normal(size=(3, 5))
+    target = softmax(rng.normal(size=(3, 5)) * 2) @ values
+    losses = []
+    for _ in range(steps):
+        p = softmax(scores)
+        error = p @ values - target
+        losses.append((error**2).mean(axis=-1))
+        scores = scores - rate * rule(2 * error @ values.T, p)
+    return np.array(losses), softmax(scores)
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
-    def without_mean(grad_weights, weights):
-        return weights * grad_weights
-
-    figures.lesson_08.training(softmax, {"our formula": softmax_backward, "without the mean": without_mean})
+    right, _ = descend(softmax_backward)
+    wrong, final = descend(lambda grad_weights, weights: weights * grad_weights)
+    figures.lesson_08.descents(right, wrong)
+    lowest, end = wrong.mean(axis=-1).min(), wrong.mean(axis=-1)[-1]
+    assert right[-1].mean() < 1e-10 and (wrong[-1, :2] < 1e-20).all()
+    assert end > 2 * lowest and final[2].max() > 0.999
+    print("weights of row 2 in the end:", final[2].round(3))
 
 # %% [markdown]
-# The wrong gradient still points downhill for a while, which is why nobody notices: the loss falls, then stops above where
-# it should end. Two rows arrive. In the third, one key has all the weight, and the wrong rule still raises its score at every
-# step: softmax is saturated, so no weight moves any more. The right rule gives 0 there. A loss that falls is no proof of a right
-# gradient. Two witnesses are.
+# With the wrong rule the loss falls from {{ wrong[0].mean():.3f }} to {{ lowest:.3f }} within {{ wrong.mean(axis=-1).argmin() }} steps,
+# and then *rises* to {{ end:.3f }}, where it stays. The rows on the right tell why. Rows 0 and 1 reach their targets. The target of
+# row 2 is a mixture of several keys. One of these has a negative gradient: more of it would lower the loss. The wrong rule therefore
+# raises its score at every step, and never compares with what the other keys offer. In the end that key has all the weight, softmax
+# is saturated, and nothing moves any more.
+#
+# A falling loss is no proof of a right gradient. Two witnesses are.
 
 # %% role="demo"
 explain("BW1")
@@ -263,8 +557,74 @@ explain("BW1")
 # %% [markdown]
 # ## Where this goes on
 #
-# The weights had to be computed again. FlashAttention (Dao et al. 2022, section 3.1 and appendix B) keeps only two numbers a
-# row, its largest score and softmax's sum (FlashAttention-2, Dao 2023, keeps one, the logarithm of that sum with the maximum in it),
-# and rebuilds the weights tile by tile in its backward pass: less memory for more arithmetic. Its row total is computed as the
-# dot product of the output with its gradient, the same number as our mean. Lesson 09 splits attention into heads; each of
-# them has exactly this backward pass.
+# The weights had to be computed again for the backward pass, or kept. FlashAttention (Dao et al. 2022, section 3.1 and appendix B)
+# keeps only two numbers for each query, the largest score of its row and softmax's sum; FlashAttention-2 (Dao 2023) keeps their
+# combination, one number. Both rebuild the weights tile by tile and use the shortcut above, so they trade a little arithmetic for
+# a lot of memory. Lesson 09 splits attention into heads. Each of them has exactly this backward pass.
+#
+# ## What we keep
+#
+# - ∂X has the shape of X and says how the loss *grows* with each entry. Descent goes the other way.
+# - For a product C = A B: ∂A = ∂C Bᵀ and ∂B = Aᵀ ∂C. When sizes agree, only the indices tell which factor is transposed.
+# - Softmax compares: ∂s_j = p_j (g_j − Σ_i p_i g_i). A weight near 0 or 1 passes nothing on, and a hidden key gets exactly 0.
+# - What is used several times collects several gradients, and they add up.
+# - Trust a gradient when an instrument that does not know its formula agrees with it, to nine or ten digits in float64.
+#
+# | array | shape | gradient |
+# |---|---|---|
+# | output O | (…, T_q, d_v) | ∂O, given |
+# | values V | (…, T_k, d_v) | ∂V = Wᵀ ∂O |
+# | weights W | (…, T_q, T_k) | ∂W = ∂O Vᵀ |
+# | scores S | (…, T_q, T_k) | ∂S = W ⊙ (∂W − weighted mean of each row) |
+# | queries Q | (…, T_q, d_k) | ∂Q = ∂S K / √d_k |
+# | keys K | (…, T_k, d_k) | your answer to the last exercise |
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners leave with two things: the five gradients of attention, derived by sums over indices, and a habit, to measure a gradient
+# before trusting it. The sign (a gradient says how the loss grows) and softmax's weighted mean are the two places where rooms
+# split; both have a prediction. Everything is in NumPy, so that nothing is done by a library.
+#
+# ## Cut for 60 minutes
+#
+# Keep `numerical_gradient`, the last product with its prediction, softmax with its prediction, `softmax_backward`, and the
+# experiment without the row's mean. Give `attention_backward` as homework. Leave out the projections, the shortcut and the section
+# on masks.
+#
+# ## Cut for 90 minutes
+#
+# As for 60, with `attention_backward` in class and the two witnesses. Leave out the projections and the shortcut, or tell the
+# shortcut in two minutes at the board.
+#
+# ## Mistakes to expect
+#
+# - numerical_gradient ND6: After `down = up`, how many arrays are there?
+# - numerical_gradient ND8: What would f see if it had kept the array of the call before?
+# - numerical_gradient ND14: For a 3 × 4 matrix, how many numbers does `x[i]` have?
+# - softmax_backward BW1: What should each row of your result sum to, and why?
+# - softmax_backward GB19: Does a key of weight 0.01 count as much for the mean as one of weight 0.9?
+# - softmax_backward GB16: What shape does your sum have, and along which axis does NumPy line it up?
+# - attention_backward GB7: Row j of ∂K belongs to key j. Does row j of what you multiply belong to a key or to a query?
+# - attention_backward BW2: Through which factor does a score depend on q?
+# - attention_backward GB10: With as many queries as keys, what could tell you that two results are exchanged?
+#
+# ## To discuss
+#
+# 1. *Softmax's gradient vanishes where one weight is near 1. Is that a flaw?* A good answer has both sides: a decided model should
+#    not be moved by noise, and a wrongly decided one cannot be moved by the truth. It names what keeps scores small at the start:
+#    the factor 1/√d_k, small initial weights, normalization.
+# 2. *A team's hand-written backward pass trains well for a week. What would convince you that it is right?* A good answer does not
+#    accept the falling loss. It asks for a comparison with finite differences in float64, on sizes that all differ, for every input,
+#    with some weights near 0 and 1, and for a comparison with autograd.
+#
+# ## On paper
+#
+# One query, two keys. The scores are equal, so p = (½, ½). The values are one number each, 3 and 1, and ∂O = 2. Compute ∂V, ∂W, ∂S,
+# and say what descent does to the output.
+#
+# *Solution.* ∂V = (½ · 2, ½ · 2) = (1, 1). ∂W = (2 · 3, 2 · 1) = (6, 2). The weighted mean is ½ · 6 + ½ · 2 = 4, so
+# ∂S = (½ · (6 − 4), ½ · (2 − 4)) = (1, −1). Descent lowers the first score and raises the second: weight moves from the value 3 to
+# the value 1, and the output falls below 2, which is what a positive ∂O asks for. Check: O · ∂O = 2 · 2 = 4, the weighted mean.

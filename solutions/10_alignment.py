@@ -3,93 +3,171 @@
 #
 # **How can a translator that has read the whole sentence still find the one word it needs now?**
 #
-# We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an *encoder*
-# reads the sentence word by word, a *decoder* writes its translation. Attention was invented to mend one weakness of this pair. We
-# measure the weakness, write the two scores that mended it, and train a translator of dates with our own function.
+# **Before this lesson:** lesson 03 (queries, keys, weights) and lesson 05 (modules and training in PyTorch). You need not have met
+# recurrent networks.
 #
-# **Predict** three things, and write the answers down before reading on:
+# This lesson is a side road. Lesson 11 goes on without it. But if you want to know which problem attention was invented for, and why the
+# words *query* and *alignment* fit, stay for half an hour.
 #
-# 1. A network is to repeat up to 14 letters from memory. What gets lost first as the sequence grows: speed, or letters?
-# 2. It reads "3 March 2021" and writes "2021-03-03". Which character does it look at for the first 2?
-# 3. Bahdanau's score holds a tanh. What breaks if we leave it out?
+# We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an **encoder** read the sentence
+# word by word, and a **decoder** wrote its translation. Between them stood a single vector. You will write such a network, measure
+# what that vector costs, write the two scores that replaced it, and train a translator of dates with your own function.
 
 # %% role="given"
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, solution
 
 # %% [markdown]
+# ## A network that reads one token at a time
+#
+# A **recurrent network** has a state, a vector $h$ of fixed size. It reads token $x_t$, mixes it with the state so far, and bends
+# the result with tanh, so that every number stays between −1 and 1 (Elman 1990):
+#
+# $$h_t = \tanh(x_t W_x + h_{t-1} W_h + b) \qquad h_{-1} = 0$$
+#
+# The same $W_x$, $W_h$ and $b$ serve every step, so a network of fixed size reads sentences of any length. Whatever it wants to
+# remember must survive in $h$ from step to step.
+
+# %% [markdown]
+# @predict
+#
+# Tokens and state have one number each, $W_x = 1$, $W_h = ½$, $b = 0$. The network reads 1, 0, 0. About how much of the 1 is left in the
+# state after the third token?
+#
+# - **A** nearly all of it
+# - **B** about a half
+# - **C** about a fifth
+#
+# @answer
+#
+# **C**: {{ states[2]:.2f }}. After the first token the state is tanh(1) = {{ states[0]:.2f }}. Each later step halves what is
+# there, and tanh takes a little more: {{ states[1]:.2f }}, then {{ states[2]:.2f }}. With a larger $W_h$ it would last longer, and
+# then newer tokens would have to share the same numbers with it.
+#
+# @wrong
+#
+# If you said a half: that is one step. The past is multiplied by $W_h$ at *every* step.
+
+# %% role="demo"
+state, states = torch.zeros(1), []
+for token in (1.0, 0.0, 0.0):
+    state = torch.tanh(token * 1.0 + state * 0.5)
+    states.append(state.item())
+print("states:", ", ".join(f"{number:.3f}" for number in states))
+
+# %% [markdown]
+# @exercise rnn_states
+#
+# `x` (B, T, d), `w_x` (d, h), `w_h` (h, h), `b` (h,) → (B, T, h): the state after each token
+#
+# ```text
+# state = zeros (B, h)
+# for each token t:
+#     state = tanh( x[:, t] w_x + state w_h + b )
+#     keep it as result[:, t]
+# ```
+#
+# Differentiable with respect to all four inputs. Without `nn.RNN`, `nn.RNNCell`, `torch.rnn_tanh` and their like.
+
+# %% role="exercise" exercise="rnn_states"
+def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
+    """The state of a recurrent network after each token; before the first it is 0.
+
+    x: (B, T, d). w_x: (d, h). w_h: (h, h). b: (h,).
+    Returns: (B, T, h).
+    Source:  Elman 1990.
+    """
+    # region solution
+    state = x.new_zeros(x.shape[0], w_h.shape[0])
+    states = []
+    for t in range(x.shape[1]):
+        state = torch.tanh(x[:, t] @ w_x + state @ w_h + b)
+        states.append(state)
+    return torch.stack(states, dim=1)
+    # endregion
+
+# %% role="check" exercise="rnn_states"
+check(rnn_states)
+
+# %% [markdown]
+# `nn.RNN` computes the same, with its weights stored transposed. And now the question behind this lesson: how much does the *last*
+# state still feel of each token? Autograd answers it. The gradient of the last state with respect to token t says how far the state
+# moves when that token moves.
+
+# %% role="payoff" exercise="rnn_states"
+if passed(rnn_states):
+    torch.manual_seed(10)
+    layer, x = nn.RNN(8, 16, batch_first=True), torch.randn(1, 20, 8, requires_grad=True)
+    states = rnn_states(x, layer.weight_ih_l0.T, layer.weight_hh_l0.T, layer.bias_ih_l0 + layer.bias_hh_l0)
+    assert torch.allclose(states, layer(x)[0], atol=1e-6)
+    states[0, -1].sum().backward()
+    felt = x.grad[0].norm(dim=-1)
+    figures.lesson_10.fading(felt)
+
+# %% [markdown]
+# Token 19, the last one read, is felt {{ felt[19] / felt[9]:,.0f }} times as much as token 9, and {{ felt[19] / felt[0]:,.0f }}
+# times as much as token
+# 0. Gates that decide what is kept (the LSTM of Hochreiter and Schmidhuber 1997, the GRU of Cho et al. 2014) slow this fading down.
+#    They do not end it, because the state has a fixed size. From here on the course uses `nn.GRU`, a recurrent network with gates.
+#
 # ## One vector for a whole sentence
 #
-# The encoder's last state was all that the decoder received: one vector of fixed size, for three words or for fifty (Cho et al.
-# 2014; Sutskever et al. 2014). On the way from French to English the order changes, too: "la voiture bleue" becomes "the
-# blue car". Whoever may look back at each word needs no perfect memory.
+# The encoder's last state was all that the decoder received: one vector, for three words or for fifty (Cho et al. 2014; Sutskever et
+# al. 2014). On the way from French to English the order changes, too: "la voiture bleue" becomes "the blue car". The idea of
+# Bahdanau, Cho and Bengio (2015) is in the right half of the picture: keep *all* states, and let the decoder look back at each of them.
 
 # %% role="demo"
 figures.lesson_10.two_roads()
 
 # %% [markdown]
-# A set of links like the one on the right is called an **alignment**. The alignment needs a weight for every pair of a new word
-# and a read one. Where would such weights come from?
+# A set of links like the blue ones is called an **alignment**. It needs a weight for every pair of a new word and a read one, and those
+# weights must depend on what is to be written next.
 #
-# ## An early idea: weights from something simple
+# ## A score that is learned
 #
-# A published toy takes them from the length of the words: longer words tend to carry more. We follow it for its own sentence.
-#
-# **Predict:** which of the ten words wins, and does it win clearly?
-
-# %% role="demo"
-words = "Awareness is power in a world where knowledge is everywhere".split()
-lengths = torch.tensor([float(len(word)) for word in words])
-weights = torch.softmax(lengths, dim=0)
-figures.lesson_10.word_weights(words, weights)
-
-# %% [markdown]
-# One letter more makes a weight e ≈ 2.7 times larger, and the last word takes more than half of everything. It takes it
-# whatever the decoder wants to write next: nobody asked a question, and nothing here can be trained.
-#
-# The toy then sums its weighted word vectors, and keeps a single number. **Predict:** which of these two lines is it?
-
-# %% role="demo" tags=["nbval-check-output"]
-vectors = torch.arange(40.0).reshape(10, 4)  # ten words, four numbers each
-weighted = weights[:, None] * vectors
-print("sum()     :", round(weighted.sum().item(), 2))
-print("sum(dim=0):", [round(number, 2) for number in weighted.sum(dim=0).tolist()])
-
-# %% [markdown]
-# A sum without an axis runs over words *and* features; what is left of a sentence is one number. The sum over the words alone keeps
-# a vector, the **context**. It is the same step as `weights @ V` in lesson 01.
-#
-# ## A score that is learnt
-#
-# Bahdanau, Cho and Bengio (2015, section 3.1) let a small network judge how well the decoder's state $q$ (the *query*) fits the
-# encoder's state $k_j$ (the *key*) at each word:
+# A small network judges how well the decoder's state $q$ (the *query*) fits the encoder's state $k_j$ at word j (the *key*;
+# Bahdanau et al. 2015, section 3.1):
 #
 # $$s_j = v \cdot \tanh(q\, W_q + k_j W_k) \qquad w = \operatorname{softmax}(s) \qquad c = \sum_j w_j\, k_j$$
 #
-# Query and key may have different widths; both are brought to $d_a$ numbers and added, hence **additive attention**. $v$ makes one number
-# of the $d_a$. Both matrices and $v$ are learnt together with the translator: nobody tells it which words belong together.
+# Query and key may have different widths. Two matrices bring both to $d_a$ numbers, which are added; hence the name **additive
+# attention**. The vector $v$ turns the $d_a$ numbers into one. All three are learned together with the translator: nobody tells
+# it which words belong together. The result $c$ is called the **context**.
 #
-# By hand: two keys whose parts $k_j W_k$ are 1 and 0, $v = 1$, and a query whose part is $c$. **Predict** the two
-# weights for c = −2, 0 and 2, with tanh and without.
-
-# %% role="demo" tags=["nbval-check-output"]
-def two_weights(c, tanh):
-    inside = torch.tensor([c + 1.0, c + 0.0])
-    return torch.softmax(torch.tanh(inside) if tanh else inside, dim=0)
-
-for c in (-2, 0, 2):
-    for tanh in (True, False):
-        shown = [round(weight, 3) for weight in two_weights(c, tanh).tolist()]
-        print(f"c = {c:2}, {'with tanh' if tanh else 'without  '}: {shown}")
-
-# %% role="demo"
-figures.lesson_10.why_tanh(two_weights)
+# What is the tanh for? Take $d_a = 2$ and $v = (1, −1)$. Two keys, already projected, are (1, 1) and (0, 0).
 
 # %% [markdown]
-# Without tanh the score falls into $v \cdot q'$ plus $v \cdot k'_j$. The first term is the same for every key, and softmax takes out
-# what all scores of a row share (lesson 02). The query is gone. The bend of tanh is what makes the answer depend on the question.
+# @predict
+#
+# Two queries, already projected, are (0, 3) and (3, 0). tanh is steep near 0 and flat near 3. Which key does each query prefer with
+# tanh, and which without?
+#
+# @answer
+#
+# With tanh, the query (0, 3) prefers key 0 and the query (3, 0) prefers key 1. Where the query put 3, tanh is flat and the key's 1
+# is hardly noticed; where it put 0, the key's 1 counts in full. So the query decides *which* of the key's numbers matter. Without
+# tanh both keys get ½ from every query.
+#
+# @wrong
+#
+# If you expected the query to matter without tanh: $v \cdot (q + k_j) = v \cdot q + v \cdot k_j$. The first term is the same for
+# every key, and softmax cancels what all scores of a row share (lesson 02).
+
+# %% role="demo" tags=["nbval-check-output"]
+projected, v = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([1.0, -1.0])
+chosen = {}
+for query in ((0.0, 3.0), (0.0, 0.0), (3.0, 0.0)):
+    summed = torch.tensor(query) + projected
+    chosen[query] = torch.softmax(torch.tanh(summed) @ v, dim=0), torch.softmax(summed @ v, dim=0)
+    print("query", query, *(f"{name} {weights[0]:.2f} {weights[1]:.2f}"
+                            for name, weights in zip(("  with tanh", "  without"), chosen[query], strict=True)))
+
+# %% role="demo"
+assert chosen[0.0, 3.0][0][0] > 0.6 and chosen[3.0, 0.0][0][1] > 0.6
+figures.lesson_10.why_tanh(projected.numpy(), v.numpy())
 
 # %% [markdown]
 # @exercise additive_attention
@@ -108,7 +186,7 @@ figures.lesson_10.why_tanh(two_weights)
 # The scores are used as they are, without a scale. Scores in the thousands must not overflow; `torch.softmax` is allowed and takes
 # care of that. Both results are differentiable with respect to all five inputs. From scratch: ready-made attention is forbidden.
 #
-# When stuck, `hint(additive_attention)` in a new cell asks a question first; called again it says where to look.
+# When you are stuck, `hint(additive_attention)` in a new cell asks a question first; called again it says where to look.
 
 # %% role="exercise" exercise="additive_attention"
 def additive_attention(
@@ -133,66 +211,218 @@ def additive_attention(
 check(additive_attention)
 
 # %% [markdown]
+# ## A translator in four cells
+#
+# The encoder reads in both directions, so that its state at a word has seen what stands on either side. The decoder writes one character
+# at a time. `attend` is either your function, or None: then every step gets the same one vector.
+
+# %% role="demo"
+class Translator(nn.Module):
+    """A recurrent encoder and decoder (Bahdanau et al. 2015, appendix A, made small)."""
+
+    def __init__(self, n_in, n_out, attend, hidden):
+        super().__init__()
+        self.attend, self.begin = attend, n_out  # the id that says "begin to write"
+        self.read, self.write = nn.Embedding(n_in, 32), nn.Embedding(n_out + 1, 32)
+        self.encoder = nn.GRU(32, hidden, batch_first=True, bidirectional=True)
+        self.start = nn.Linear(2 * hidden, hidden)
+        self.decoder = nn.GRUCell(32 + 2 * hidden, hidden)
+        self.choose = nn.Linear(3 * hidden, n_out)
+        sizes = (hidden, hidden), (2 * hidden, hidden), (hidden,)
+        self.w_query, self.w_key, self.v = (nn.Parameter(torch.randn(size) / size[0] ** 0.5) for size in sizes)
+
+# %% [markdown]
+# One step of the decoder is where attention lives. The state asks, the encoder's states answer, and the context joins the last character
+# that was written.
+
+# %% role="demo"
+def decoder_step(model, last, state, keys, summary):
+    """Writes one character. Returns: scores of all characters (B, n_out), the new state, weights (B, T) or None."""
+    context, weights = summary, None
+    if model.attend is not None:
+        context, weights = model.attend(state, keys, model.w_query, model.w_key, model.v)
+    state = model.decoder(torch.cat([model.write(last), context], dim=-1), state)
+    return model.choose(torch.cat([state, context], dim=-1)), state, weights
+
+# %% role="demo"
+def translate(model, source, steps, target=None):
+    """(B, T) ids to scores (B, steps, n_out) and a list of weights. In training the right characters are fed back."""
+    keys, final = model.encoder(model.read(source))
+    summary = final.transpose(0, 1).flatten(1)  # the one vector: the last state of each direction
+    state, last = torch.tanh(model.start(summary)), torch.full_like(source[:, 0], model.begin)
+    written, maps = [], []
+    for step in range(steps):
+        scores, state, weights = decoder_step(model, last, state, keys, summary)
+        last = scores.argmax(dim=-1) if target is None else target[:, step]
+        written.append(scores)
+        maps.append(weights)
+    return torch.stack(written, dim=1), maps
+
+# %% role="demo"
+from grader.figures.meter import training_steps
+
+torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
+
+
+def train(name, model, draw, steps, rate=1e-2):
+    """draw() gives (source, target). To end early, press the square in the toolbar: what was learned is kept."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
+    for step in training_steps(name, steps):
+        source, target = draw()
+        scores, _ = translate(model, source, target.shape[1], target)
+        step.loss = F.cross_entropy(scores.flatten(0, 1), target.flatten())
+        optimizer.zero_grad()
+        step.loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    return model.eval()
+
+# %% [markdown]
 # ## The bottleneck, measured
 #
-# Now the first question. Two networks learn to read up to 14 different letters and to write them down again. They are alike (a
-# recurrent encoder in both directions, a recurrent decoder, 32 numbers each) and get 400 steps each. One decoder receives the encoder's
-# last states at every step, the other asks all states with **our function**. The code is in `grader/figures/lesson_10_training.py`.
+# The task could not be simpler: read up to 12 different letters, and write them down again. Nothing has to be understood, only
+# kept. We vary three things: with attention or with one vector, the width of the vectors, and the number of training steps.
+
+# %% role="demo"
+def letters(count, length):
+    """(count, length) ids of different letters in random order."""
+    return torch.rand(count, 26).argsort(dim=-1)[:, :length]
+
+
+def copying():
+    source = letters(64, 2 * int(torch.randint(1, 7, ())))
+    return source, source
+
+
+@torch.no_grad()
+def shares_right(model, lengths=range(2, 17, 2)):
+    """The share of letters that come back at their place, by the length of the sequence."""
+    tests = {length: letters(256, length) for length in lengths}
+    return {length: (translate(model, x, length)[0].argmax(dim=-1) == x).float().mean().item() for length, x in tests.items()}
+
+# %% [markdown]
+# @predict
 #
-# **Predict** both curves over the length, 16 and 18 letters included, which neither has ever seen. The cell takes about 20 seconds;
-# the square in the toolbar ends a training early and keeps what was learnt.
+# One vector of 2 · 32 numbers has to carry 10 letters. After 300 steps of training it brings back about four in ten of them. What
+# helps it most?
+#
+# - **A** nothing: ten letters do not fit into 64 numbers
+# - **B** four times as many steps
+# - **C** four times the width
+#
+# @answer
+#
+# **B** and **C** both help: {{ shares["one vector"][10]:.0% }} become {{ shares["one vector, 1,200 steps"][10]:.0% }} with more
+# steps and {{ shares["one vector, 4 times as wide"][10]:.0% }} with more width. So the letters do fit; what is hard is to *learn*
+# how to put them there and get them out again. Attention at the small width reaches {{ shares["attention"][10]:.0% }} in 300 steps
+# and {{ shares["attention, 1,200 steps"][10]:.0% }} in 1,200, because it learns to find, not to remember.
+#
+# @wrong
+#
+# If you chose A: 64 numbers of 32 bits have room for far more than ten letters. Room is not what is missing at this length.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
+    plans = {
+        "one vector": (None, 32, 300), "one vector, 4 times as wide": (None, 128, 300), "attention": (additive_attention, 32, 300),
+        "one vector, 1,200 steps": (None, 32, 1200), "attention, 1,200 steps": (additive_attention, 32, 1200),
+    }
     shares = {}
-    for name, attend in (("one vector", None), ("attention", additive_attention)):
-        model = figures.lesson_10_training.train_letters(attend, lengths=range(2, 15, 2), name=name)
-        shares[name] = figures.lesson_10_training.shares_right(model, range(2, 19, 2))
-    figures.lesson_10.bottleneck(shares, longest=14)
+    for name, (attend, hidden, steps) in plans.items():
+        torch.manual_seed(0)
+        shares[name] = shares_right(train(name, Translator(26, 26, attend, hidden), copying, steps))
+    figures.lesson_10.bottleneck(shares, longest=12)
+    assert shares["attention, 1,200 steps"][16] > shares["one vector, 1,200 steps"][16] + 0.2
 
 # %% [markdown]
-# For two letters one vector is enough. Every further letter has to share the same few numbers, and more of them get lost. With
-# attention the curve falls late and slowly: the decoder need not remember, only find. It is not perfect after so few steps, and it
-# grows unsure beyond the lengths of its training. Bahdanau et al. drew the same picture for real sentences (their figure 2).
-
-# %% [markdown]
+# For two letters one vector is enough. Every further letter shares the same few numbers with the others, so the dashed curves fall early.
+# The curves with attention fall late, even beyond the lengths of their training. Bahdanau et al. drew the same picture for real
+# sentences (their figure 2).
+#
 # ## A translator of dates
 #
-# The second question. "3 March 2021", "Mar 3, 2021" or "03.03.2021" is to become "2021-03-03", a character at a time. We wrote a
-# generator of such dates; dotted ones put the day first. Short ones are filled up with spaces, and nothing hides these from our
-# function: the model has to learn that there is nothing to be read (a mask, as in lesson 06, would save it the effort).
-#
-# **Predict:** how many of 1000 fresh dates are right to the last character after half a minute?
+# "3 March 2021", "Mar 3, 2021" or "03.03.2021" is to become "2021-03-03", one character at a time. Dates with dots put the day
+# first. Short ones are filled up with spaces to 18 characters, and nothing hides these from your function.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
-    translator, losses = figures.lesson_10_training.train_dates(additive_attention)
-    fresh = figures.lesson_10_training.fresh_dates(1000)  # none of them was in the training
-    written, _ = figures.lesson_10_training.translate(translator, [text for text, _ in fresh])
-    right = sum(got == wanted for got, (_, wanted) in zip(written, fresh))
-    print(f"{right} of {len(fresh)} dates right to the last character")
-    for (text, _), got in list(zip(fresh, written))[:5]:
-        print(f"{text:>18} -> {got}")
+    from grader.data import dates
+
+    drawn, fresh = dates.written(seed=0), dates.fresh(1000)  # none of the fresh ones is in the training
+    def date_pairs():
+        return dates.encoded([next(drawn) for _ in range(64)])
+
+    def score(model):
+        source, target = dates.encoded(fresh)
+        with torch.no_grad():
+            written, maps = translate(model, source, 10)
+        return (written.argmax(dim=-1) == target).all(dim=-1).sum().item(), torch.stack(maps, dim=1) if maps[0] is not None else None
+
+# %% role="payoff" exercise="additive_attention"
+if passed(additive_attention):
+    torch.manual_seed(0)
+    translator = train("dates", Translator(*dates.SIZES, additive_attention, 64), date_pairs, 350, rate=8e-3)
+    right, maps = score(translator)
+    print(f"{right} of {len(fresh)} fresh dates right to the last character")
 
 # %% [markdown]
-# Where did it look? Each row is one character that the decoder wrote, each column one that the encoder read. **Predict** where the
-# dark cells lie for the two spellings below, before running the cell.
+# @predict
+#
+# The translator reads "3 March 2021" and six spaces, and writes "2021-03-03". Where does it look while it writes the first 2? And
+# where while it writes a hyphen, for which the text holds nothing?
+#
+# @answer
+#
+# At the year, the end of the text, for the first 2. For a hyphen it looks mostly at the spaces: they get {{ sink:.0% }} of the
+# weight of the first hyphen, on average over short dates. Weights must sum to 1 even when nothing is to be read, so a model learns
+# a place where a look does no harm. Language models do the same with their first token; it is called an **attention sink** (Xiao et
+# al. 2024).
+#
+# @wrong
+#
+# If you said that the hyphen looks nowhere: softmax has no *nowhere*.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
     texts = ["3 March 2021", "Mar 3, 2021"]
-    written, weights = figures.lesson_10_training.translate(translator, texts)
-    figures.lesson_10.alignments(texts, written, weights, "The decoder looks where the date says it")
+    with torch.no_grad():
+        scores, weights = translate(translator, dates.encoded([(text, "0000-00-00") for text in texts])[0], 10)
+    written = [dates.decoded(row) for row in scores.argmax(dim=-1)]
+    figures.lesson_10.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks where the date says it")
+    short = [i for i, (text, _) in enumerate(fresh) if len(text) < 15]
+    sink = sum(maps[i, 4, len(fresh[i][0]):].sum().item() for i in short) / len(short)
+    assert sink > 0.5
 
 # %% [markdown]
 # Nobody told the model where the year is. It writes the year first and looks at the end of the text, then comes back for month and
-# day: the crossing of "voiture bleue", learnt from pairs alone. Not every row points at the very character it writes: the encoder's
-# states know their neighbours, so looking *near* a number can be enough. A map of weights shows where a model looks, and that is not
-# always where the reason lies.
+# day: the crossing of "voiture bleue", learned from pairs alone. Not every row points at the very character that it writes, because
+# the encoder's states know their neighbors. A map of weights shows where a model looks. That is not always where the reason lies.
 #
-# ## Break it on purpose: no tanh
+# ## Break it on purpose: no tanh, and no attention
 #
-# The third question. We take the trained translator and remove nothing but tanh. **Predict** what the map looks like now.
+# First we take the trained translator and remove nothing but its tanh. Then we train a translator without tanh from the start, and
+# one with no attention at all.
+
+# %% [markdown]
+# @predict
+#
+# Trained from the start, the translator *without tanh* gets how many of 1000 dates right?
+#
+# - **A** nearly none
+# - **B** about half
+# - **C** nearly all
+#
+# @answer
+#
+# **C**: {{ scored["no tanh, trained so"]:, }}. Its weights are the same at every step, so attention has become one fixed summary of
+# the text: one vector again. And one vector is enough here: the translator with no attention at all gets
+# {{ scored["no attention"]:, }}. Eighteen characters fit. The letters above show where that ends.
+#
+# @wrong
+#
+# If you chose A: the decoder's own state still knows what it has written. What is lost without tanh is the *question*, not the text.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -200,10 +430,19 @@ if passed(additive_attention):
         weights = torch.softmax(((query @ w_query)[:, None] + keys @ w_key) @ v, dim=-1)
         return (weights[:, None] @ keys)[:, 0], weights
 
-    translator.attend = without_tanh
-    written, weights = figures.lesson_10_training.translate(translator, texts)
-    translator.attend = additive_attention
-    figures.lesson_10.alignments(texts, written, weights, "Without tanh every character looks at the same place")
+    translator.attend, scored = without_tanh, {"with tanh": right}
+    scored["tanh removed afterwards"], _ = score(translator)
+    for name, attend in (("no tanh, trained so", without_tanh), ("no attention", None)):
+        torch.manual_seed(0)
+        scored[name], weights = score(train(name, Translator(*dates.SIZES, attend, 64), date_pairs, 350, rate=8e-3))
+        if weights is not None:
+            assert torch.allclose(weights[:, 0], weights[:, 9], atol=1e-5)  # every step looks at the same place
+    for name, count in scored.items():
+        print(f"{name:24} {count:5,} of 1,000 dates right")
+
+# %% [markdown]
+# So be careful with the sentence "it works, therefore attention works". A model may reach its goal by another way, here through its
+# recurrent state. What shows that attention attends is that another query gives other weights.
 
 # %% role="demo"
 explain("LG2")
@@ -211,15 +450,14 @@ explain("LG2")
 # %% [markdown]
 # ## Luong: a product in place of a sum
 #
-# Luong, Pham and Manning (2015, section 3.1) tried simpler scores. Their "general" one lets a matrix stand between query and key:
+# Luong, Pham and Manning (2015, section 3.1) tried simpler scores. In their "general" one a matrix stands between query and key:
 #
 # $$s_j = q\, W\, k_j$$
 #
-# There is no tanh and no $v$, and nothing cancels: the query multiplies the key. For one query and T keys this is a matrix product, while
-# the additive score computes T · d_a values of tanh for each query. $W$ translates the query's space into that of the keys, so
-# the two may differ in width.
-#
-# **Predict** with q = (1, 2), k = (1, 0, 1) and the W below: which rows and columns of W play a part?
+# There is no tanh and no $v$, and nothing cancels, because the query *multiplies* the key. For one query and T keys this is one
+# matrix product, while the additive score computes T · d_a values of tanh for each query. $W$ translates the query's space into
+# that of the keys, so the two may differ in width. With q = (1, 2), k = (1, 0, 1) and the W below, the middle column of W plays no
+# part, since the key's middle number is 0:
 
 # %% role="demo" tags=["nbval-check-output"]
 q, k = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0, 1.0])
@@ -263,7 +501,7 @@ check(luong_attention)
 
 # %% [markdown]
 # With one-hot words $W$ is a table that can be read: entry (i, h) says how well English word i and French word h belong
-# together. We write three English and four French words into it by hand, a small dictionary, and ask our function how to translate
+# together. Here three English and four French words are written into it by hand, as in a small dictionary. Your function then aligns
 # "la voiture bleue".
 
 # %% role="payoff" exercise="luong_attention"
@@ -280,9 +518,9 @@ if passed(luong_attention):
 # %% [markdown]
 # The alignment crosses where the languages do. A trained model learns such a table for states in place of words.
 #
-# One step more, and we are back in lesson 03. There each token's state x was projected twice, q = x W_q and k = x W_k, and the
-# score was $q \cdot k / \sqrt{d_k}$. Written out it is $x_i\, (W_q W_k^\top / \sqrt{d_k})\, x_j$. **Predict:** which `w` makes
-# `luong_attention` give these very weights?
+# One step more, and we are back in lesson 03. There the state x of each token was projected twice, q = x W_q and k = x W_k, and the
+# score was $q \cdot k / \sqrt{d_k}$. Written out it is $x_i\, (W_q W_k^\top / \sqrt{d_k})\, x_j$. So this $W$, in `luong_attention`, must
+# give the very weights of lesson 03:
 
 # %% role="payoff" exercise="luong_attention"
 if passed(luong_attention):
@@ -294,23 +532,58 @@ if passed(luong_attention):
     assert torch.allclose(weights, expected, atol=1e-5)
 
 # %% [markdown]
-# Scaled dot-product attention is Luong's score with $W$ in two thin factors and a fixed scale, asked by every token at once.
+# Scaled dot-product attention is Luong's score with $W$ in two thin factors and a fixed scale, asked by every token at once, and
+# without a recurrent network around it. That last step is what the title "Attention is all you need" is about (Vaswani et al.
+# 2017).
 #
 # ## What we keep
 #
-# - One vector of fixed size forgets; looking back at every state does not have to remember.
-# - Weights need a question. A score without the query, or one in which softmax cancels it, looks at one place for ever.
-# - Additive: $v \cdot \tanh(q W_q + k W_k)$. General: $q\,W\,k$. Both are learnt from pairs, without given alignments.
+# - A recurrent state has a fixed size and fades; looking back at every state does not have to remember.
+# - Weights need a question. A score in which softmax cancels the query looks at the same place forever.
+# - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$. Both are learned from pairs, without given alignments.
+# - Softmax has no *nowhere*: where nothing is to be read, the weight goes to a sink.
 # - The context is a weighted sum of the keys themselves. Separate values came with the Transformer.
 #
-# Sources: Cho et al. 2014, *Learning phrase representations using RNN encoder–decoder*; Sutskever et al. 2014, *Sequence to
-# sequence learning with neural networks*; Bahdanau et al. 2015, *Neural machine translation by jointly learning to align and
-# translate*, section 3.1 and appendix A.1.2; Luong et al. 2015, *Effective approaches to attention-based neural machine
-# translation*, section 3.1.
-#
-# Where this goes on: Luong et al. (section 3.2) let a decoder look at a window only, as today's sliding-window models do. Vaswani
-# et al. (2017) kept the attention and dropped the recurrence. Next: **11 · Causal multi-head attention**, where every token
-# asks all earlier ones at once and a small language model learns to write.
+# | what | shape |
+# |---|---|
+# | query: the decoder's state | (B, d_q) |
+# | keys: the encoder's states | (B, T, d_h) |
+# | scores, weights | (B, T) |
+# | context | (B, d_h) |
 
-# %% role="demo"
-progress()
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# It shows the problem for which attention was invented, so that query, key and alignment stop being names only. It also shows that
+# a model can reach its goal without using its attention, which makes a good warning before people read weights as explanations.
+#
+# ## Cut for 60 minutes
+#
+# `rnn_states` on the board only. `additive_attention`, the curves of the letters from the solved notebook, and the map of the dates.
+#
+# ## Cut for 90 minutes
+#
+# Add `rnn_states` as an exercise and the comparison without tanh. Leave Luong for home.
+#
+# ## Mistakes to expect
+#
+# - rnn_states RN11: After your loop has read one token, which state stands at index 0 of your result?
+# - rnn_states RN6: How many states does a sentence of five tokens have, and how many do you return?
+# - additive_attention LG2: Replace the query by another one. Do your weights change?
+# - additive_attention LG1: Over which axis does your softmax run, and how long is it?
+# - luong_attention SM2: Do the weights of one sentence sum to 1, or the weights of one position over the batch?
+# - luong_attention AL6: Which of your inputs could you delete without changing the result?
+#
+# ## To discuss
+#
+# - All 1000 dates come out right with one vector. Why use attention at all? (A good answer: 18 characters fit into one vector, and
+#   the copying task shows where that ends; attention also learns in fewer steps and shows where it looks.)
+# - Is the map of weights an explanation of the translation? (A good answer: it says where was looked, not what was used. States
+#   know their neighbors, hyphens look at padding, and a model without useful weights can translate as well.)
+#
+# ## On paper
+#
+# One number each: W_x = 1, W_h = 1, no bias and no tanh. What is the state after reading 1, 2, 3? What after 3, 2, 1? What does
+# that say about such a state? Solution: 6 both times. Without a bend and with W_h = 1 the state is a sum, so the order is lost.

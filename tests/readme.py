@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from grader.authoring import reading
 from grader.course import registry
 from grader.judging.judge import judge
 from grader.reports import text
@@ -36,18 +37,20 @@ def blocks() -> dict[str, str]:
 
 def lessons() -> str:
     """A table of the lessons that exist: what each lets one do, exercises, minutes and points."""
-    rows = ["| lesson | after it we can | exercises | minutes | points |", "|---|---|---|---|---|"]
-    counts = [0, 0, 0]
+    rows = ["| lesson | after it you can | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|"]
+    counts = [0, 0, 0, 0]
     for name in registry.lessons():
         lesson = registry.lesson(name)
-        own = [len(lesson.exercises), *(sum(getattr(each, what) for each in lesson.exercises) for what in ("minutes", "points"))]
+        own = [len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises)]
         counts = [total + new for total, new in zip(counts, own, strict=True)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
-        rows.append(f"| {link} | {lesson.outcome} | {own[0]} | {own[1]} | {own[2]} |")
-    rows.append(f"| all | | {counts[0]} | {counts[1]} | {counts[2]} |")
+        rows.append(f"| {link} | {lesson.outcome} | {' | '.join(map(str, own))} |")
+    rows.append(f"| all | | {' | '.join(map(str, counts))} |")
     missing = [name.replace("_", " ") for name in registry.CONTRACT if name not in registry.lessons()]
     to_come = f" To come: {', '.join(missing)}." if missing else ""
-    return "\n".join([*rows, "", f"Minutes are for the exercises; reading comes on top.{to_come}"])
+    together = f"{round((counts[1] + counts[2]) / 60)} hours in all"
+    speed = f"{reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute"
+    return "\n".join([*rows, "", f"That is {together}, with reading at {speed}.{to_come}"])
 
 
 def filled(page: str) -> str:

@@ -6,6 +6,7 @@ import html
 import textwrap
 from pathlib import Path
 
+from grader.authoring import reading
 from grader.course import registry
 from grader.course.spec import Lesson
 
@@ -27,13 +28,13 @@ def picture() -> str:
         f'<path d="{_road(len(lessons))}" fill="none" stroke="#D9D9D9" stroke-width="10" stroke-linecap="round"/>',
     ]
     parts += [_station(number, lesson) for number, lesson in enumerate(lessons)]
-    parts += _legend(height - 22, sum(_minutes(lesson) for lesson in lessons))
+    parts += _legend(height - 22, sum(sum(reading.of_lesson(lesson.name)) for lesson in lessons))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def words(lessons: list[Lesson]) -> str:
     """The picture for those who can't see it."""
-    return "; ".join(f"{lesson.name[:2]} {_title(lesson)}, {_minutes(lesson)} minutes" for lesson in lessons) + "."
+    return "; ".join(f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(lesson.name))} minutes" for lesson in lessons) + "."
 
 
 def _place(number: int) -> tuple[int, int]:
@@ -64,13 +65,14 @@ def _station(number: int, lesson: Lesson) -> str:
         else f'<rect x="{x - 20}" y="{y - 20}" width="40" height="40" rx="7" fill="{TORCH}"/>'
     )
     lines = textwrap.wrap(_title(lesson), 17)
+    exercises, read = reading.of_lesson(lesson.name)
     said = [f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>']
     said += [
         f'<text x="{x}" y="{y + 41 + 17 * i}" text-anchor="middle" font-size="14" fill="{INK}">{html.escape(line)}</text>'
         for i, line in enumerate(lines)
     ]
     said.append(
-        f'<text x="{x}" y="{y + 42 + 17 * len(lines)}" text-anchor="middle" font-size="12" fill="{GREY}">{_minutes(lesson)} min</text>'
+        f'<text x="{x}" y="{y + 42 + 17 * len(lines)}" text-anchor="middle" font-size="12" fill="{GREY}">{exercises} + {read} min</text>'
     )
     return shape + "".join(said)
 
@@ -82,13 +84,9 @@ def _legend(y: int, minutes: int) -> list[str]:
         f'<rect x="226" y="{y - 13}" width="16" height="16" rx="3" fill="{TORCH}"/>'
         f'<text x="250" y="{y}" font-size="13" fill="{INK}">PyTorch</text>',
         f'<text x="{WIDTH - 40}" y="{y}" text-anchor="end" font-size="13" fill="{GREY}">'
-        f"minutes are those of the exercises: {total} in all</text>",
+        f"minutes for exercises + reading: {total} in all</text>",
     ]
 
 
 def _title(lesson: Lesson) -> str:
     return lesson.title.partition(":")[0].partition(",")[0]
-
-
-def _minutes(lesson: Lesson) -> int:
-    return sum(exercise.minutes for exercise in lesson.exercises)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import nbformat
 import pytest
 
-from grader.authoring import build, execute
+from grader.authoring import build, execute, index, routes
 from grader.authoring.lint import proofread
+from grader.cli import author, main
 from grader.course import registry, stubs
-from grader.util.errors import AuthorError
+from grader.util.errors import AuthorError, LintError
 from tests import small_lesson as small
 
 
@@ -211,3 +214,50 @@ def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypa
     with pytest.raises(AuthorError, match=r"solutions/01_small.py:7: this cell raises ZeroDivisionError"):
         execute.build(small.NAME)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
+
+
+# --- `grader build` ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("flags, most", [((), 2), (("-j", "1"), 1), (("--jobs", "3"), 3)])
+def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypatch, capsys, flags, most):
+    """A lesson beside another one has half a machine, and its times would be the machine's, not the code's."""
+    names = [f"0{number}_some" for number in range(6)]
+    texts = {name: "import timeit" if name[1] in "14" else "x = 1" for name in names}
+    monkeypatch.setattr(author, "chosen", lambda asked: names)
+    monkeypatch.setattr(registry, "source", texts.__getitem__)
+    monkeypatch.setattr(index, "refresh", lambda: None)
+    monkeypatch.setattr(routes, "refresh", lambda: None)
+    running, beside, lock = set(), {}, threading.Lock()
+
+    def build(name):
+        with lock:
+            running.add(name)
+            for one in running:
+                beside[one] = max(beside.get(one, 0), len(running))
+        time.sleep(0.2)
+        with lock:
+            running.discard(name)
+
+    monkeypatch.setattr(execute, "build", build)
+    assert main(["build", *flags]) == 0
+    assert max(beside.values()) == most
+    assert {name: beside[name] for name in names if "timeit" in texts[name]} == {"01_some": 1, "04_some": 1}
+    said = capsys.readouterr().err
+    assert all(f"{name}: built in 0." in said for name in names) and "6 lessons in " in said
+
+
+def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monkeypatch, capsys):
+    names = ["01_some", "02_some"]
+    monkeypatch.setattr(author, "chosen", lambda asked: names)
+    monkeypatch.setattr(registry, "source", lambda name: "")
+    monkeypatch.setattr(index, "refresh", lambda: None)
+    monkeypatch.setattr(routes, "refresh", lambda: None)
+
+    def build(name):
+        if name == "01_some":
+            raise AuthorError([LintError("solutions/01_some.py", 3, "no.")])
+
+    monkeypatch.setattr(execute, "build", build)
+    assert main(["build"]) == 1
+    said = capsys.readouterr().err
+    assert "01_some: not built.\n  solutions/01_some.py:3: no." in said and "02_some: built in" in said

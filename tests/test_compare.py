@@ -8,17 +8,23 @@ import numpy as np
 import pytest
 
 from grader.course.spec import Case
-from grader.judging.compare import Problem, close, compare, flatten, largest_difference
-from grader.worker.values import Observation, describe
+from grader.judging import wording
+from grader.judging.compare import close, compare, flatten, largest_difference
+from grader.judging.findings import Finding
+from grader.worker.values import Observation, Part, describe
 from tests.toy import EXERCISE
 
 CASE = Case("c", "c")
 WANT = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
+def returned(value) -> Part:
+    return replace(describe(value), role="returned")
+
+
 def problems(got, want=WANT, exercise=EXERCISE, case=CASE):
     name = exercise.parts[0]
-    return compare(exercise, case, {name: describe(want)}, {name: describe(got)})
+    return compare(exercise, case, {name: returned(want)}, {name: returned(got)})
 
 
 @pytest.mark.parametrize("got", [WANT, WANT.astype(np.float32), WANT.astype(int), np.asfortranarray(WANT), WANT + 1e-6])
@@ -40,7 +46,7 @@ def test_other_precisions_layouts_and_small_differences_are_the_same(got):
 ])  # fmt: skip
 def test_the_first_difference_is_said(got, stage, words):
     (problem,) = problems(got)
-    assert problem.stage == stage and words in problem.sentence
+    assert problem.stage == stage and words in wording.headline(EXERCISE, problem)
 
 
 def test_broadcasting_never_hides_a_shape():
@@ -65,11 +71,11 @@ def test_an_answer_may_be_a_list_a_tuple_or_an_array():
 def test_a_pair_may_be_a_tuple_or_a_list_of_two():
     pair = replace(EXERCISE, parts=("output", "weights"))
     for made in (tuple, list):
-        flat = flatten(pair, Observation({"result": describe(made((WANT, WANT)))}))
+        flat = flatten(pair, Observation({"result": returned(made((WANT, WANT)))}))
         assert list(flat) == ["output", "weights"]
     for wrong in (WANT, (WANT,), (WANT, WANT, WANT), None):
-        problem = flatten(pair, Observation({"result": describe(wrong)}))
-        assert isinstance(problem, Problem) and "2 things were asked for: (output, weights)" in problem.sentence
+        problem = flatten(pair, Observation({"result": returned(wrong)}))
+        assert isinstance(problem, Finding) and "expected 2 things: (output, weights)" in wording.headline(pair, problem)
 
 
 def test_a_required_dtype_is_required():
@@ -101,3 +107,22 @@ def test_close_is_what_allclose_says():
         said.add((expected, bool(np.isfinite(want).all())))
     assert len(said) == 4
     assert not close(WANT, WANT[:1], 1e-4, 1e-6)
+
+
+def test_a_gradient_is_one_by_its_role_and_not_by_its_name():
+    large, other = np.full(3, 1e4), np.full(3, 1e4) + [0.0, 0.0, 0.05]
+    for name in ("gradient of x", "slope"):
+        for role, found in (("gradient", []), ("value", ["numbers"])):
+            expected, actual = (replace(describe(array), role=role, of="x") for array in (large, other))
+            exercise = replace(EXERCISE, rtol=0.0, atol=1e-5)
+            assert [one.kind for one in compare(exercise, CASE, {name: expected}, {name: actual})] == found
+    cut = {"slope": replace(describe(WANT), role="gradient", of="q")}, {"slope": replace(describe(None), role="gradient", of="q")}
+    (finding,) = compare(EXERCISE, CASE, *cut)
+    assert wording.headline(EXERCISE, finding).startswith("No gradient reaches `q`")
+
+
+def test_the_second_call_of_a_pair_is_taken_apart_like_the_first():
+    pair = replace(EXERCISE, parts=("output", "weights"))
+    second = replace(returned((WANT, WANT)), of="second call")
+    flat = flatten(pair, Observation({"result": returned((WANT, WANT)), "another": second}))
+    assert list(flat) == ["output", "weights", "output of the second call", "weights of the second call"]

@@ -29,7 +29,7 @@ def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
     assert "no-such-package" in sign.found and "numpy" not in sign.found
     assert "pip install" in sign.repair
     said = doctor.render([sign])
-    assert said.startswith("missing") and "1 of these must be mended" in said
+    assert said.startswith("missing") and "1 of these must be fixed" in said
 
 
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from grader.grading import journal
 from grader.grading.journal import Journal, JournalEntry, from_line, load, to_line
 from grader.judging.crop import cut
-from grader.judging.verdict import LessonReport, SubmissionReport, Table, Verdict
+from grader.judging.verdict import LessonReport, Line, SubmissionReport, Table, Verdict
 from grader.reports import json as json_report
 from grader.util.errors import InputError
 
@@ -27,8 +27,8 @@ NAMES = ["ada", "", "z\n\u2028{\"}\x1b[31m\x00", "é", "e\u0301", "\udcff", "\ud
 def verdict(**changes) -> Verdict:
     made = Verdict(
         "double", "failed", "wrong", "values", "small integers", ("line 1", "a\nb"),
-        tuple(Table(f"t{i}", array, "got", "float64") for i, array in enumerate(ARRAYS)),
-        ("SM1", "SM1+SD1"), ("one", "two"), ("type",), 0.1 + 0.2, "look", 0.012345678901234567,
+        tuple(Table(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)),
+        ("SM1", "SM1+SD1"), ("one", "two"), ("type",), 0.1 + 0.2, "look", "row_sums", "small", Line("x = y\ud83d", 3, "helper"), "slip\n", 0.012345678901234567,
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 
@@ -68,7 +68,7 @@ def test_a_report_comes_back_bit_for_bit(name):
 
 
 def test_a_table_that_was_cut_comes_back():
-    large = cut([Table("x", np.arange(3_000.0).reshape(2, 30, 50), "got", "float64"), Table("y", np.full((40, 30), np.nan), "input")])
+    large = cut([Table("x", np.arange(3_000.0).reshape(2, 30, 50), "actual", "float64"), Table("y", np.full((40, 30), np.nan), "input")])
     line = to_line(JournalEntry("ada", "d1", "full", report(tables=large)))
     assert len(line) < 4_000
     same(from_line(line).report.lessons[0].verdicts[0].tables, large)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.course.spec import Case
-from grader.judging import wording
+from grader.judging import evidence
 from grader.judging.baseline import drawn
 from grader.judging.judge import _Judging, judge
 from grader.reports import html, text
@@ -35,9 +35,9 @@ def verdict_on(obj, **kwargs):
 def test_a_right_answer_passes_and_says_what_was_verified():
     verdict = verdict_on(toy.build())
     assert verdict.passed and verdict.max_difference == 0.0
-    assert verdict.verified[:2] == ("type, shape and dtype are as asked", "each row sums to 1")
+    assert verdict.verified[:2] == ("type, shape and dtype are as expected", "each row sums to 1")
     assert "extremes hold: scores of 1000" in verdict.verified
-    assert verdict.look == "Next: weighted_sum."
+    assert verdict.following == "weighted_sum"
 
 
 @pytest.mark.parametrize("id", ["SM1", "SM3", "SM5", "TY1"])
@@ -61,7 +61,7 @@ def test_an_unknown_mistake_is_not_guessed():
 
 def test_the_smallest_failing_case_is_shown_with_input_expected_got_and_difference():
     verdict = verdict_on(toy.build("TY1"))
-    assert [table.role for table in verdict.tables] == ["input", "expected", "got", "difference"]
+    assert [table.role for table in verdict.tables] == ["input", "expected", "actual", "difference"]
     given, expected, got, difference = (table.array for table in verdict.tables)
     assert given.shape == (2, 3)
     np.testing.assert_allclose(got - expected, difference)
@@ -87,22 +87,22 @@ def test_large_tables_hold_no_more_than_is_shown():
 def test_shape_comes_before_values():
     verdict = verdict_on(lambda scores: toy.build()(scores)[:, :1])
     assert verdict.stage == "shape"
-    assert verdict.headline == "The result has shape (2, 1); (2, 3) was asked for."
+    assert verdict.headline == "The result has shape (2, 1); expected (2, 3)."
 
 
 def test_type_comes_before_shape():
     verdict = verdict_on(lambda scores: toy.build()(scores).tolist())
     assert verdict.stage == "type" and "a list of 2 is" not in verdict.headline
-    assert verdict.headline == "The result is a list of 2; a NumPy array was asked for."
+    assert verdict.headline == "The result is a list of 2; expected a NumPy array."
 
 
 def test_none_is_said_plainly():
-    assert verdict_on(lambda scores: None).headline == "The result is None; a NumPy array was asked for."
+    assert verdict_on(lambda scores: None).headline == "The result is None; expected a NumPy array."
 
 
 def test_nan_is_found_before_differences():
     verdict = verdict_on(lambda scores: np.full(scores.shape, np.nan))
-    assert verdict.stage == "finite" and "6 of 6 entries that are NaN" in verdict.headline
+    assert verdict.stage == "finite" and "6 of 6 entries of the result are NaN." in verdict.headline
 
 
 def test_a_changed_input_is_the_last_thing_reported():
@@ -120,9 +120,9 @@ def test_an_exception_shows_the_learners_line_and_shapes():
 
     verdict = verdict_on(softmax_rows)
     assert verdict.status == "error" and "ValueError" in verdict.headline
-    assert any("return scores @ scores" in line for line in verdict.details)
-    assert "At hand there: scores (2, 3) float64." in verdict.details
-    assert "Wanted: result (2, 3)." in verdict.details
+    assert verdict.line.text == "return scores @ scores"
+    assert "Shapes on that line: scores (2, 3) float64." in verdict.details
+    assert "Expected shape of the result: (2, 3)." in verdict.details
 
 
 def test_a_stub_is_not_started_and_a_library_that_raises_the_same_is_an_error():
@@ -137,7 +137,7 @@ def test_a_forbidden_call_is_refused_by_its_source_before_it_runs():
     source = Sources(("from scipy.special import softmax\ndef softmax_rows(s):\n    return softmax(s, axis=1)",))
     verdict = verdict_on(lambda scores: called.append(1), sources=source)
     assert verdict.status == "forbidden" and called == []
-    assert "return softmax(s, axis=1)" in " ".join(verdict.details)
+    assert verdict.line.text == "return softmax(s, axis=1)"
 
 
 def test_a_forbidden_call_that_the_source_hides_is_refused_while_it_runs():
@@ -234,12 +234,30 @@ def test_where_many_answers_are_right_no_other_one_is_shown_as_expected():
     exercise = replace(toy.EXERCISE, compare=lambda case, expected, got: "the rows do not fall.", properties=())
     verdict = judge(exercise, Live("softmax_rows", toy.build()))
     assert verdict.headline == "the rows do not fall."
-    assert {table.role for table in verdict.tables} == {"input", "got"}
+    assert {table.role for table in verdict.tables} == {"input", "actual"}
 
 
 def test_right_numbers_in_a_flat_list_leave_the_tables_out():
     want = {"result": describe(np.array([1.0, 2.0, 3.0]))}
     case = Case("vector", "a vector", (np.arange(3.0),), names=("x",))
-    assert [table.role for table in wording.tables(case, want, {"result": describe([1.0, 2.0, 3.0])})] == ["input"]
-    roles = ["input", "expected", "got", "difference"]
-    assert [table.role for table in wording.tables(case, want, {"result": describe([1.0, 2.0, 4.0])})] == roles
+    assert [table.role for table in evidence.tables(case, want, {"result": describe([1.0, 2.0, 3.0])})] == ["input"]
+    roles = ["input", "expected", "actual", "difference"]
+    assert [table.role for table in evidence.tables(case, want, {"result": describe([1.0, 2.0, 4.0])})] == roles
+
+
+def test_a_call_that_fails_before_a_line_ran_is_told_by_the_parameters():
+    verdict = verdict_on(lambda: None)
+    assert verdict.status == "error" and verdict.line is None and verdict.tables == ()
+    observation = observe(lambda: None, drawn(toy.EXERCISE, 1).cases[0])
+    assert observation.failure.kind == "call"
+
+    def softmax_rows(scores):
+        return (lambda a, b: a)(scores)  # a call of the learner's own, which fails in a line of theirs
+
+    assert observe(softmax_rows, drawn(toy.EXERCISE, 1).cases[0]).failure.kind == "exception"
+
+
+def test_a_missing_notebook_is_told_by_its_lesson_and_not_by_the_sentence():
+    sentence = "No notebook of lesson 09_nine was handed in."
+    assert verdict_on(None, problem=Failure("missing", message=sentence)).look.startswith("`grader reset`")
+    assert verdict_on(None, problem=Failure("missing", message="Nothing.", lesson="09_nine")).look == "Hand in 09_nine.ipynb."

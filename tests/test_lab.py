@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-from grader.course import references, registry
+from grader.course import prose, references, registry
+from grader.course.stubs import code_or_prose, encode, notebook
 from grader.judging.judge import judge
 from tests.conftest import ROOT
 from tests.find_chromium import ADVICE, find_chromium
@@ -32,6 +33,12 @@ WAIT_MS = 90_000  # two cores, and a second test process on one of them
 WRONG = '''def softmax_rows(scores):
     exps = np.exp(scores - scores.max())
     return exps / exps.sum()'''
+PREDICTION = "prediction.ipynb"
+ASKED = prose.Prediction(
+    "Which weight is the largest?\n\n- **A** the first\n- **B** the last",
+    "**A**, since $e^{2} > e^{1}$:\n\n- the first key scores 2;\n- the last one 1.\n\n```python\nweights.argmax()\n```",
+    "**B** reads the scores as *costs*.",
+)
 
 pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.timeout(420)]
 
@@ -42,6 +49,7 @@ def lab(tmp_path_factory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("lab")
     (place / "work").mkdir()
     shutil.copy(registry.notebook_path(LESSON), place / "work")
+    (place / "work" / PREDICTION).write_text(encode(notebook([code_or_prose("p", prose.folded(ASKED), {}, True)], {})))
     _settings(place / "settings", "@jupyterlab/apputils-extension", "notification",
               {"fetchNews": "false", "checkForUpdates": False})
     _settings(place / "settings", "@jupyterlab/notebook-extension", "tracker", {"windowingMode": "none"})
@@ -206,6 +214,30 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     expect(output).to_contain_text("passed", ignore_case=True)
     expect(output).not_to_contain_text(verdict.mistakes[0])
     _picture(page, check, artefacts / "3-right.png")
+
+
+def test_an_answer_is_folded_away_until_it_is_asked_for(lab, artefacts):
+    """The Markdown inside <details> is rendered, and the sanitizer leaves both elements."""
+    browser_path = find_chromium()
+    assert browser_path, ADVICE
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(WAIT_MS)
+        page.goto(f"{lab}/lab/tree/{PREDICTION}?token={TOKEN}")
+        cell = page.locator(".jp-Notebook .jp-RenderedMarkdown").first
+        expect(cell.locator("p strong").first).to_have_text("Predict.")
+        assert cell.locator("> ul > li").count() == 2
+        answer = cell.locator("details")
+        expect(answer.locator("li").first).to_be_hidden()
+        answer.locator("summary").click()
+        expect(answer.locator("li").first).to_be_visible()
+        expect(answer.locator("p strong").first).to_have_text("A")
+        expect(answer.locator("p em").first).to_have_text("What a wrong guess shows.")
+        expect(answer.locator("pre code")).to_contain_text("weights.argmax()")
+        expect(answer.locator("mjx-container").first).to_be_visible()
+        page.screenshot(path=str(artefacts / "4-prediction.png"))
+        browser.close()
 
 
 def test_the_browser_that_is_missing_is_named(monkeypatch):

@@ -134,9 +134,18 @@ def test_every_combination_of_lessons_and_flags_is_released(lessons, without_sol
         ways = [ways[(COMBINATIONS.index(lessons) + without_solutions) % 2]]
     for place, more in ways:
         assert main(["release", str(place), "--lessons", numbers, *flags, *more]) == 0
-        assert sorted(path.stem for path in (place / "notebooks").iterdir()) == sorted(lessons)
+        assert sorted(path.name for path in (place / "notebooks").iterdir()) == sorted([*(f"{name}.ipynb" for name in lessons), "glossary.md"])
         assert (place / ".github").exists() != without_solutions
         assert place.with_name(f"{place.name}-gradescope.zip").exists() == bool(more)
+
+
+def test_the_wheel_that_is_handed_out_restores_the_lessons_as_they_were_handed_out(from_release, released, tmp_path):
+    """Numbers that prose quotes and links to the lessons beside it included: nothing of it is computed again."""
+    for name in CHOSEN:
+        done = run(from_release, "reset", name, "--folder", tmp_path, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / f"{name}.ipynb").read_bytes() == (released / f"notebooks/{name}.ipynb").read_bytes()
+    assert (tmp_path / "glossary.md").read_bytes() == (released / "notebooks/glossary.md").read_bytes()
 
 
 # --- it works --------------------------------------------------------------------------------
@@ -239,6 +248,12 @@ def test_a_line_that_names_nothing_of_the_exercise_is_anybody_s(line, common):
     source = f"import time\nimport numpy as np\nimport torch\ndef f(x):\n    # region solution\n{code}    # endregion\n"
     (found,) = [secret for secret in secrets_of({"01_x": source}) if secret.text == line]
     assert found.common == common
+
+
+def test_what_instructors_are_told_is_no_less_a_secret():
+    line = "return mass * light_speed ** 2"
+    source = f"# %%\n# region solution\n{line}\n# endregion\n\n# %% [markdown]\n# {{}}\n# {line}\n"
+    assert [bool(secrets_of({"01_x": source.format(mark)})) for mark in ("@teaching", "Prose.")] == [True, False]
 
 
 def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, capsys):

@@ -21,7 +21,7 @@ from grader.sandbox.zygote import StartedParent
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
-from grader.worker.values import Observation, describe
+from grader.worker.values import AtHand, Observation, describe
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +86,7 @@ def test_a_function_is_called_with_the_case_s_inputs(sandbox):
 def test_what_a_function_raises_comes_with_its_line(sandbox):
     failure = seen(sandbox, "f", "def f(x):\n    y = x[:2]\n    return y @ x")
     assert (failure.kind, failure.type, failure.line) == ("exception", "ValueError", "return y @ x")
-    assert ("x", "(3,) float64") in failure.shapes
+    assert AtHand("x", "(3,) float64", "array", (3,)) in failure.shapes
 
 
 @pytest.mark.parametrize(
@@ -299,8 +299,8 @@ def test_a_worker_that_nobody_took_over_ends(sandbox):
 @pytest.mark.parametrize(
     ("line", "kind", "says"),
     [
-        ("import os; os._exit(3)", "died", "Cell 2, which was to define g, ended the process (exit status 3)."),
-        ("while True: pass", "timeout", "Cell 2, which was to define g, did not finish within 1.5 s."),
+        ("import os; os._exit(3)", "died", "Cell 2, which defines g, ended the process (exit status 3)."),
+        ("while True: pass", "timeout", "Cell 2, which defines g, did not finish within 1.5 s."),
         ("raise ValueError('no')", "exception", "no"),
         ("import sys; sys.exit(0)", "exception", "0"),
         ("raise KeyboardInterrupt('stop')", "exception", "stop"),
@@ -423,7 +423,7 @@ def test_a_thousand_harmless_cells(quick):
 def test_cells_together_have_a_limit(quick, monkeypatch):
     monkeypatch.setattr("grader.sandbox.session.CELLS_TIMES", 0.5)
     candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 5, "def g(x): return x"))
-    assert candidates["g"].problem.message == "Cell 6, which was to define g, was not run, because the cells before it took too long."
+    assert candidates["g"].problem.message == "Cell 6, which defines g, was not run, because the cells before it took too long."
 
 
 def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch):
@@ -433,7 +433,7 @@ def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch)
     candidates = quick.candidates(plan(*cells))
     for _ in range(2):
         assert candidates["f"].problem is None and candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
-        assert candidates["g"].problem.message == "Cell 5, which was to define g, was not run, because the cells before it took too long."
+        assert candidates["g"].problem.message == "Cell 5, which defines g, was not run, because the cells before it took too long."
         quick._session.close()
     candidates = quick.candidates(plan("def g(x): return 3", *["import time; time.sleep(0.3)"] * 3, end, given=("x = 1",)))
     assert candidates["g"].observe(CASE).failure is None

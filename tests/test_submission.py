@@ -108,7 +108,7 @@ def test_a_missing_definition_is_named_with_what_its_cell_begins_with(tmp_path):
     plan = plan_of(tmp_path, content)
     assert "row_sums" not in plan.owners
     expected = "row_sums is missing: no cell of 01_toy.ipynb defines it; its cell begins with `def row_sums(x):`."
-    assert plan.missing("row_sums") == expected
+    assert plan.missing("row_sums").message == expected
 
 
 @pytest.mark.parametrize("text", ["double = lambda x: x", "(double, other) = (1, 2)", "from math import sqrt as double",
@@ -152,7 +152,8 @@ def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
     toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     submission = read_submission(tmp_path, lessons=["01_toy", "02"])
     assert list(submission.lessons) == [toy.NAME, "02_second"]
-    assert submission.plan("02_second").missing("nobody") == "nobody is missing. No notebook of lesson 02_second was handed in."
+    absent = submission.plan("02_second").missing("nobody")
+    assert absent.message == "nobody is missing. No notebook of lesson 02_second was handed in." and absent.lesson == "02_second"
     with pytest.raises(SubmissionError, match="There is no lesson '99'"):
         read_submission(tmp_path, lessons=["99"])
 
@@ -285,7 +286,7 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
     with pytest.raises(ipynb.Unreadable, match=sentence) as raised:
         ipynb.read_notebook(tmp_path / "01_toy.ipynb")
     assert submission.message == str(raised.value)
-    assert plan.missing("double") == f"double is missing. {raised.value.what}"
+    assert plan.missing("double").message == f"double is missing. {raised.value.what}" and not plan.missing("double").lesson
 
 
 def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):

@@ -42,5 +42,5 @@ def test_a_result_of_another_shape_is_cut_at_its_beginning():
 
 
 def test_small_tables_stay_whole():
-    tables = (Table("x", np.zeros((20, 50)), "input"), Table("y", np.zeros((0, 3)), "got"))
+    tables = (Table("x", np.zeros((20, 50)), "input"), Table("y", np.zeros((0, 3)), "actual"))
     assert crop.cut(tables) == tables

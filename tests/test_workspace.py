@@ -323,3 +323,35 @@ def test_the_folder_is_notebooks_where_there_is_one(tmp_path, monkeypatch):
     assert str(workspace.folder(None)) == "notebooks"
     with pytest.raises(WorkspaceError, match="is not a folder"):
         workspace.folder(tmp_path / "nowhere")
+
+
+# --- the glossary ------------------------------------------------------------------------------
+
+@pytest.fixture
+def glossary(place):
+    """This version's glossary, in the course's own folder."""
+    registry.glossary_path().write_text("# Glossary, new\n", encoding="utf-8")
+    return place / registry.GLOSSARY
+
+
+def test_the_glossary_is_laid_beside_the_lessons(glossary, place):
+    assert workspace.lay_glossary(place) is None
+    assert glossary.read_text() == "# Glossary, new\n"
+    assert workspace.lay_glossary(place) is None and not (place / "backups").exists()
+
+
+def test_what_a_learner_wrote_into_the_glossary_is_kept(glossary, place):
+    glossary.write_text("# Glossary\n\nmy own words\n")
+    kept = workspace.lay_glossary(place)
+    assert kept.read_text() == "# Glossary\n\nmy own words\n" and kept.parent.name == "backups" and kept.suffix == ".md"
+    assert glossary.read_text() == "# Glossary, new\n"
+
+
+def test_reset_and_update_lay_the_glossary(tmp_path, capsys):
+    from grader.cli import main
+
+    for command in ("reset", "update"):
+        (tmp_path / registry.GLOSSARY).write_text("mine")
+        assert main([command, "00", "--folder", str(tmp_path)]) == 0
+        assert (tmp_path / registry.GLOSSARY).read_text(encoding="utf-8") == registry.glossary()
+        assert "The glossary is the one of this version; as it was: " in capsys.readouterr().out

@@ -10,7 +10,9 @@ import pytest
 
 from grader.course import registry
 from grader.judging.judge import judge
+from grader.reports import text
 from tests.live import from_cells
+from tests.zoo import beginners
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -55,7 +57,7 @@ def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
 def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(returned):
     text = f"def attention_einsum(q, k, v):\n    output = np.einsum('bqd,bkd->bq', q, k)\n    return {returned}\n"
     verdict = judge(registry.exercise("attention_einsum"), from_cells("attention_einsum", text))
-    assert verdict.headline.endswith("a NumPy array was asked for."), verdict.headline
+    assert verdict.headline.endswith("expected a NumPy array."), verdict.headline
 
 
 def test_designed_projections_are_judged_by_the_weights_that_they_give():
@@ -63,4 +65,14 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
     verdict = judge(registry.exercise("previous_token_projections"), from_cells("previous_token_projections", text))
     assert "row 0 has 0.5 on column 0, and at least 0.9 was asked for" in verdict.headline
     (table,) = verdict.tables
-    assert table.role == "got" and np.allclose(table.array, [[0.5, 0.5], [1, 0]])
+    assert table.role == "actual" and np.allclose(table.array, [[0.5, 0.5], [1, 0]])
+
+
+@pytest.mark.parametrize("number", range(len(beginners.SAID)))
+def test_what_beginners_let_slip_is_told_in_its_own_words(number):
+    exercise, cell, must, must_not = beginners.SAID[number]
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, cell))
+    said = " ".join(text.verdict(verdict).split())
+    assert not verdict.passed and verdict.status != "could_not_grade"
+    assert all(words in said for words in must), said
+    assert not any(words in said for words in must_not), said

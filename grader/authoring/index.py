@@ -1,25 +1,19 @@
 """The index of the course: made from the specifications and sources by `grader build`, read by course.py.
 
-It holds each lesson's exercises in order, whether the lesson needs torch, what its given cells import, and which exercises
-move the learner's module to another device.
+It holds each lesson's exercises in order, whether the lesson needs torch, and what its given cells import.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from grader.course import registry
 from grader.course.percent import Cell
-from grader.course.spec import Case, Exercise
 from grader.util.files import write_whole
 
-MOVES = "lesson_06.buffer"  # the probe that does it
 LESSONS = Path(__file__).resolve().parents[1] / "course" / "lessons"
 
 
@@ -29,15 +23,13 @@ def built() -> str:
     names = sorted(sources & ({path.parent.name for path in LESSONS.glob("[0-9][0-9]_*/__init__.py")} | registry.CONTRACT.keys()))
     lessons: dict[str, Any] = {}
     given: dict[str, str] = {}
-    on_meta: list[str] = []
     for name in names:
         imports = _imports(registry.cells(name))
         exercises = registry.lesson(name).exercises
-        on_meta += [exercise.name for exercise in exercises if any(case.probe == MOVES for case in _cases(exercise))]
         torch = any(dotted.partition(".")[0] == "torch" for dotted in imports.values())
         lessons[name] = {"exercises": [exercise.name for exercise in exercises], "torch": torch}
         given |= imports
-    return json.dumps({"lessons": lessons, "given": dict(sorted(given.items())), "on_meta": on_meta}, indent=1) + "\n"
+    return json.dumps({"lessons": lessons, "given": dict(sorted(given.items()))}, indent=1) + "\n"
 
 
 def path() -> Path:
@@ -56,10 +48,6 @@ def refresh() -> None:
         text = built()
         write_whole(path(), text)
         registry.know(text)
-
-
-def _cases(exercise: Exercise) -> Iterable[Case]:
-    return exercise.cases(np.random.default_rng(registry.SEED))
 
 
 def _imports(cells: tuple[Cell, ...]) -> dict[str, str]:

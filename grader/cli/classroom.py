@@ -71,7 +71,7 @@ def _class(options: argparse.Namespace) -> int:
         )
     except OSError as error:
         raise InputError(f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
-                         f"{options.out}; mend that, and the same command with --resume goes on.") from None  # fmt: skip
+                         f"{options.out}; fix that, and the same command with --resume goes on.") from None  # fmt: skip
 
 
 def _chosen(options: argparse.Namespace, found: list) -> Any:

@@ -62,7 +62,7 @@ def render(signs: list[Check]) -> str:
         if sign.repair:
             lines.append(f"         → {sign.repair}")
     ill = sum(not sign.well for sign in signs)
-    outcome = f"{ill} of these must be mended before the course can run." if ill else "The course can run here."
+    outcome = f"{ill} of these must be fixed before the course can run." if ill else "The course can run here."
     return "\n".join([*lines, "", outcome])
 
 

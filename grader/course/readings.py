@@ -47,7 +47,7 @@ def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Obs
 
 def flag(value: Any) -> Part:
     """True or False as a part."""
-    return Part("bool", np.array(bool(value)), "bool")
+    return Part("bool", np.array(bool(value)), "bool", role="flag")
 
 
 def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:

@@ -32,8 +32,6 @@ GIVEN: dict[str, str] = {}  # names that the lessons' own cells import, and what
 
 _WITH_TORCH: set[str] = set()
 
-_ON_META: set[str] = set()
-
 
 def know(index: str) -> None:
     """Takes over what an index says, lessons/index.json as text."""
@@ -41,7 +39,6 @@ def know(index: str) -> None:
     for known, new in (
         (CONTRACT, {name: tuple(about["exercises"]) for name, about in said["lessons"].items()}),
         (GIVEN, said["given"]),
-        (_ON_META, set(said["on_meta"])),
         (_WITH_TORCH, {name for name, about in said["lessons"].items() if about["torch"]}),
     ):
         known.clear()
@@ -51,11 +48,6 @@ def know(index: str) -> None:
 def needs_torch(lesson: str) -> bool:
     """Whether a lesson's own cells import torch."""
     return lesson in _WITH_TORCH
-
-
-def moves_to_meta(exercise_name: str) -> bool:
-    """Whether some case of an exercise moves the learner's module to torch's meta device, see worker/warm.py."""
-    return exercise_name in _ON_META
 
 
 know((Path(__file__).resolve().parent / "lessons" / "index.json").read_text(encoding="utf-8"))
@@ -209,6 +201,13 @@ def heading(name: str) -> str:
 
 def glossary_path() -> Path:
     return root() / "notebooks" / GLOSSARY
+
+
+def glossary(among: Sequence[str] | None = None) -> str:
+    """The glossary of the course, with links to these lessons alone, by default to all that exist."""
+    names = set(among or lessons())
+    page = glossary_path().read_text(encoding="utf-8")
+    return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", lambda link: link[0] if link[2] in names else link[1], page)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Figures of lesson 03: shapes that flow, axes that move, letters that are summed, times compared."""
+"""Figures of lesson 03: what tokens look at, shapes that flow, axes that move, letters that are summed."""
 
 from __future__ import annotations
 
@@ -37,20 +37,6 @@ def shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
          the output (B, T_q, d_v); T_k is summed away. The batch axis passes through both.""")
 
 
-def batch(sentences: int = 3, tokens: int = 4, width: int = 6) -> None:
-    """Three sentences of random numbers, and the weights that one expression gives for all of them."""
-    x = np.random.default_rng(3).normal(size=(sentences, tokens, width))
-    scores = x @ x.swapaxes(-1, -2) / np.sqrt(width)
-    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
-    fig, axes = panels(2 * sentences, width=_WIDTH, height=4.6, columns=sentences)
-    for item, (above, below) in enumerate(zip(axes[:sentences], axes[sentences:], strict=True)):
-        matrix(x[item], f"sentence {item}: {tokens} tokens", kind="scores", limits=(-3, 3), ax=above, xlabel="number", ylabel="token",
-               fmt=".0f")  # fmt: skip
-        matrix(weights[item], f"weights of sentence {item}", ax=below, limits=(0, 1), fmt=".1f")
-    show(fig, alt=f"Above, {sentences} matrices of random numbers, one for each sentence of {tokens} tokens. Below, the "
-                  f"{tokens} × {tokens} weights that attention gives for each.")  # fmt: skip
-
-
 def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
     """An einsum of two 3-D arrays drawn with one letter an axis; letters that are summed stand out."""
     terms, _, result = subscripts.partition("->")
@@ -61,7 +47,7 @@ def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
     fig, (ax,) = panels(1, width=_WIDTH)
     _equations(ax, [[(term, term[1], term[2], term[0]) for term in (first, second, result)]], sizes, colours)
     ax.set_title(f"{' and '.join(summed)} is not right of the arrow, so it is summed")
-    show(fig, alt=f"""Three stacks of boxes labelled {first}, {second} and {result}. The letters of the result,
+    show(fig, alt=f"""Three stacks of boxes labeled {first}, {second} and {result}. The letters of the result,
          {', '.join(result)}, are axes that stay; {', '.join(summed)} stands in both inputs and not in the
          result, so it is summed.""")
 
@@ -160,38 +146,39 @@ def _changed(difference: np.ndarray, words: Sequence[str]) -> str:
     return f"{len(rows)} of {len(words)} rows change ({', '.join(rows)})"
 
 
+def token_scores(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
+    """Scores of named tokens as heat maps on one scale: title -> (T, T)."""
+    reach = max(float(np.abs(scores).max()) for scores in maps.values())
+    fig, axes = panels(len(maps), width=4.2 * len(maps), height=3.7)
+    for ax, (title, scores) in zip(axes, maps.items(), strict=True):
+        matrix(scores, title, rows=words, columns=words, kind="scores", limits=(-reach, reach), ax=ax, xlabel="key", ylabel="query")
+    said = " ".join(f"{title}: {scores.tolist()}." for title, scores in maps.items())
+    show(fig, alt=f"Heat maps of scores between {', '.join(words)}. {said}")
+
+
 def sentence_weights(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
     """Weights of one sentence as heat maps with its words on both axes: title -> (T, T)."""
-    fig, axes = panels(len(maps), width=4.3 * len(maps), height=4.0)
+    side = 4.3 if len(words) < 8 else 6.2
+    fig, axes = panels(len(maps), width=side * len(maps), height=0.9 * side)
     for ax, (title, weights) in zip(axes, maps.items(), strict=True):
-        matrix(weights, title, rows=words, columns=words, ax=ax, xlabel="key position", ylabel="query position")
-        ax.tick_params(axis="x", rotation=35)
+        matrix(weights, title, rows=words, columns=words, ax=ax, xlabel="key", ylabel="query")
+        ax.tick_params(axis="x", rotation=45)
     said = " ".join(f"{title}: {_favourites(weights, words)}." for title, weights in maps.items())
     show(fig, alt=f"Heat maps of attention weights over '{' '.join(words)}'. {said}")
+
+
+def two_steps(rows: Mapping[str, Sequence[np.ndarray]], tokens: Sequence[str]) -> None:
+    """One token's weights in two steps of attention, for each sentence: how it ends -> (first (T,), second (T,))."""
+    names = [f"{ending}: {step}" for ending in rows for step in ("1. read", "2. find")]
+    weights = np.stack([row for steps in rows.values() for row in steps])
+    fig, (ax,) = panels(1, width=5.6, height=3.3)
+    matrix(weights, "What 'it' attends to: first the last word, then the right noun", rows=names, columns=tokens, ax=ax, xlabel="key",
+           ylabel="")  # fmt: skip
+    said = "; ".join(f"{name}: {tokens[int(row.argmax())]} ({row.max():.2f})" for name, row in zip(names, weights, strict=True))
+    show(fig, alt=f"A heat map of the weights of 'it', a row for each step of each sentence. The largest of each row: {said}.")
 
 
 def _favourites(weights: np.ndarray, words: Sequence[str]) -> str:
     best = [f"{word} looks most at {words[int(row.argmax())]} ({row.max():.2f})"
             for word, row in zip(words, weights, strict=True)]  # fmt: skip
     return "; ".join(best)
-
-
-def ratios(seconds: Mapping[str, float], base: str, title: str) -> None:
-    """Times as multiples of `base`, on a logarithmic axis; only ratios are worth comparing between machines."""
-    relative = {name: value / seconds[base] for name, value in seconds.items()}
-    fig, (ax,) = panels(1, width=6.4, height=0.55 * len(seconds) + 1.1)
-    drawn = ax.barh(list(relative), list(relative.values()), left=0, height=0.6, log=True,
-                    color=[COLOURS["grey" if name == base else "blue"] for name in relative])  # fmt: skip
-    ax.bar_label(drawn, [_times(value) for value in relative.values()], padding=4, fontsize=9.5)
-    ax.set_xlim(min(0.5, 0.7 * min(relative.values())), 4 * max(relative.values()))
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel(f"time as a multiple of {base} (logarithmic)")
-    ax.set_title(title)
-    said = ", ".join(f"{name} {_times(value)}" for name, value in relative.items())
-    show(fig, alt=f"Bars of time as a multiple of {base}: {said}.")
-
-
-def _times(value: float) -> str:
-    return f"{value:.1f} ×" if value < 10 else f"{float(f'{value:.2g}'):,.0f} ×"

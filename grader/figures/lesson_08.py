@@ -1,120 +1,88 @@
-"""Figures of lesson 08: the road back, the vanishing gradient, two witnesses, training with a wrong gradient."""
+"""Figures of lesson 08: the road back, the error of a difference, what softmax passes on, descent with a wrong gradient."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from grader.figures import COLOURS, panels, show
 
+_STATIONS = (
+    (0.4, "Q, K", "T_q × d_k, T_k × d_k"), (3.6, "scores S", "T_q × T_k"), (6.6, "weights W", "T_q × T_k"), (9.6, "output O", "T_q × d_v"),
+)  # fmt: skip
+_FORWARD = ("S = Q Kᵀ / √d_k", "softmax", "O = W V")
+_BACK = (("∂Q = ∂S K / √d_k", "∂K = ∂Sᵀ Q / √d_k"), ("∂S = W ⊙ (∂W − weighted", "mean of each row)"), ("∂W = ∂O Vᵀ", "∂V = Wᵀ ∂O"))
+_ASKED = (("∂Q = ?", "∂K = ?"), ("∂S = ?",), ("∂W = ?", "∂V = ?"))
 
-def road_back() -> None:
-    """Draws the three steps of attention with their gradients running the other way."""
-    fig, (ax,) = panels(1, width=8.4, height=2.5)
+
+def road_back(solved: bool) -> None:
+    """The three steps of attention and their gradients, which run the other way; solved: with the formulas that were derived."""
+    fig, (ax,) = panels(1, width=8.8, height=3.0)
     ax.set_axis_off()
-    ax.set(xlim=(-0.6, 9.6), ylim=(-1.15, 1.15))
-    boxes = [(0.3, "Q, K", "T × d_k"), (3.3, "scores S", "T_q × T_k"), (6.2, "weights W", "T_q × T_k"), (9.0, "output O", "T_q × d_v")]
-    for x, name, shape in boxes:
+    ax.set(xlim=(-0.9, 10.7), ylim=(-1.45, 1.25))
+    for x, name, shape in _STATIONS:
         ax.text(x, 0.12, name, ha="center", va="center", fontsize=11, weight="bold")
         ax.text(x, -0.16, shape, ha="center", va="center", fontsize=9, color="#555555")
-    steps = [
-        ("Q Kᵀ / √d_k", "∂Q = ∂S K / √d_k,  ∂K = ∂Sᵀ Q / √d_k"),
-        ("softmax", "∂S = W ⊙ (∂W − row mean)"),
-        ("W V", "∂W = ∂O Vᵀ,  ∂V = Wᵀ ∂O"),
-    ]
-    for (left, *_), (right, *_), (forward, backward), tilt in zip(boxes, boxes[1:], steps, (1, -1, 1), strict=False):
-        middle = (left + right) / 2
-        _arc(ax, (left + 0.3, 0.38), (right - 0.3, 0.38), COLOURS["blue"], -0.25)
-        _arc(ax, (right - 0.3, -0.38), (left + 0.3, -0.38), COLOURS["vermillion"], -0.25)
-        ax.text(middle, 0.86, forward, ha="center", color=COLOURS["blue"])
-        ax.text(middle, -0.88 if tilt > 0 else -1.1, backward, ha="center", fontsize=9, color=COLOURS["vermillion"])
-    ax.text(-0.6, 1.02, "forward", color=COLOURS["blue"], weight="bold")
-    ax.text(-0.6, -1.1, "backward", color=COLOURS["vermillion"], weight="bold")
-    show(fig, alt="Four stations in a row: Q and K, scores, weights, output. Blue arrows lead forward by the product, "
-                  "softmax and the second product; red arrows lead back with the formula of each gradient.")  # fmt: skip
+    for at, (forward, backward) in enumerate(zip(_FORWARD, _BACK if solved else _ASKED, strict=True)):
+        left, right = _STATIONS[at][0], _STATIONS[at + 1][0]
+        _arc(ax, (left + 0.3, 0.36), (right - 0.3, 0.36), COLOURS["blue"])
+        _arc(ax, (right - 0.3, -0.36), (left + 0.3, -0.36), COLOURS["vermillion"])
+        ax.text((left + right) / 2, 0.86, forward, ha="center", color=COLOURS["blue"])
+        ax.text((left + right) / 2, -0.92, "\n".join(backward), ha="center", va="top", color=COLOURS["vermillion"], linespacing=1.4)
+    ax.text(-0.9, 1.1, "forward", color=COLOURS["blue"], weight="bold")
+    ax.text(-0.9, -1.4, "backward", color=COLOURS["vermillion"], weight="bold")
+    said = "; ".join(", ".join(lines) if at != 1 else " ".join(lines) for at, lines in enumerate(_BACK))
+    end = f", with the formulas {said}." if solved else ", each with a question mark."
+    show(fig, alt="Four stations in a row: Q and K, scores, weights, output. Blue arrows lead forward by the product Q Kᵀ over √d_k, "
+                  f"softmax and the product W V; red arrows lead back{end}")  # fmt: skip
 
 
-def _arc(ax: Any, start: tuple[float, float], end: tuple[float, float], colour: str, bend: float) -> None:
+def _arc(ax: Any, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    style = f"arc3,rad={bend}"
-    ax.add_patch(FancyArrowPatch(start, end, connectionstyle=style, arrowstyle="-|>", mutation_scale=12, color=colour, lw=1.6))
+    ax.add_patch(FancyArrowPatch(start, end, connectionstyle="arc3,rad=-0.25", arrowstyle="-|>", mutation_scale=12, color=colour, lw=1.6))
 
 
-def vanishing(softmax_backward: Callable[..., np.ndarray]) -> None:
-    """The gradient of the first of two scores against its weight, for the gradient (1, 0)."""
-    first = np.linspace(0, 1, 101)
-    weights = np.stack([first, 1 - first], axis=-1)
-    back = softmax_backward(np.tile([1.0, 0.0], (101, 1)), weights)[:, 0]
-    fig, (ax,) = panels(1, width=5.4, height=3.0)
-    ax.plot(first, back)
-    top = int(np.argmax(back))
-    ax.annotate(f"{back[top]:.2f} at weight {first[top]:.2f}", (first[top], back[top]), (0.5, 0.14), ha="center",
+def step_errors(steps: np.ndarray, central: np.ndarray, one_sided: np.ndarray) -> None:
+    """How far measured slopes are from the derivative, over the step, on log axes."""
+    fig, (ax,) = panels(1, width=6.4, height=3.5)
+    ax.loglog(steps, central, marker="o", markersize=4, label="central difference")
+    ax.loglog(steps, one_sided, marker="s", markersize=4, linestyle="--", label="one-sided difference")
+    best = int(np.argmin(central))
+    ax.annotate(f"{central[best]:.0e} at h = {steps[best]:.0e}", (steps[best], central[best]), (1e-6, 1e-12), ha="right", va="center",
                 arrowprops={"arrowstyle": "-", "color": COLOURS["grey"]})  # fmt: skip
-    ax.set(xlabel="weight of the first key", ylabel="gradient of its score", ylim=(0, 0.28))
-    ax.set_title("A sure softmax passes no gradient on")
-    show(fig, alt=f"A parabola over the weight from 0 to 1: the gradient is 0 at both ends and {back[top]:.2f} in the middle.")
+    ax.set(xlabel="step h", ylabel="error of the slope", ylim=(1e-13, 1))
+    ax.set_title("Too long a step bends away, too short a one drowns in rounding")
+    ax.legend(frameon=False, loc="upper center", ncols=2)
+    show(fig, alt=f"Two V-shaped curves on log axes. The error of the central difference is smallest, {central[best]:.0e}, at a step of "
+                  f"{steps[best]:.0e}; that of the one-sided one is never below {one_sided.min():.0e}.")  # fmt: skip
 
 
-def witnesses(attention: Callable[..., Any], inputs: tuple, direction: np.ndarray, gradients: tuple) -> None:
-    """How far measured gradients are from the formula, over the step; and torch's, as a line."""
-    steps = 10.0 ** np.arange(-12, 0.1, 0.5)
-    errors = [max(_measured(attention, inputs, direction, gradients, step)) for step in steps]
-    by_torch = max(np.abs(a - b).max() for a, b in zip(gradients, _autograd(inputs, direction), strict=True))
-    fig, (ax,) = panels(1, width=6.0, height=3.3)
-    ax.loglog(steps, errors, marker="o", markersize=4, label="finite differences")
-    ax.axhline(max(by_torch, 1e-17), color=COLOURS["vermillion"], linestyle="--", label="torch, float64")
-    best = int(np.argmin(errors))
-    ax.set(xlabel="step", ylabel="largest difference from our formula")
-    ax.set_title(f"Measured at best to {errors[best]:.0e}, torch to {by_torch:.0e}")
-    ax.legend(frameon=False)
-    show(fig, alt=f"A V-shaped curve on log axes: the error of finite differences falls to {errors[best]:.0e} at a step of "
-                  f"{steps[best]:.0e} and rises on both sides; torch's line lies at {by_torch:.0e}.")  # fmt: skip
+def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
+    """The gradient of the first of two scores against its weight."""
+    fig, (ax,) = panels(1, width=5.6, height=3.1)
+    ax.plot(first, gradient)
+    top = int(np.argmax(gradient))
+    ax.annotate(f"{gradient[top]:.2f} at weight {first[top]:.2f}", (first[top], gradient[top]), (0.5, 0.13), ha="center",
+                arrowprops={"arrowstyle": "-", "color": COLOURS["grey"]})  # fmt: skip
+    ax.set(xlabel="weight w of the first key", ylabel="gradient of its score, w (1 − w)", ylim=(0, 0.28))
+    ax.set_title("A decided softmax passes no gradient on")
+    show(fig, alt=f"A parabola over the weight from 0 to 1: the gradient is 0 at both ends and {gradient[top]:.2f} in the middle.")
 
 
-def _measured(attention: Callable[..., Any], inputs: tuple, direction: np.ndarray, gradients: tuple, step: float) -> list[float]:
-    """The largest error of central differences for each input, over its first dozen numbers."""
-    errors = []
-    for which, gradient in enumerate(gradients):
-        for at in list(np.ndindex(gradient.shape))[:12]:
-            loss = []
-            for sign in (1, -1):
-                moved = [array.copy() for array in inputs]
-                moved[which][at] += sign * step
-                loss.append((attention(*moved)[0] * direction).sum())
-            errors.append(abs((loss[0] - loss[1]) / (2 * step) - gradient[at]))
-    return errors
-
-
-def _autograd(inputs: tuple, direction: np.ndarray) -> list[np.ndarray]:
-    import torch
-
-    tensors = [torch.tensor(array, requires_grad=True) for array in inputs]
-    q, k, v = tensors
-    output = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
-    output.backward(torch.from_numpy(direction))
-    return [tensor.grad.numpy() for tensor in tensors]
-
-
-def training(softmax: Callable[..., np.ndarray], rules: Mapping[str, Callable[..., np.ndarray]], steps: int = 400) -> None:
-    """Gradient descent on the scores of three queries towards given outputs, once with each rule."""
-    rng = np.random.default_rng(3)
-    values, start = rng.normal(size=(5, 2)), rng.normal(size=(3, 5))
-    target = softmax(rng.normal(size=(3, 5)) * 2) @ values
-    fig, (ax,) = panels(1, width=6.0, height=3.2)
-    ends = []
-    for name, rule in rules.items():
-        scores, losses = start.copy(), []
-        for _ in range(steps):
-            weights = softmax(scores)
-            error = weights @ values - target
-            losses.append((error**2).mean())
-            scores = scores - 0.5 * rule(2 * error @ values.T, weights)
-        ends.append(f"{name}: {losses[-1]:.1e}")
-        ax.semilogy(losses, label=name)
-    ax.set(xlabel="step", ylabel="mean squared error")
-    ax.set_title("A falling loss does not prove the gradient")
-    ax.legend(frameon=False)
-    show(fig, alt=f"Two loss curves over {steps} steps on a log axis; at the end " + ", ".join(ends) + ".")
+def descents(right: np.ndarray, wrong: np.ndarray) -> None:
+    """Squared errors during descent. right, wrong: (steps, rows), with the right gradient and with the wrong one."""
+    fig, (left, rows) = panels(2, width=8.8, height=3.7)
+    left.semilogy(right.mean(axis=1), label="your formula")
+    left.semilogy(wrong.mean(axis=1), linestyle="--", color=COLOURS["vermillion"], label="without the row's mean")
+    left.set(xlabel="step", ylabel="mean squared error", ylim=(1e-16, 1), title="All three rows together")
+    for row, style in enumerate(("-", "-.", "--")):
+        rows.semilogy(wrong[:, row], linestyle=style, color=COLOURS[("sky", "green", "vermillion")[row]], label=f"row {row}")
+    rows.set(xlabel="step", ylim=(1e-16, 1), title="Without the mean, row by row")
+    for ax in (left, rows):
+        ax.legend(frameon=False, loc="center right" if ax is rows else "lower left")
+    ends = ", ".join(f"{value:.1e}" for value in wrong[-1])
+    lowest, last = wrong.mean(axis=1).min(), wrong[-1].mean()
+    show(fig, alt=f"Left: over {len(right)} steps the error falls to {right[-1].mean():.0e} with the right gradient; without the mean it "
+                  f"falls to {lowest:.3f} and rises to {last:.3f}. Right: the three rows without the mean, in the end {ends}.")  # fmt: skip

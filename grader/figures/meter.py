@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import html
+import signal
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 _WIDTH, _HEIGHT = 420, 90  # of the live curve, in CSS pixels
@@ -41,6 +45,41 @@ class Meter:
         points = " ".join(f"{_WIDTH * step / self.steps:.1f},{_HEIGHT * (1 - loss / top):.1f}" for step, loss in self.curve)
         return (f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="training loss so far">'
                 f'<polyline points="{points}" fill="none" stroke="#0072B2" stroke-width="2"/></svg>')  # fmt: skip
+
+
+class Step:
+    """One step of a training; `loss`, a float or a 0-d tensor, is what the step sets."""
+
+    loss: Any = 0.0
+
+
+def training_steps(title: str, steps: int, shown: int = 40) -> Iterator[Step]:
+    """Counts the steps of a training and says how far it is, `shown` times in all.
+
+    An interrupt (the square in the toolbar) ends the counting after the step at hand, so that what was learned is kept;
+    a second one is Python's own.
+    """
+    meter, started, asked = Meter(f"{title}:", steps), time.perf_counter(), []
+    main = threading.current_thread() is threading.main_thread()
+
+    def stop(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = signal.signal(signal.SIGINT, stop) if main else None
+    try:
+        for number in range(1, steps + 1):
+            step = Step()
+            yield step
+            if number % max(steps // shown, 1) == 0 or number == steps or asked:
+                meter.show(number, step.loss.item() if hasattr(step.loss, "item") else step.loss, time.perf_counter() - started)
+            if asked:
+                print(f"{title}: interrupted after {number} of {steps} steps; what was learned so far is kept.")
+                return
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
 
 
 class _Markup:

@@ -116,7 +116,7 @@ def _candidates(plan: Plan, sandbox: Sandbox, learner: object, exercises: Mappin
     if plan.own_texts:
         rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
         return sandbox.candidates(plan, SourcesApart(sandbox.reader, plan.own_texts, rules), learner)
-    return {name: _Absent(name, Failure("missing", message=plan.missing(name))) for name in plan.exercises}
+    return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int) -> Verdict:
@@ -148,6 +148,7 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
         left -= len(kept)
         return kept
 
-    single = {key: cut(getattr(verdict, key)) for key in ("headline", "experiment", "look")}
+    line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
+    single = {key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look")}
     several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details")}
-    return replace(verdict, **single, **several)
+    return replace(verdict, **single, **several, line=line)

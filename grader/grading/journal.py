@@ -19,11 +19,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from grader.judging.verdict import Cut, LessonReport, Statuses, SubmissionReport, Table, Verdict
+from grader.judging.verdict import Cut, LessonReport, Line, Statuses, SubmissionReport, Table, Verdict
 from grader.util.errors import InputError
 
 FORMAT = 1
-_TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look")
+_TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip")
 _LISTS = ("details", "mistakes", "sentences", "verified")
 
 
@@ -258,6 +258,7 @@ def _from_verdict(verdict: Verdict) -> dict[str, Any]:
          "cut": None if table.cut is None else _from_cut(table.cut)}
         for table in verdict.tables
     ]
+    data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
     largest = verdict.max_difference
     return data | {"max_difference": None if largest is None else _from_float(largest),
                    "seconds": _from_float(verdict.seconds)}  # fmt: skip
@@ -275,7 +276,11 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     )
     largest = data["max_difference"]
     largest = None if largest is None else _to_float(largest)
-    return Verdict(**texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]))
+    line = data["line"]
+    return Verdict(
+        **texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]),
+        line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
+    )  # fmt: skip
 
 
 def _from_cut(cut: Cut) -> list[Any]:

@@ -30,10 +30,10 @@ class Baseline:
 
     cases: tuple[Case, ...]
     expected: tuple[Observation, ...]
-    wanted: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
+    parts: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
     inputs: tuple[Mapping[str, Part], ...]
     diagnosis: Diagnosis
-    verdicts: dict[tuple[bytes, ...], Verdict] = field(default_factory=dict)
+    verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
 
 
 @cache
@@ -64,8 +64,11 @@ def _drawn(exercise: Exercise, seed: int) -> Baseline:
     for case, shown in zip(cases, expected, strict=True):
         if (shown.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
-    wanted = tuple(flatten(exercise, shown) for shown in expected)
-    return Baseline(tuple(cases), expected, wanted, given, Diagnosis(exercise, unwatched, expected, given))
+    parts = tuple(flatten(exercise, shown) for shown in expected)
+    for case, flat in zip(cases, parts, strict=True):
+        if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
+            raise RuntimeError(f"{exercise.name}, {case.key!r}: nothing compares a tuple; its probe says what was `returned`")
+    return Baseline(tuple(cases), expected, parts, given, Diagnosis(exercise, unwatched, expected, given))
 
 
 def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:

@@ -18,19 +18,19 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     if all(table.array.size <= MAX_WHOLE for table in tables):
         return tuple(tables)
     by_role = {table.role: table.array for table in tables}
-    at = place(by_role.get("expected"), by_role.get("got"))
+    at = place(by_role.get("expected"), by_role.get("actual"))
     shape = None if at is None else by_role["expected"].shape
     return tuple(_cut(table, at, shape) if table.array.size > MAX_WHOLE else table for table in tables)
 
 
-def place(expected: np.ndarray | None, got: np.ndarray | None) -> tuple[int, ...] | None:
+def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, ...] | None:
     """The index of the largest difference within the first slice that comes near it; None where nothing differs."""
-    if expected is None or got is None or expected.shape != got.shape or expected.size == 0:
+    if expected is None or actual is None or expected.shape != actual.shape or expected.size == 0:
         return None
-    want, have = expected.astype(np.float64), got.astype(np.float64)
+    one, other = expected.astype(np.float64), actual.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(have - want)
-    same = (have == want) | (np.isnan(have) & np.isnan(want))
+        gap = np.abs(other - one)
+    same = (other == one) | (np.isnan(other) & np.isnan(one))
     gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
     if not gap.any():
         return None

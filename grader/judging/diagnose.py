@@ -18,9 +18,10 @@ from grader.course import references
 from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import Problem, close, compare, flatten, gradient_scale, numbers, tolerances
+from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, tolerances
+from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
-from grader.worker.values import Failure, Observation, Part
+from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases that a mistake must reproduce before it is named
 MOST_PAIRS = 100  # that are built and run: a count and no clock, so that a verdict is the same on every machine
@@ -46,89 +47,89 @@ class Diagnosis:
         self._seen: dict[tuple[Key, int], Observation] = {}
         self._wrong: dict[tuple[Key, int], bool] = {}
 
-    def mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
+    def mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
         """The mistakes that fit, each as a tuple of one id or two.
 
-        got: what was observed of the candidate, by the case's position; cases may be missing.
+        actual: what was observed of the candidate, by the case's position; cases may be missing.
         """
         with same_random_state():
-            found = self._mistakes(got)
-            rest = {i: shown for i, shown in got.items() if not called_otherwise(shown.failure)}
-            return found or (self._mistakes(rest) if len(rest) < len(got) else [])
+            found = self._mistakes(actual)
+            rest = {i: shown for i, shown in actual.items() if shown.failure is None or shown.failure.kind != "call"}
+            return found or (self._mistakes(rest) if len(rest) < len(actual) else [])
 
-    def _mistakes(self, got: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        everywhere = sorted(got, key=lambda i: not self._fails(i, got[i]))  # failing ones first: most mistakes end there
-        found = self._singles(got, everywhere)
+    def _mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
+        everywhere = sorted(actual, key=lambda i: not self._fails(i, actual[i]))  # failing ones first: most mistakes end there
+        found = self._singles(actual, everywhere)
         if found or self.exercise.kind == "answer":
             return found
-        found = self._pairs(got, everywhere)
+        found = self._pairs(actual, everywhere)
         if found:
             return found
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
-        return self._singles(got, ordinary)
+        return self._singles(actual, ordinary)
 
-    def _singles(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+    def _singles(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
-        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, got, at)))
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at)))
 
-    def _pairs(self, got: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
-        failing = [i for i in at if self._fails(i, got[i])]
+    def _pairs(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+        failing = [i for i in at if self._fails(i, actual[i])]
         if not failing:
             return []
         found: dict[tuple[str, ...], None] = {}
         tried = 0
-        for key in self._candidates(got, dict.fromkeys((failing[0], failing[-1]))):
+        for key in self._candidates(actual, dict.fromkeys((failing[0], failing[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in found or not self._combine(key):
                 continue
             tried += 1
-            if self._fits(key, got, at):
+            if self._fits(key, actual, at):
                 found[ids] = None
             if len(found) == 2 or tried == MOST_PAIRS:
                 break
         return list(found)
 
-    def _candidates(self, got: Mapping[int, Observation], failing: Iterable[int]) -> list[Key]:
+    def _candidates(self, actual: Mapping[int, Observation], failing: Iterable[int]) -> list[Key]:
         """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
 
         failing: the cases by which members are chosen.
         """
         patches = [n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id]
-        members = [n for n in patches if all(self._may_take_part((n,), i, got[i]) for i in failing)]
-        shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, got[i])} for n in members}
+        members = [n for n in patches if all(self._may_take_part((n,), i, actual[i]) for i in failing)]
+        shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, actual[i])} for n in members}
         changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
         pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
         return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
 
-    def _shown(self, key: Key, i: int, got: Observation) -> set[str]:
+    def _shown(self, key: Key, i: int, actual: Observation) -> set[str]:
         """What is wrong in what was observed and comes from a mistake alone just so: names of parts, or '' for a failure."""
         alone = self._observation(key, i)
-        if alone.failure or got.failure:
-            return {""} if _same_failure(alone, got) else set()
+        if alone.failure or actual.failure:
+            return {""} if _same_failure(alone, actual) else set()
         return {
-            name for name, (right, mine, theirs) in self._parts(i, alone, got).items()
-            if self._same_part(i, mine, theirs, name) and not self._same_part(i, right, theirs, name)
+            name for name, (right, mine, theirs) in self._parts(i, alone, actual).items()
+            if self._same_part(i, mine, theirs) and not self._same_part(i, right, theirs)
         }  # fmt: skip
 
-    def _may_take_part(self, key: Key, i: int, got: Observation) -> bool:
+    def _may_take_part(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
         alone = self._observation(key, i)
         if not self._is_wrong(key, i):
             return True
-        if alone.failure or got.failure:
-            return bool(got.failure)  # in other words too: a second mistake may change the shapes that they tell
-        for name, (right, mine, theirs) in self._parts(i, alone, got).items():
-            if self._same_part(i, right, theirs, name) and not self._same_part(i, right, mine, name):
+        if alone.failure or actual.failure:
+            return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
+        for right, mine, theirs in self._parts(i, alone, actual).values():
+            if self._same_part(i, right, theirs) and not self._same_part(i, right, mine):
                 return False
             if numbers(mine).shape not in (numbers(right).shape, numbers(theirs).shape):
                 return False
         return True
 
-    def _parts(self, i: int, alone: Observation, got: Observation) -> dict[str, tuple[Part, Part, Part]]:
+    def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
         """The parts that are there in the reference's, a mistake's and the learner's observation of a case, by name."""
-        three = [flatten(self.exercise, seen) for seen in (self.expected[i], alone, got)]
-        if any(isinstance(flat, Problem) for flat in three):  # not as many things as were asked for
-            three = [seen.parts for seen in (self.expected[i], alone, got)]
+        three = [flatten(self.exercise, seen) for seen in (self.expected[i], alone, actual)]
+        if any(isinstance(flat, Finding) for flat in three):  # not as many things as were expected
+            three = [seen.parts for seen in (self.expected[i], alone, actual)]
         return {name: tuple(parts[name] for parts in three) for name in three[0] if all(name in parts for parts in three)}
 
     def _ids(self, key: Key) -> tuple[str, ...]:
@@ -160,11 +161,11 @@ class Diagnosis:
             self._built[key] = references.wrong(self.exercise.name, self.exercise.mistakes[number])
         return self._built[key]
 
-    def _fits(self, key: Key, got: Mapping[int, Observation], at: list[int]) -> bool:
+    def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int]) -> bool:
         needed = 1 if self.exercise.kind == "answer" else PROOF
         proofs = 0
         for i in at:
-            if not self._same(i, self._observation(key, i), got[i]):
+            if not self._same(i, self._observation(key, i), actual[i]):
                 return False
             proofs += self._is_wrong(key, i)
         return proofs >= needed
@@ -174,72 +175,67 @@ class Diagnosis:
             self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
         return self._seen[key, i]
 
-    def _fails(self, i: int, got: Observation) -> bool:
-        return differs(self.exercise, self.cases[i], self.expected[i], got)
+    def _fails(self, i: int, actual: Observation) -> bool:
+        return differs(self.exercise, self.cases[i], self.expected[i], actual)
 
     def _is_wrong(self, key: Key, i: int) -> bool:
         if (key, i) not in self._wrong:
             self._wrong[key, i] = self._fails(i, self._observation(key, i))
         return self._wrong[key, i]
 
-    def _same(self, i: int, mistake: Observation, got: Observation) -> bool:
+    def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
         raises = self.cases[i].raises
-        if raises and all(shown.failure and shown.failure.is_a(raises) for shown in (mistake, got)):
+        if raises and all(shown.failure and shown.failure.is_a(raises) for shown in (mistake, actual)):
             return True  # both raise as asked, in whatever words
-        if mistake.failure or got.failure:
-            return _same_failure(mistake, got)
-        if set(mistake.modified) != set(got.modified):
+        if mistake.failure or actual.failure:
+            return _same_failure(mistake, actual)
+        if set(mistake.modified) != set(actual.modified):
             return False
-        if mistake.parts.keys() != got.parts.keys():
+        if mistake.parts.keys() != actual.parts.keys():
             return False
         scale = gradient_scale(mistake.parts)
-        return all(self._same_part(i, part, got.parts[name], name, scale) for name, part in mistake.parts.items())
+        return all(self._same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
 
-    def _same_part(self, i: int, one: Part, other: Part, name: str, scale: float | None = None) -> bool:
+    def _same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
         if scale is None:
             scale = gradient_scale(self.expected[i].parts)
         picky = bool(self.cases[i].dtype or self.exercise.dtype)
-        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], name, scale), picky)
+        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), picky)
 
 
-def called_otherwise(failure: Failure | None) -> bool:
-    """Whether it was the call that failed, before a line of the learner's ran: the parameters are not those of the exercise."""
-    return failure is not None and failure.type == "TypeError" and not failure.line and "argument" in failure.message
-
-
-def differs(exercise: Exercise, case: Case, expected: Observation, got: Observation) -> bool:
+def differs(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
     """True where an observation is not what the case asks for."""
     if case.raises is not None:
-        return got.failure is None or not got.failure.is_a(case.raises)
-    if got.failure or got.modified:
+        return actual.failure is None or not actual.failure.is_a(case.raises)
+    if actual.failure or actual.modified:
         return True
     if exercise.compare is not None:
-        return exercise.compare(case, expected, got) is not None
-    want, have = flatten(exercise, expected), flatten(exercise, got)
-    return isinstance(have, Problem) or isinstance(want, Problem) or bool(compare(exercise, case, want, have))
+        return exercise.compare(case, expected, actual) is not None
+    parts = flatten(exercise, actual)
+    return isinstance(parts, Finding) or bool(compare(exercise, case, flatten(exercise, expected), parts))
 
 
-def _same_failure(mistake: Observation, got: Observation) -> bool:
-    one, other = mistake.failure, got.failure
-    if one is None or other is None or one.kind != other.kind or one.kind not in ("exception", "contract"):
+def _same_failure(mistake: Observation, actual: Observation) -> bool:
+    one, other = mistake.failure, actual.failure
+    if one is None or other is None or one.kind != other.kind or one.kind not in ("exception", "call", "contract"):
         return False
     return one.type == other.type and one.message == other.message
 
 
-def _same_part(mistake: Part, got: Part, rtol: float, atol: float, picky: bool) -> bool:
-    mistake, got = numbers(mistake), numbers(got)
-    if mistake.kind == "sequence" or got.kind == "sequence":
+def _same_part(mistake: Part, actual: Part, rtol: float, atol: float, picky: bool) -> bool:
+    mistake, actual = numbers(mistake), numbers(actual)
+    if mistake.kind == "sequence" or actual.kind == "sequence":
         return (
-            mistake.kind == got.kind
-            and len(mistake.items) == len(got.items)
-            and all(_same_part(a, b, rtol, atol, picky) for a, b in zip(mistake.items, got.items, strict=True))
+            mistake.kind == actual.kind
+            and len(mistake.items) == len(actual.items)
+            and all(_same_part(a, b, rtol, atol, picky) for a, b in zip(mistake.items, actual.items, strict=True))
         )
-    if mistake.array is None or got.array is None:
-        return mistake.kind == got.kind and mistake.text == got.text
-    if picky and mistake.dtype != got.dtype:
+    if mistake.array is None or actual.array is None:
+        return mistake.kind == actual.kind and mistake.text == actual.text
+    if picky and mistake.dtype != actual.dtype:
         return False
-    if (mistake.kind == "tensor") != (got.kind == "tensor") or (mistake.kind == "bool") != (got.kind == "bool"):
+    if (mistake.kind == "tensor") != (actual.kind == "tensor") or (mistake.kind == "bool") != (actual.kind == "bool"):
         return False
-    if (mistake.array.dtype.kind == "b") != (got.array.dtype.kind == "b"):
+    if (mistake.array.dtype.kind == "b") != (actual.array.dtype.kind == "b"):
         return False
-    return close(mistake.array.astype(np.float64), got.array.astype(np.float64), rtol, atol)
+    return close(mistake.array.astype(np.float64), actual.array.astype(np.float64), rtol, atol)

@@ -31,8 +31,9 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers to be shown. role: 'input', 'expected', 'got' or 'difference' (got − expected).
+    """Numbers to be shown. role: 'input', 'expected', 'actual' or 'difference' (actual − expected).
 
+    name: of the input or the part, '' for the only thing that the exercise returns.
     cut: of a large array, whose shown part alone is in `array` as rows and columns; None where it is whole.
     """
 
@@ -48,20 +49,34 @@ class Table:
         return self.array.shape if self.cut is None else self.cut.shape
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of the learner's code.
+
+    number: its number in its cell, 0 where that is not known. function: what it belongs to where that is not the exercise, else ''.
+    """
+
+    text: str
+    number: int = 0
+    function: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """The judgement of one exercise, complete enough for any report; renderers add nothing.
 
     headline:   what failed (or that it passed), one sentence.
     experiment: what was tried, one sentence ('' where nothing ran).
-    details:    further sentences: the learner's own line, the shapes at hand, what was wanted.
-    tables:     input, expected, got and difference of the smallest failing case.
+    line:       the learner's own line at fault, where one is known.
+    details:    further sentences: the shapes at hand, what was expected.
+    case:       key of the failing case, '' where there is none.
+    tables:     input, expected, actual and difference of the smallest failing case.
     mistakes:   ids that reproduce the learner's output, most likely first; a pair that only
                 together reproduces it is one entry 'SM1+SD1'.
     sentences:  one for each entry of `mistakes`.
+    slip:       a beginner's error that was proven beside the catalogue, one sentence; '' for none.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
-    look:       where to look next.
-    case:       the key of the case that failed, '' where none did.
+    look:       where to look next. following: the next exercise, after a pass; of another lesson, also which.
     """
 
     exercise: str
@@ -76,8 +91,11 @@ class Verdict:
     verified: tuple[str, ...] = ()
     max_difference: float | None = None
     look: str = ""
-    seconds: float = 0.0
+    following: str = ""
     case: str = ""
+    line: Line | None = None
+    slip: str = ""
+    seconds: float = 0.0
 
     @property
     def passed(self) -> bool:

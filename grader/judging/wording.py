@@ -1,113 +1,247 @@
-"""What a verdict tells of a run: the experiment in a line, the tables, a failure in the learner's own terms."""
+"""The sentences of a verdict, all of them: each is made of a finding, a failure or a case."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from grader.course import registry
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
-from grader.judging.compare import numbers
-from grader.judging.crop import cut
-from grader.judging.verdict import Table
+from grader.judging.compare import allowed_kinds
+from grader.judging.findings import Finding
+from grader.judging.verdict import Line
+from grader.source.slips import Slip
 from grader.worker.values import Failure, Part, Tensor
+
+_KINDS = {
+    "ndarray": "a NumPy array", "tensor": "a torch tensor", "number": "a single number", "bool": "a single True or False",
+    "none": "None", "text": "a text", "sequence": "a tuple",
+}  # fmt: skip
+_VOWELS = "aeiou"
+
+
+# --- headlines -----------------------------------------------------------------------------------
+
+
+def headline(exercise: Exercise, finding: Finding) -> str:
+    """The one sentence that says what is not as it should be."""
+    if exercise.kind == "answer" and finding.stage == "values":
+        return "These are not the right numbers."
+    return _HEADLINES[finding.kind](exercise, finding)
+
+
+def subject(exercise: Exercise, finding: Finding) -> str:
+    """What a finding speaks of: 'the result', '`weights`', 'the gradient of `x`'."""
+    if finding.role == "gradient":
+        return f"the gradient of `{finding.of}`"
+    if finding.role == "returned" and len(exercise.parts) == 1:
+        return f"the result of the {finding.of}" if finding.of else "the result"
+    return f"`{finding.part}`"
+
+
+def described(part: Part) -> str:
+    """What a part is, in words: 'a NumPy array of shape (2, 3)'."""
+    if part.kind == "sequence":
+        return f"a {part.text or 'tuple'} of {len(part.items)}"
+    if part.kind == "other":
+        return f"an object of type {part.text}" if " " not in part.text else f"{'an' if part.text[:1] in _VOWELS else 'a'} {part.text}"
+    shape = f" of shape {part.shape}" if part.kind in ("ndarray", "tensor") else ""
+    return _KINDS[part.kind] + shape
+
+
+def _count(exercise: Exercise, finding: Finding) -> str:
+    call = f" by the {finding.of}" if finding.of else ""
+    names = ", ".join(finding.names)
+    return f"{_capital(described(finding.actual))} was returned{call}; expected {len(finding.names)} things: ({names})."
+
+
+def _type(exercise: Exercise, finding: Finding) -> str:
+    expected, actual = finding.expected, finding.actual
+    mixed = ", not all of them numbers" if actual.kind == "sequence" and exercise.container == "answer" else ""
+    should = _container(exercise, finding, expected, actual)
+    return f"{_capital(subject(exercise, finding))} is {described(actual)}{mixed}; expected {should}."
+
+
+def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Part) -> str:
+    if exercise.container == "answer":
+        return "a list, a tuple or an array of numbers"
+    if expected.array is None or expected.kind == "bool":
+        return described(expected)
+    kinds = allowed_kinds(exercise, finding.role, expected)
+    if "number" in kinds:
+        return "a number"
+    shape = f" of shape {expected.shape}" if actual.unread or exercise.container == "any" else ""
+    return _KINDS[kinds[0]] + shape
+
+
+def _dtype(exercise: Exercise, finding: Finding) -> str:
+    actual = finding.actual.dtype
+    if finding.allowed:
+        wrong = f"; expected {' or '.join(finding.allowed)}"
+    elif finding.expected.array.dtype.kind == "b":
+        wrong = "; expected bool"
+    else:
+        wrong = "; expected numbers" if actual == "bool" else ", which is too coarse here; expected float32 or float64"
+    return f"{_capital(subject(exercise, finding))} has dtype {actual}{wrong}."
+
+
+def _finite(exercise: Exercise, finding: Finding) -> str:
+    array = finding.actual.array.astype(np.float64)
+    kinds = " or ".join(word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any())
+    what = subject(exercise, finding)
+    if array.ndim == 0:
+        return f"{_capital(what)} is {kinds}."
+    return f"{finding.bad} of {array.size} entries of {what} {'is' if finding.bad == 1 else 'are'} {kinds}."
+
+
+def _numbers(exercise: Exercise, finding: Finding) -> str:
+    expected, actual = finding.expected.array, finding.actual.array
+    whole = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
+    why = f"; {actual.dtype.name} keeps whole numbers only" if whole else ""
+    where = f" at {finding.at}" if finding.at else ""
+    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {finding.gap:.4g}{where}{why}."
+
+
+def _flag(exercise: Exercise, finding: Finding) -> str:
+    if bool(finding.expected.array):
+        return f"This should be so, and is not: {finding.part}."
+    return f"This should not be so, and is: {finding.part}."
+
+
+def _raises(exercise: Exercise, finding: Finding) -> str:
+    failure = finding.failure
+    did = f"raised {_exception(failure)}" if failure else "returned a value"
+    return f"{exercise.name} should raise {finding.claim} here, but it {did}."
+
+
+def _modified(exercise: Exercise, finding: Finding) -> str:
+    return f"{exercise.name} changes its input {' and '.join(finding.names)} in place; it should leave its inputs as they are."
+
+
+def _unwritten(exercise: Exercise, finding: Finding) -> str:
+    name, (owner, _, method) = exercise.name, finding.failure.function.partition(".")
+    if finding.failure.line:
+        return f"{name} calls `{owner}`, which is not written yet: it still raises NotImplementedError. Start there."
+    if method:
+        return f"{name} is half done: `{method}` still raises NotImplementedError."
+    return f"{name} is half done: it still raises NotImplementedError for {finding.claim}."
+
+
+_HEADLINES = {
+    "count": _count, "type": _type, "dtype": _dtype, "finite": _finite, "numbers": _numbers, "flag": _flag, "raises": _raises,
+    "modified": _modified, "unwritten": _unwritten,
+    "absent": lambda exercise, finding: f"{_capital(subject(exercise, finding))} is missing.",
+    "cut": lambda exercise, finding: (
+        f"No gradient reaches `{finding.of}`: the result does not depend on it, or the graph is cut on the way to it."),
+    "shape": lambda exercise, finding: (
+        f"{_capital(subject(exercise, finding))} has shape {finding.actual.shape}; expected {finding.expected.shape}."),
+    "text": lambda exercise, finding: (
+        f"{_capital(subject(exercise, finding))} is {finding.actual.text!r}; expected {finding.expected.text!r}."),
+    "compared": lambda exercise, finding: finding.said,
+    "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.said)}",
+    "failure": lambda exercise, finding: failed(exercise.name, finding.failure),
+}  # fmt: skip
+
+
+def failed(name: str, failure: Failure) -> str:
+    """The headline where there is no result."""
+    if failure.kind in ("exception", "call") or failure.type and failure.kind == "memory":
+        return f"{name} raised {_exception(failure)}"
+    if failure.kind == "invalid":
+        return f"{name} gave no valid answer: {failure.message or 'what came back cannot be read'}"
+    return failure.message or {
+        "timeout": f"{name} did not finish within the time that an exercise has.",
+        "memory": f"{name} asked for more memory than an exercise has.",
+        "died": f"The process ended while {name} ran.",
+    }.get(failure.kind, f"{name} gave no result.")
+
+
+def _exception(failure: Failure) -> str:
+    return f"{failure.type}: {failure.message}" if failure.message else failure.type
+
+
+def not_started(exercise: Exercise) -> str:
+    still = "it is still None" if exercise.kind == "answer" else "it still raises NotImplementedError"
+    return f"{exercise.name} is not started: {still}."
+
+
+# --- details -------------------------------------------------------------------------------------
+
+
+def details(failure: Failure) -> tuple[str, ...]:
+    """A sentence on the shapes at hand in the line that failed."""
+    shapes = ", ".join(f"{one.name} {one.said}" for one in failure.shapes)
+    return (f"Shapes on that line: {shapes}.",) if shapes else ()
+
+
+def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
+    """What such a failure most often means; it is for those whose mistake is not known."""
+    if failure is None:
+        return ()
+    if failure.kind == "timeout":
+        return ("Look for a loop that never ends, or for work that grows with every call.",)
+    if failure.kind == "memory":
+        return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
+    said = exceptions.on(failure, slips) if failure.kind in ("exception", "call") else ""
+    return (said,) if said else ()
+
+
+def of_modified() -> tuple[str, ...]:
+    return ("Work on a copy, or write x = x - y in place of x -= y.",)
+
+
+def line(name: str, failure: Failure) -> Line | None:
+    """The learner's own line at which it failed. name: the exercise's."""
+    if not failure.line or failure.kind in ("contract", "not_started"):
+        return None
+    owner = failure.function.partition(".")[0]
+    return Line(failure.line, failure.line_number, "" if owner == name else owner)
+
+
+def line_label(line: Line) -> str:
+    """'Your line in `helper` (line 3 of its cell)'."""
+    within = f" in `{line.function}`" if line.function else ""
+    return f"Your line{within} (line {line.number} of its cell)" if line.number else f"Your line{within}"
+
+
+def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> tuple[str, ...]:
+    """A sentence on the shapes that should come; none where nothing of it has axes."""
+    shapes = {name: part.shape for name, part in expected.items() if part.role != "gradient" and part.shape}
+    if not shapes:
+        return ()
+    if len(exercise.parts) == 1:
+        return (f"Expected shape of the result: {next(iter(shapes.values()))}.",)
+    return (f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}.",)
+
+
+def by_name(case: Case) -> tuple[str, ...]:
+    """A sentence with the parameters' names, where inputs are passed by them."""
+    if "by_name" not in case.options:
+        return ()
+    return (f"This case passes the inputs by name: call the parameters {', '.join(case.options['by_name'])}, in this order.",)
+
+
+# --- the experiment, and where to look -----------------------------------------------------------
 
 
 def experiment(exercise: Exercise, case: Case) -> str:
     """The case as a call: 'Scores of 1000: softmax_rows(scores (3, 3) float64)'; '' for an answer."""
     if exercise.kind == "answer":
         return ""
-    shapes = ", ".join(_said_input(name, value) for name, value in _named(case))
-    call = f"{exercise.name}({shapes})" if shapes else f"{exercise.name}()"
-    return f"{case.title[:1].upper()}{case.title[1:]}: {call}"
+    shapes = ", ".join(_input(name, value) for name, value in named(case))
+    return f"{_capital(case.title)}: {exercise.name}({shapes})"
 
 
-def wanted(parts: Mapping[str, Part]) -> tuple[str, ...]:
-    """A line with the shapes that were to come; none where nothing has a shape."""
-    said = ", ".join(f"{name} {part.shape}" for name, part in parts.items() if part.shape is not None)
-    return (f"Wanted: {said}.",) if said else ()
-
-
-def by_name(case: Case) -> tuple[str, ...]:
-    """A line with the parameters' names, where inputs are passed by them."""
-    if "by_name" not in case.options:
-        return ()
-    return (f"Here the inputs are passed by name; the parameters are to be called {', '.join(case.options['by_name'])}, in this order.",)
-
-
-def inputs(case: Case) -> tuple[Table, ...]:
-    """The arrays that went in, where they are small enough to be shown."""
-    return cut(_inputs(case))
-
-
-def tables(case: Case, want: Mapping[str, Part], have: Mapping[str, Part], name: str = "") -> tuple[Table, ...]:
-    """The inputs, and of one part what was expected, what came, and the difference.
-
-    name: the part; where none of that name was wanted, the first that differs.
-    """
-    if name not in want:
-        name = next((key for key in want if key in have and _unequal(want[key], have[key])), next(iter(want)))
-    expected, got = want[name], numbers(have[name]) if name in have else None
-    shown = _inputs(case)
-    if name in have and have[name].kind != expected.kind and _same_numbers(expected, got):
-        return cut(shown)  # a list where an array was asked for: the numbers are not what is at fault
-    if expected.array is not None:
-        shown.append(Table(name, expected.array, "expected", expected.dtype))
-    if got is not None and got.array is not None:
-        shown.append(Table(name, got.array, "got", got.dtype))
-        if expected.array is not None and got.shape == expected.shape and got.array.dtype.kind != "b":
-            with np.errstate(invalid="ignore"):
-                difference = got.array.astype(np.float64) - expected.array.astype(np.float64)
-            shown.append(Table(name, difference, "difference"))
-    return cut(shown)
-
-
-def failure(exercise: Exercise, failed: Failure) -> tuple[str, tuple[str, ...]]:
-    """(headline, details) of a failure, in the learner's terms: their line, the shapes at hand there."""
-    name = exercise.name
-    if failed.kind == "timeout":
-        headline = failed.message or f"{name} did not finish in the time an exercise has."
-        return headline, ("Look for a loop that never ends, or for work that grows with every call.",)
-    if failed.kind == "memory":
-        return failed.message or f"{name} asked for more memory than an exercise has.", (
-            "Look for an array that is far larger than the inputs, or a list that keeps growing.",
-        )
-    if failed.kind == "died":
-        return failed.message or f"The process ended while {name} ran.", ()
-    if failed.kind == "invalid":
-        return f"{name} gave no valid answer: {failed.message or 'what came back cannot be read'}", ()
-    if failed.kind == "contract":
-        return failed.message, ()
-    details = []
-    if failed.line:
-        at = f" (line {failed.line_number} of its cell)" if failed.line_number else ""
-        owner = failed.function.partition(".")[0]
-        within = f" in `{owner}`" if owner not in ("", name) else ""
-        details.append(f"Your line{within}{at}: {failed.line}")
-    if failed.shapes:
-        details.append("At hand there: " + ", ".join(f"{name} {said}" for name, said in failed.shapes) + ".")
-    said = exceptions.on(failed.type, failed.message)
-    if said:
-        details.append(said)
-    message = f": {failed.message}" if failed.message else ""
-    return f"{name} raised {failed.type}{message}", tuple(details)
-
-
-def _inputs(case: Case) -> list[Table]:
-    if not case.show:
-        return []
-    arrays = ((name, getattr(value, "array", value)) for name, value in _named(case))
-    return [Table(name, array, "input") for name, array in arrays if isinstance(array, np.ndarray)]
-
-
-def _named(case: Case) -> list[tuple[str, Any]]:
+def named(case: Case) -> list[tuple[str, Any]]:
+    """The inputs of a case with the names under which they are shown."""
     names = [*case.names, *(f"argument {i + 1}" for i in range(len(case.names), len(case.args)))]
     return [*zip(names, case.args, strict=False), *case.kwargs.items()]
 
 
-def _said_input(name: str, value: Any) -> str:
+def _input(name: str, value: Any) -> str:
     array = value.array if isinstance(value, Tensor) else value
     if isinstance(array, np.ndarray):
         dtype = value.dtype if isinstance(value, Tensor) and value.dtype else array.dtype.name
@@ -115,14 +249,45 @@ def _said_input(name: str, value: Any) -> str:
     return f"{name}={value!r}" if isinstance(value, (int, float, str, bool, type(None))) else name
 
 
-def _same_numbers(want: Part, have: Part | None) -> bool:
-    if have is None or want.array is None or have.array is None or want.shape != have.shape:
-        return False
-    return np.allclose(want.array, have.array, rtol=1e-6, atol=1e-9, equal_nan=True)
+def look(exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = (), failure: Failure | None = None) -> str:
+    """Where to look next, after what did not pass. mistakes: the ids of each that is proven."""
+    quoted = f'"{exercise.name}"'  # an answer or an unwritten function may have no object to pass
+    if status == "forbidden":
+        return f"hint({quoted}) leads to a way of your own."
+    if status == "missing":
+        absent = failure is not None and failure.lesson
+        return f"Hand in {failure.lesson}.ipynb." if absent else "`grader reset` restores a lesson and keeps a backup."
+    if status == "not_started" or failure is not None:
+        return f"hint({quoted}) asks a question to begin with."
+    if mistakes:
+        calls = " or ".join(dict.fromkeys(f'explain("{id}")' for ids in mistakes for id in ids))
+        return f"For more, {calls}; hint({exercise.name}) asks a question first."
+    return f"hint({exercise.name}) asks a question that leads on."
 
 
-def _unequal(want: Part, have: Part) -> bool:
-    have = numbers(have)
-    if want.array is None or have.array is None or want.shape != have.shape:
-        return True
-    return not np.allclose(want.array, have.array, rtol=1e-4, atol=1e-5, equal_nan=True)
+def following(exercise: Exercise) -> str:
+    """What comes next in the course; of another lesson, also which one. '' after the last."""
+    name = registry.next_exercise(exercise.name)
+    if name is None or registry.lesson_of(name) == registry.lesson_of(exercise.name):
+        return name or ""
+    return f"{name}, in lesson {registry.lesson_of(name)}"
+
+
+LAST = "That was the last exercise of the course."
+FITTING = "type, shape and dtype are as expected"
+UNTOUCHED = "the inputs are left as they are"
+CLOSE = "each number is within the tolerance"
+
+
+def agreeing(titles: Sequence[str]) -> str:
+    """What was verified of ordinary inputs."""
+    return f"the numbers agree on {f'{len(titles)} inputs, {titles[0]} among them' if len(titles) > 1 else titles[0]}"
+
+
+def extremes(titles: Iterable[str]) -> str:
+    """What was verified of extreme inputs."""
+    return "extremes hold: " + ", ".join(dict.fromkeys(titles))
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]

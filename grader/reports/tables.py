@@ -17,6 +17,9 @@ from grader.judging.verdict import Table
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
+SIDES = {"expected": "expected", "actual": "got"}  # what a learner reads
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """What is shown of one table.
@@ -49,11 +52,9 @@ class View:
     def title(self) -> str:
         """Name, shape and type: 'expected weights (2, 3) float64'."""
         name, role = self.table.name, self.table.role
-        said = {"input": name, "difference": "difference, got − expected"}.get(role, f"{role} {name}")
-        if role in ("expected", "got") and name == "result":
-            said = role
+        said = {"input": name, "difference": "difference, got − expected"}.get(role, f"{SIDES.get(role, role)} {name}".strip())
         shape = f" {tuple(self.table.shape)}" if role != "difference" else ""
-        return f"{said}{shape}{' ' + self.dtype if role == 'got' else ''}".strip()
+        return f"{said}{shape}{' ' + self.dtype if role == 'actual' else ''}".strip()
 
     @property
     def dtype(self) -> str:
@@ -81,7 +82,7 @@ def content(tables: Sequence[Table]) -> tuple:
 
 
 def views(tables: Sequence[Table]) -> tuple[View, ...]:
-    """One view for each table; those of expected, got and difference show the same part.
+    """One view for each table; those of expected, actual and difference show the same part.
 
     With more than two axes, the first slice whose difference comes near the largest is shown.
     """
@@ -108,10 +109,10 @@ def number(value: object, noise: float = 0.0) -> str:
 
 def _place(by_role: Mapping[str, Table]) -> tuple[int, ...] | None:
     """Where the largest difference is, in the whole arrays."""
-    expected, got = by_role.get("expected"), by_role.get("got")
-    if expected is None or got is None or expected.shape != got.shape:
+    expected, actual = by_role.get("expected"), by_role.get("actual")
+    if expected is None or actual is None or expected.shape != actual.shape:
         return None
-    at = place(expected.array, got.array)
+    at = place(expected.array, actual.array)
     if at is None or expected.cut is None:
         return at
     within = (at[0] + expected.cut.first[0], at[1] + expected.cut.first[1])  # what is cut has rows and columns
@@ -127,7 +128,7 @@ def _view(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | Non
     else:
         index, first, cells = table.cut.index, table.cut.first, table.array
     mark = None
-    if at is not None and table.role in ("got", "difference"):
+    if at is not None and table.role in ("actual", "difference"):
         row, column = (0, 0, *at)[-2:]
         mark = (row - first[0], column - first[1])
     return View(table, cells, index, first, mark)

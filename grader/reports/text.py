@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from grader.course.spec import MistakeText
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
+from grader.judging import wording
+from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
 from grader.reports.tables import View, content, views
 from grader.util.names import IGNORED
 
@@ -66,15 +67,17 @@ def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
 def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
     title = f"{WORDS[judged.status].upper()}: {judged.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
-    headline = judged.headline
-    if not (judged.passed and headline == f"{judged.exercise} passed."):
-        blocks.append(_wrapped(headline))
-    blocks += [_detail(sentence) for sentence in judged.details]
+    if not judged.passed:
+        blocks.append(_wrapped(judged.headline))
+    blocks += _line(judged.line)
+    blocks += [_wrapped(sentence) for sentence in judged.details]
     if judged.experiment:
         blocks.append(_section("Experiment", [judged.experiment]))
     blocks += _tables(judged.tables)
     blocks += _mistakes(judged)
     blocks += _verified(judged)
+    if judged.following:
+        blocks.append(f"Next: {judged.following}.")
     if judged.look:
         blocks.append(_wrapped(judged.look) if judged.passed else _section("Where to look", [judged.look]))
     blocks += [_wrapped(f"Note: {note}") for note in notes]
@@ -103,15 +106,8 @@ def _wrapped(text: str, indent: str = "") -> str:
     )  # fmt: skip
 
 
-def split_line(sentence: str) -> tuple[str, str] | None:
-    """('Your line in `helper` (line 3 of its cell)', 'x @ y') of a detail that quotes the learner's code, else None."""
-    found = re.match(r"((?:Your|The|Its) line(?: in `\w+`)?(?: \([^)]*\))?): (.*)", sentence, re.DOTALL)
-    return (found[1], found[2]) if found else None
-
-
-def _detail(sentence: str) -> str:
-    quoted = split_line(sentence)
-    return f"{quoted[0]}:\n{textwrap.indent(clean(quoted[1]), '    ')}" if quoted else _wrapped(sentence)
+def _line(line: Line | None) -> list[str]:
+    return [f"{wording.line_label(line)}:\n{textwrap.indent(clean(line.text), '    ')}"] if line else []
 
 
 def _section(title: str, sentences: Sequence[str]) -> str:
@@ -130,11 +126,11 @@ def _compared(shown: Sequence[View]) -> list[str]:
 
 
 def _mistakes(judged: Verdict) -> list[str]:
-    if judged.mistakes:
-        title = "Likely mistake" if len(judged.mistakes) == 1 else "Likely mistakes: each gives exactly this result"
-        said = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
-        return [_section(title, said)]
-    return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
+    said = [judged.slip] if judged.slip else []
+    said += [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
+    if not said:
+        return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
+    return [_section("Likely mistake" if len(judged.mistakes) < 2 else "Likely mistakes: each gives exactly this result", said)]
 
 
 def sought(judged: Verdict) -> bool:
@@ -244,12 +240,12 @@ def lesson_lines(lesson: LessonReport) -> list[str]:
 
 
 def summary(judged: Verdict) -> str:
-    """One line on a verdict: the mistakes where some are proven, else what failed; '' for a pass."""
+    """One line on a verdict: the mistakes where some are proven, else a beginner's slip, else what failed; '' for a pass."""
     if judged.status in ("passed", "not_started"):
         return ""
     if judged.mistakes:
         return one_line("; ".join(f"{id}: {said}" for id, said in zip(judged.mistakes, judged.sentences, strict=False)))
-    return one_line(judged.headline)
+    return one_line(judged.slip or judged.headline)
 
 
 def detailed(judged: Verdict) -> bool:

@@ -323,5 +323,5 @@ def last_words(folder: str) -> str:
     """The last line that a failed start left."""
     with contextlib.suppress(OSError):
         lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()
-        return json.dumps(lines[-1][:500]) if lines else "it ended without a word"
-    return "it ended without a word"
+        return json.dumps(lines[-1][:500]) if lines else "it ended and said nothing"
+    return "it ended and said nothing"

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grader.course import registry
 from grader.course.spec import Case
 from grader.sandbox.process import SandboxError, Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
@@ -161,14 +160,11 @@ class Sandbox:
             nothing behind; it never goes on to another's, nor to one of nobody's.
         The candidates of an earlier notebook are closed by this.
         """
-        on_meta = self._warm is not None and any(map(registry.moves_to_meta, plan.exercises))
         worker = None
-        if self._session is not None and learner is not None and learner is self._learner and not on_meta:
+        if self._session is not None and learner is not None and learner is self._learner:
             worker = self._session.leave()
         elif self._session is not None:
             self._session.close()
-        if on_meta:
-            self._warm.prepare_meta()  # type: ignore[union-attr]
         self._session, self._learner = Session(self, plan, worker), learner
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 

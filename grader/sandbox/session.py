@@ -149,11 +149,11 @@ class Session:
         if owner is not None and at != owner:
             if owner in self._skipped:
                 label = self._plan.cells[owner].label
-                subject = f"{label.capitalize()}, which was to define {name},"
+                subject = f"{label.capitalize()}, which defines {name},"
                 return self._said(self._skipped[owner], subject)
             if owner in self._failures:
                 return self._failures[owner]
-        return None if at is not None else Failure("missing", message=self._plan.missing(name))
+        return None if at is not None else self._plan.missing(name)
 
     def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""

@@ -76,7 +76,6 @@ class WarmParent:
     def __init__(self, torch: bool, folder: str) -> None:
         self.control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.torch = torch
-        self._meta = False
         self._folder = folder
 
     @property
@@ -106,12 +105,6 @@ class WarmParent:
             self.close()
             raise SandboxError(f"no worker could be started: {said}")
         return ForkedWorker(self, ours, int(answer.split()[1]), memory_bytes)
-
-    def prepare_meta(self) -> None:
-        """Has it import, once, what torch needs for its meta device, for the workers to come."""
-        if self.torch and not self._meta:
-            self._meta = True
-            self.send(b"prepare meta")
 
     def send(self, message: bytes) -> None:
         with contextlib.suppress(OSError):

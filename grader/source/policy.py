@@ -17,13 +17,15 @@ from grader.course import registry
 from grader.source.definitions import parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
+from grader.source.slips import Slip, slips
 from grader.source.tampering import TEXT_RUN, Closed
-from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, NORMALIZATION, SOFTMAX
+from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerDecoder", "Transformer",
 })  # fmt: skip
+RECURRENT_LAYERS = frozenset({"RNN", "RNNCell", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCellBase"})
 TENSOR_LIBRARIES = frozenset({"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"})
 ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})  # in a guard such as isinstance(w, Tensor): computes nothing
 NUMPY_PRODUCTS = frozenset({
@@ -38,6 +40,7 @@ NORM_LAYERS = frozenset({
 NAMES = {
     "attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS,
     "normalization": NORMALIZATION | NORM_LAYERS,
+    "recurrent": RECURRENT | RECURRENT_LAYERS,
 }  # fmt: skip
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
@@ -45,6 +48,7 @@ WORDS = {
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "cross_entropy": "a ready-made log-sum-exp or cross entropy; this exercise is written from scratch",
     "normalization": "a ready-made normalization; this exercise is written from scratch",
+    "recurrent": "a ready-made recurrent network; this exercise writes its loop itself",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
@@ -66,6 +70,10 @@ class Sources:
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """What `offence` below finds in them."""
         return offence(name, forbids, requires, self)
+
+    def slips(self, name: str) -> tuple[Slip, ...]:
+        """What beginners let slip, of the definition of that name."""
+        return slips(name, self.cells)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from grader.source.magics import without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell
 from grader.util.names import printable
+from grader.worker.values import Failure
 
 MAX_NOTES = 20  # of one notebook; nobody reads more
 
@@ -38,6 +39,7 @@ class Plan:
     owners: for each exercise that some cell defines, that cell's position in `cells` (the last counts).
     absent: sentences for exercises that no cell defines.
     notes:  sentences on the notebook itself.
+    handed_in: False where the lesson has no notebook at all.
     """
 
     lesson: str
@@ -46,20 +48,23 @@ class Plan:
     owners: dict[str, int] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    handed_in: bool = True
 
     @property
     def own_texts(self) -> tuple[str, ...]:
         """The learner's code, in the notebook's order, magics removed."""
         return tuple(cell.text for cell in self.cells if cell.own)
 
-    def missing(self, name: str) -> str:
-        """Says that an exercise has no definition, and which cell was to hold it."""
-        return self.absent.get(name, f"No cell defines {name}.")
+    def missing(self, name: str) -> Failure:
+        """That an exercise has no definition, and which cell should hold it."""
+        message = self.absent.get(name, f"No cell defines {name}.")
+        return Failure("missing", message=message, lesson="" if self.handed_in else self.lesson)
 
 
-def empty_plan(lesson: str, exercises: Sequence[str], reason: str) -> Plan:
+def empty_plan(lesson: str, exercises: Sequence[str], reason: str, handed_in: bool = True) -> Plan:
     """For a notebook that is absent or cannot be read: every exercise is missing, for this reason."""
-    return Plan(lesson, tuple(exercises), absent={name: f"{name} is missing. {reason}" for name in exercises})
+    absent = {name: f"{name} is missing. {reason}" for name in exercises}
+    return Plan(lesson, tuple(exercises), absent=absent, handed_in=handed_in)
 
 
 def lay_over(pristine: Pristine, notebook: Notebook) -> Plan:
@@ -234,7 +239,7 @@ class _Overlay:
     def _absent(self, name: str) -> str:
         meant = [self.sources[at] for at in self._meant_for(name)]
         if meant and meant[-1] is not None:
-            return f"{name} is missing: cell {meant[-1].number} was to define it and does not."
+            return f"{name} is missing: cell {meant[-1].number} should define it and does not."
         file = printable(self.notebook.file)
         begins = self._begins(name)
         return f"{name} is missing: no cell of {file} defines it{begins and f'; its cell begins with `{begins}`'}."

@@ -92,7 +92,8 @@ class _Found:
             if file is not None and file.notebook is not None:
                 plan = self._planned(lesson, file, file.notebook)
             else:
-                plan = empty_plan(lesson, registry.CONTRACT[lesson], self._trouble(lesson).what)
+                trouble = self._trouble(lesson)
+                plan = empty_plan(lesson, registry.CONTRACT[lesson], trouble.what, handed_in=bool(trouble.place))
         except Unreadable as error:
             plan = replace(empty_plan(lesson, registry.CONTRACT[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import linecache
+import os
 import random
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -20,12 +22,13 @@ from numpy.random import Generator
 
 from .originals import BUILTINS, of_torch
 from .output import nowhere
-from .probes import BASIC, ContractError, Run, find
-from .values import MAX_TEXT, Failure, Observation, Tensor, describe, is_plain, is_tensor
+from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
+from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
 
 __builtins__ = BUILTINS
 
+_CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
 _NOWHERE = nowhere(), nowhere()  # where standard output and standard error go
 
 
@@ -47,8 +50,7 @@ def observe(candidate: Any, case: Any) -> Observation:
             with watching(around, run.seen):
                 raw = find(case.probe)(candidate, run)
             for name, value in raw.items():
-                with watching(() if is_plain(value) else groups, run.seen):
-                    parts[name] = describe(value)
+                parts[name] = _part(value, groups, run.seen)
         after = {name: describe(value) for name, value in given}
     except KeyboardInterrupt:
         raise
@@ -57,13 +59,23 @@ def observe(candidate: Any, case: Any) -> Observation:
     return Observation(parts, after=after, calls=tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen))
 
 
+def _part(value: Any, groups: tuple[str, ...], ran: list[str]) -> Part:
+    """What a probe gives, described; a True or False that it found itself is a flag."""
+    marked = value if type(value) is Marked else Marked(value, "flag" if type(value) is bool else "value")
+    with watching(() if is_plain(marked.value) else groups, ran):
+        part = describe(marked.value)
+    if marked.role == "value":
+        return part
+    return replace(part, role=marked.role, of=marked.of)
+
+
 def _prepare(case: Any) -> Run:
-    args = tuple(_materialise(value) for value in case.args)
-    kwargs = {name: _materialise(value) for name, value in case.kwargs.items()}
+    args = tuple(materialise(value) for value in case.args)
+    kwargs = {name: materialise(value) for name, value in case.kwargs.items()}
     return Run(args, kwargs, dict(case.options), tuple(case.names))
 
 
-def _materialise(value: Any) -> Any:
+def materialise(value: Any) -> Any:
     """A private copy of an input, ready to be handed to the learner's code."""
     if isinstance(value, Tensor):
         if of_torch() is None:
@@ -74,9 +86,9 @@ def _materialise(value: Any) -> Any:
     if isinstance(value, Generator):
         return copy.deepcopy(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(_materialise(item) for item in value)
+        return type(value)(materialise(item) for item in value)
     if isinstance(value, dict):
-        return {key: _materialise(item) for key, item in value.items()}
+        return {key: materialise(item) for key, item in value.items()}
     return value
 
 
@@ -135,6 +147,8 @@ def _failure_from(error: BaseException) -> Failure:
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in message or "can't allocate memory" in message:
         kind = "memory"
     frame, number, is_last = _own_frame(error.__traceback__)
+    if isinstance(error, TypeError) and frame is None and _at_the_call(error.__traceback__):
+        kind = "call"
     line = linecache.getline(frame.f_code.co_filename, number).strip() if frame else ""
     function = _function(frame)
     if type(error) is NotImplementedError and is_last and (not line or "NotImplementedError" in line):  # torch raises it, too
@@ -143,7 +157,7 @@ def _failure_from(error: BaseException) -> Failure:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
     bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
-    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function)
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function=function)
 
 
 def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
@@ -154,6 +168,13 @@ def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool
         if not frame.f_code.co_filename.startswith((*LIBRARY_FILES, "<frozen")):
             own, number, is_last = frame, line, True
     return own, number, is_last
+
+
+def _at_the_call(trace: TracebackType | None) -> bool:
+    """Whether it was raised where the learner's object is called, and not in anything that was called."""
+    *_, (frame, _) = traceback.walk_tb(trace)
+    file = frame.f_code.co_filename
+    return file.startswith(_CALLERS[0]) or file.endswith(_CALLERS[1])
 
 
 def _calling_line(trace: TracebackType | None, last: FrameType | None) -> str:
@@ -172,15 +193,18 @@ def _function(frame: FrameType | None) -> str:
     return "" if name.startswith("<") else name[:MAX_TEXT]
 
 
-def _shapes(frame: FrameType, line: str) -> tuple[tuple[str, str], ...]:
+def _shapes(frame: FrameType, line: str) -> tuple[AtHand, ...]:
     """Shapes and small values of the variables that the failing line names, at most eight."""
     found = []
     for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", line)):
         value = frame.f_locals.get(name)
         if isinstance(value, np.ndarray) or is_tensor(value):
-            found.append((name, f"{tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"))
-        elif type(value) in (int, float, bool) or (type(value) is str and len(value) < 40):
-            found.append((name, repr(value)[:60]))
+            shape = tuple(map(int, value.shape))
+            found.append(AtHand(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
+        elif type(value) is float:
+            found.append(AtHand(name, repr(value), "float", value=value))
+        elif type(value) in (int, bool) or (type(value) is str and len(value) < 40):
+            found.append(AtHand(name, repr(value)[:60]))
         elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
-            found.append((name, repr(value[:8])))
+            found.append(AtHand(name, repr(value[:8])))
     return tuple(found[:8])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import array, bool_, complexfloating, float64, ndarray, number
@@ -38,6 +38,20 @@ class Tensor:
     requires_grad: bool = False
 
 
+# What a part is of the experiment: what the exercise returned, a gradient, a claim that holds or does not, or another quantity.
+Role = Literal["returned", "gradient", "flag", "value"]
+ROLES: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class Marked:
+    """A raw value of a probe with what it is. role, of: as in `Part`."""
+
+    value: Any
+    role: Role
+    of: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """One returned thing, described without trusting it.
@@ -47,6 +61,9 @@ class Part:
     dtype: the name of the original type ('float32', 'bfloat16', ...).
     items: the members of a tuple or list.
     text: the text itself, or for 'other' the type's name.
+    unread: True for an array that is not read: it is too large, or holds no real numbers.
+    role: what it is of the experiment, as the probe says; of: for a gradient its input's name, for what was returned which
+          call it is of, '' for the first.
     """
 
     kind: str
@@ -54,23 +71,41 @@ class Part:
     dtype: str = ""
     items: tuple[Part, ...] = ()
     text: str = ""
+    role: Role = "value"
+    of: str = ""
+    unread: bool = False
 
     @property
     def shape(self) -> tuple[int, ...] | None:
         return None if self.array is None else self.array.shape
 
 
+class AtHand(NamedTuple):
+    """A variable of the line that failed.
+
+    said: what it is, in a few words. kind: 'array', 'float' or '' for anything else. shape: of an array; value: of a float.
+    """
+
+    name: str
+    said: str
+    kind: str = ""
+    shape: tuple[int, ...] = ()
+    value: float = 0.0
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why an observation holds no values.
 
-    kind: 'exception' (the learner's code raised), 'not_started', 'contract' (a parameter or an
+    kind: 'exception' (the learner's code raised), 'call' (the call itself failed, before a line of the learner's code ran:
+    the parameters are others than the exercise's), 'not_started', 'contract' (a parameter or an
     attribute that the contract names is missing or misshapen; message says it in words),
     'timeout', 'memory', 'died' (the process ended), 'invalid' (what came back cannot be read).
     line, line_number: the learner's own line, where one is known; of 'not_started', the one that called what is not written.
     shapes: the variables at hand there.
     function: what that line belongs to, such as 'softmax_rows' or 'SelfAttention.forward'; '' at the top level of a cell.
     bases: the built-in exceptions that the exception is one of, itself included.
+    lesson: of what is missing because that lesson's notebook was not handed in; '' otherwise.
     """
 
     kind: str
@@ -78,9 +113,10 @@ class Failure:
     message: str = ""
     line: str = ""
     line_number: int = 0
-    shapes: tuple[tuple[str, str], ...] = ()
+    shapes: tuple[AtHand, ...] = ()
     bases: tuple[str, ...] = ()
     function: str = ""
+    lesson: str = ""
 
     def is_a(self, exception: str) -> bool:
         """Whether `except` with that built-in exception would catch it."""
@@ -161,10 +197,10 @@ def _describe_array(value: np.ndarray) -> Part:
     kind = value.dtype.kind
     if kind not in "biuf":
         numbers = "complex numbers" if kind == "c" else value.dtype.name
-        return Part("other", text=f"NumPy array of {numbers} with shape {value.shape}"[:MAX_TEXT])
+        return Part("other", text=f"NumPy array of {numbers} with shape {value.shape}"[:MAX_TEXT], unread=True)
     dtype = name_of(value.dtype)
     if value.size > MAX_ELEMENTS:
-        return Part("other", text=f"NumPy array of {dtype} with shape {value.shape}{_TOO_LARGE}")
+        return Part("other", text=f"NumPy array of {dtype} with shape {value.shape}{_TOO_LARGE}", unread=True)
     plain = array(ndarray.__array__(value), subok=False, order="C")
     if plain.dtype.itemsize > 8:  # long double: no other machine need know it
         plain, dtype = plain.astype(float64), "float64"
@@ -177,8 +213,9 @@ def _describe_tensor(value: Any) -> Part:
     kind, shape = torch.get(value, "dtype"), tuple(torch.get(value, "shape"))
     dtype = str(kind).removeprefix("torch.")
     if torch.get(value, "device").type == "meta":
-        return Part("other", text=f"tensor of {dtype} on the meta device with shape {shape}")
+        return Part("other", text=f"tensor of {dtype} on the meta device with shape {shape}", unread=True)
     size = torch.numel(value)
     if torch.get(value, "layout") != torch.strided or kind.is_complex or size > MAX_ELEMENTS:
-        return Part("other", text=f"tensor of {dtype} with shape {shape}{_TOO_LARGE if size > MAX_ELEMENTS else ''}")
+        text = f"tensor of {dtype} with shape {shape}{_TOO_LARGE if size > MAX_ELEMENTS else ''}"
+        return Part("other", text=text, unread=True)
     return Part("tensor", torch.numbers(value), dtype)

@@ -6,7 +6,6 @@ computes nothing itself, because threads that a library starts do not survive a 
 Messages on its control socket, one datagram each:
   'fork' with a descriptor   → 'forked PID'; then, once, 'ended STATUS' when that worker is gone
   'end'                      ends the worker, if one is there
-  'prepare meta'             (once) makes torch's meta device ready for the workers to come
   'part' with a descriptor   forks a further warm parent, which says 'parted PID' there and then serves there; a process
                              of which others have parted forks no workers itself
   (end of stream)            ends the worker, or all that have parted, and this process
@@ -68,9 +67,7 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
             message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
             if not message:
                 return
-            if message == b"prepare meta":
-                _prepare_meta()
-            elif message == b"part":
+            if message == b"part":
                 parted.add(_fork(descriptors[0], _part))
             elif message == b"fork":
                 worker_pid = _fork(descriptors[0], _work)
@@ -86,14 +83,6 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
             if worker_pid and status is not None:
                 worker_pid = 0
                 control.send(b"ended %d" % status)
-
-
-def _prepare_meta() -> None:
-    """torch imports a computer algebra, for seconds, when it first computes on the meta device: once here, not in each worker."""
-    import torch
-
-    torch.empty(1, device="meta") + 1
-    gc.freeze()
 
 
 def _reap(worker_pid: int) -> int | None:

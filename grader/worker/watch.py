@@ -49,10 +49,15 @@ NORMALIZATION = frozenset({
     "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "_batch_norm_impl_index", "_batch_norm_with_update",
     "cudnn_batch_norm", "group_norm", "native_group_norm", "instance_norm", "normalize", "local_response_norm", "zscore",
 })  # fmt: skip
+RECURRENT = frozenset({
+    "rnn_tanh", "rnn_relu", "gru", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "gru_cell", "lstm_cell", "_cudnn_rnn", "miopen_rnn",
+    "mkldnn_rnn_layer", "_lstm_mps", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell",
+})  # fmt: skip
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
     "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "cross_entropy": LOSSES, "normalization": NORMALIZATION,
     "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
+    "recurrent": RECURRENT,
 }  # fmt: skip
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
+from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 NAN, INF = float("nan"), float("inf")
@@ -19,7 +19,7 @@ NAN, INF = float("nan"), float("inf")
 def compared(name: str, want: np.ndarray, got: np.ndarray, **inputs: np.ndarray) -> tuple[Table, ...]:
     """The tables of a failing case as the judge makes them."""
     tables = [Table(title, array, "input") for title, array in inputs.items()]
-    tables += [Table(name, want, "expected", want.dtype.name), Table(name, got, "got", got.dtype.name)]
+    tables += [Table(name, want, "expected", want.dtype.name), Table(name, got, "actual", got.dtype.name)]
     if want.shape == got.shape:
         with np.errstate(invalid="ignore"):
             tables.append(Table(name, got.astype(np.float64) - want, "difference"))
@@ -33,25 +33,25 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
 
 SCORES = np.array([[0.0, 1.0, 3.0], [2.0, 2.0, 0.0]])
 PROVEN = Verdict(
-    "softmax_rows", "failed", "This was to hold: each row of weights sums to 1. Row 0 sums to 1.341.", "properties",
+    "softmax_rows", "failed", "Expected: each row of weights sums to 1. Row 0 sums to 1.341.", "properties",
     "Two queries, three keys: softmax_rows(scores (2, 3) float64)",
-    tables=compared("result", softmax(SCORES, 1), softmax(SCORES, 0), scores=SCORES), mistakes=("SM1",),
+    tables=compared("", softmax(SCORES, 1), softmax(SCORES, 0), scores=SCORES), mistakes=("SM1",),
     sentences=("Softmax ran over the queries; each query needs its own distribution over the keys.",),
-    verified=("type, shape and dtype are as asked",),
+    verified=("type, shape and dtype are as expected",),
     look='explain("SM1") tells more; hint(softmax_rows) asks a question first.',
 )  # fmt: skip
 _LARGE = np.arange(240.0).reshape(20, 12) / 10
 _OFF = np.where(np.arange(240).reshape(20, 12) == 12 * 17 + 10, NAN, _LARGE)
 UNPROVEN = Verdict(
-    "weighted_sum", "failed", "The result has 1 of 240 entries that are NaN.", "finite",
+    "weighted_sum", "failed", "1 of 240 entries of the result is NaN.", "finite",
     "Twenty queries: weighted_sum(weights (20, 3) float64, V (3, 12) float64)",
-    tables=compared("result", _LARGE, _OFF), look="hint(weighted_sum) asks a question that leads on.",
+    tables=compared("", _LARGE, _OFF), look="hint(weighted_sum) asks a question that leads on.",
 )  # fmt: skip
 ERROR = Verdict(
     "attention_scores", "error", "attention_scores raised ValueError: shapes (2,4) and (3,4) not aligned", "runs",
     "Two queries, three keys: attention_scores(Q (2, 4) float64, K (3, 4) float64)",
-    ("Your line (line 3 of its cell): scores = Q @ K", "At hand there: Q (2, 4) float64, K (3, 4) float64.",
-     "Wanted: result (2, 3)."),
+    ("Shapes on that line: Q (2, 4) float64, K (3, 4) float64.", "Expected shape of the result: (2, 3)."),
+    line=Line("scores = Q @ K", 3),
     tables=(Table("Q", np.arange(8.0).reshape(2, 4), "input"), Table("K", np.eye(3, 4), "input")),
     look="hint(attention_scores) asks a question that leads on.",
 )  # fmt: skip
@@ -61,17 +61,17 @@ NOT_STARTED = Verdict(
 )  # fmt: skip
 PASSED = Verdict(
     "three_token_attention", "passed", "three_token_attention passed.",
-    verified=("type, shape and dtype are as asked", "each row of weights sums to 1", "the inputs are left as they are"),
-    max_difference=2.2e-16, look="Next: corrected_first_row.", seconds=0.0123,
+    verified=("type, shape and dtype are as expected", "each row of weights sums to 1", "the inputs are left as they are"),
+    max_difference=2.2e-16, following="corrected_first_row", seconds=0.0123,
 )  # fmt: skip
 FORBIDDEN = Verdict(
     "attention_torch", "forbidden",
     "`F.scaled_dot_product_attention` is a ready-made attention operator; this exercise is written from scratch.",
-    "allowed", details=("The line: return F.scaled_dot_product_attention(q, k, v)",),
-    look='hint("attention_torch") leads to a way of one\'s own.',
+    "allowed", line=Line("return F.scaled_dot_product_attention(q, k, v)"),
+    look='hint("attention_torch") leads to a way of your own.',
 )  # fmt: skip
 TWO = Verdict(
-    "project_qkv", "failed", "The q differs from what was expected by up to 1 at (0, 1, 0).", "values",
+    "project_qkv", "failed", "`q` differs from what was expected by up to 1 at (0, 1, 0).", "values",
     "A batch of two",
     tables=compared("q", np.zeros((2, 3, 2)), np.eye(3, 2) * np.array([[[0.0]], [[1.0]]])), mistakes=("PJ1", "SD1+SM1"),
     sentences=("`nn.Linear` computes x @ weightᵀ: copy wᵀ.", "First. Also: Second."), look='explain("PJ1") tells more.',
@@ -79,7 +79,7 @@ TWO = Verdict(
 HOSTILE = Verdict(
     "softmax", "failed",
     "::error file=a::b <script>alert(1)</script> | @all #1 [a](http://x) \x1b[31mred\x07 ##[group]",
-    "values", "</pre>\u202eevil", ("Your line: ```\n::warning::x\n</details>\x00",), look="]]> &amp; \ud800",
+    "values", "</pre>\u202eevil", line=Line("```\n::warning::x\n</details>\x00"), look="]]> &amp; \ud800",
 )  # fmt: skip
 OURS = Verdict("log_softmax", "could_not_grade", "The check itself failed.", details=("OSError: no space",))
 SLOW = Verdict("softmax_jacobian", "timeout", "softmax_jacobian did not finish in the time an exercise has.", "runs")

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.judging.verdict import Report, SubmissionReport, Verdict
+from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
 from grader.reports import canvas, csv, folder, moodle, sheet
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
@@ -30,8 +30,8 @@ ATTACKS = [
 def attacked(said: str) -> Report:
     """The attack as a learner's name, a path, a message, a note, and every text of a verdict."""
     judged = Verdict(
-        "softmax", "failed", said, "values", said, (said, f"Your line: {said}"), PROVEN.tables, ("SM1", said), (said, said),
-        (said,), look=said,
+        "softmax", "failed", said, "values", said, (said,), PROVEN.tables, ("SM1", said), (said, said),
+        (said,), look=said, following=said, line=Line(said, 3),
     )  # fmt: skip
     mine = SubmissionReport(said, said, (lesson("01_x", judged, replace(HOSTILE, exercise="b"), notes=(said,)),), said)
     return Report((mine, SubmissionReport("neighbour", "n", (lesson("01_x", replace(PROVEN, exercise="b")),))), 7)

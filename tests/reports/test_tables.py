@@ -83,5 +83,5 @@ def test_nan_is_the_largest_difference_and_equal_nan_is_none():
 
 
 def test_type_of_what_came_back_is_said():
-    got = Table("weights", np.ones((1, 2), dtype=np.float32), "got", "bfloat16")
+    got = Table("weights", np.ones((1, 2), dtype=np.float32), "actual", "bfloat16")
     assert views((got,))[0].title == "got weights (1, 2) bfloat16"

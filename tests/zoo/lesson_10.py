@@ -1,6 +1,60 @@
 """Lesson 10: Bahdanau's and Luong's attention, as learners write them."""
 
 RIGHT = {
+    "rnn_states": [
+        '''def rnn_states(x, w_x, w_h, b):
+    B, T, _ = x.shape
+    h = torch.zeros(B, w_h.shape[0])
+    out = []
+    for t in range(T):
+        h = torch.tanh(x[:, t, :] @ w_x + h @ w_h + b)
+        out.append(h.unsqueeze(1))
+    return torch.cat(out, dim=1)
+''',
+        '''def rnn_states(x, w_x, w_h, b):
+    inputs = x @ w_x + b  # all tokens at once: only the past has to wait
+    states = [torch.tanh(inputs[:, 0])]
+    for token in inputs.unbind(1)[1:]:
+        states.append(torch.tanh(token + states[-1] @ w_h))
+    return torch.stack(states, 1)
+''',
+        '''def rnn_states(x, w_x, w_h, b):
+    both = torch.cat([w_x, w_h])
+    h = x.new_zeros(len(x), b.numel())
+    states = []
+    for token in x.transpose(0, 1):
+        h = (torch.cat([token, h], dim=-1) @ both + b).tanh()
+        states += [h]
+    return torch.stack(states).transpose(0, 1)
+''',
+        '''def rnn_states(x, w_x, w_h, b):
+    def read(state, tokens):
+        if tokens.shape[1] == 0:
+            return []
+        state = torch.tanh(torch.einsum("bd,dh->bh", tokens[:, 0], w_x) + torch.einsum("bi,ih->bh", state, w_h) + b)
+        return [state, *read(state, tokens[:, 1:])]
+    return torch.stack(read(torch.zeros(x.shape[0], w_h.shape[0], dtype=x.dtype), x), dim=1)
+''',
+        '''def rnn_states(x, w_x, w_h, b):
+    rows = []
+    for sequence in x:
+        h, states = torch.zeros_like(b), []
+        for token in sequence:
+            h = torch.tanh(w_x.T @ token + w_h.T @ h + b)
+            states.append(h)
+        rows.append(torch.stack(states))
+    return torch.stack(rows)
+''',
+        '''def rnn_states(x, w_x, w_h, b):
+    x, w_x, w_h, b = (part.double() for part in (x, w_x, w_h, b))
+    states = torch.zeros(x.shape[0], x.shape[1] + 1, w_h.shape[0], dtype=torch.float64)
+    for t in range(x.shape[1]):
+        z = x[:, t] @ w_x + states[:, t].clone() @ w_h + b
+        new = 1 - 2 / (torch.exp(2 * z) + 1)
+        states = torch.cat([states[:, :t + 1], new[:, None], states[:, t + 2:]], dim=1)
+    return states[:, 1:].float()
+''',
+    ],
     "additive_attention": [
         '''def additive_attention(query, keys, w_query, w_key, v):
     B, T, d_h = keys.shape
@@ -86,6 +140,142 @@ F_linear = torch.nn.functional.linear
 }
 
 WRONG = {
+    "rnn_states": [
+        ("RN1", '''def rnn_states(x, w_x, w_h, b):
+    return torch.stack([torch.tanh(token @ w_x + b) for token in x.unbind(1)], dim=1)
+'''),
+        ("RN2", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for t in range(x.shape[1]):
+        h = x[:, t] @ w_x + h @ w_h + b
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN3", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for t in range(x.shape[1]):
+        h = 1 / (1 + torch.exp(-(x[:, t] @ w_x + h @ w_h + b)))
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN4", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for t in range(x.shape[1]):
+        h = (x[:, t] @ w_x + h @ w_h + b).clamp(min=0)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN5", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for t in range(x.shape[1]):
+        h = torch.tanh(x[:, t] @ w_x + torch.einsum("bi,hi->bh", h, w_h) + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN6", '''def rnn_states(x, w_x, w_h, b):
+    h = torch.zeros(x.shape[0], w_h.shape[0])
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h @ w_h + b)
+    return h
+'''),
+        ("RN7", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.stack(out)
+'''),
+        ("RN8", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.flip(1).unbind(1):
+        h = torch.tanh(token @ w_x + h @ w_h + b)
+        out.insert(0, h)
+    return torch.stack(out, 1)
+'''),
+        ("RN9", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h @ w_h)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN10", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = token @ w_x + (h @ w_h + b).tanh()
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN11", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        out.append(h)
+        h = torch.tanh(token @ w_x + h @ w_h + b)
+    return torch.stack(out, 1)
+'''),
+        ("RN12", '''def rnn_states(x, w_x, w_h, b):
+    states = [torch.zeros(x.shape[0], w_h.shape[0])]
+    for token in x.unbind(1):
+        states.append(torch.tanh(token @ w_x + states[-1] @ w_h + b))
+    return torch.stack(states, 1)
+'''),
+        ("RN13", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.ones(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN14", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h.data @ w_h + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN15", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN16", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh((token @ w_x).mul(h @ w_h) + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        ("RN2+RN9", '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = token @ w_x + h @ w_h
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        (None, '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.randn(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = torch.tanh(token @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        (None, '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for token in x.unbind(1):
+        h = 0.5 * h + 0.5 * torch.tanh(token @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+        (None, '''def rnn_states(x, w_x, w_h, b):
+    h, out = torch.zeros(x.shape[0], w_h.shape[0]), []
+    for t in range(min(x.shape[1], 16)):
+        h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.stack(out, 1)
+'''),
+    ],
     "additive_attention": [
         ("LG1", '''def additive_attention(query, keys, w_query, w_key, v):
     energy = torch.tanh((query @ w_query).unsqueeze(1) + keys @ w_key)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.authoring import reading
 from grader.authoring.release.leaks import leaks
 from grader.authoring.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
 from grader.course import registry
@@ -77,7 +78,7 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     make = notebooks_wheel if without_solutions else grader_wheel
     wheel, data = make(lessons)
     files = {f"notebooks/{name}.ipynb": encode(registry.handed_out(name, lessons)).encode() for name in lessons}
-    files[f"notebooks/{registry.GLOSSARY}"] = registry.glossary_path().read_bytes()
+    files[f"notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
     torch = needs_torch(lessons)
     files["README.md"] = _readme(lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(torch).encode()
@@ -189,12 +190,12 @@ def _numbers(lessons: Sequence[str]) -> str:
 
 
 def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
-    rows = ["| lesson | question | exercises | minutes | points |", "|---|---|---|---|---|"]
+    rows = ["| lesson | question | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|"]
     for name in lessons:
         lesson = registry.lesson(name)
-        minutes, points = (sum(getattr(each, what) for each in lesson.exercises) for what in ("minutes", "points"))
+        own = (len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises))
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
-        rows.append(f"| {link} | {lesson.question} | {len(lesson.exercises)} | {minutes} | {points} |")
+        rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
     where = "Notebooks that lead from a look-up in a table to attention, one function after the other."
     if without_solutions:
         checking = (

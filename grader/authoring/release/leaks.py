@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.course import registry
+from grader.course.prose import TEACHING
 from grader.course.stubs import BEGIN, END
 
 LINE = 20  # characters, without space and comments, from which one line gives a solution away
@@ -126,10 +127,15 @@ def _searched(text: str) -> str:
 
 
 def _parts(source: str) -> tuple[str, list[list[tuple[int, str]]]]:
-    """The text outside of solution regions (prose without its '# '), and each region's numbered lines."""
+    """The text outside of solution regions (prose without its '# '), and each region's numbered lines.
+
+    Notes for instructors, the last cell, are neither: no notebook shows them.
+    """
     outside, regions, inside = [], [], False
     for number, line in enumerate(source.splitlines(), 1):
         bare = line.strip()
+        if bare == f"# {TEACHING}":
+            break
         if bare.startswith(BEGIN):
             regions.append([])
             inside = True

@@ -35,7 +35,7 @@ def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
     files = {f"grader/{path}": data for path, data in _package(lessons).items()}
     files["grader/_course/constraints.txt"] = constraints()
-    files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary_path().read_bytes()
+    files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
     for name in lessons:
         files[f"grader/_course/solutions/{name}.py"] = registry.source(name).encode()
         files[f"grader/_course/notebooks/{name}.ipynb"] = encode(registry.handed_out(name, lessons)).encode()

@@ -1,10 +1,15 @@
-"""Inputs and properties that the exercises of several lessons share."""
+"""Inputs, properties and mistakes that the exercises of several lessons share."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from grader.course.declare import Case, Property, Tensor
+from grader.course.declare import Case, Property, Tensor, patch
+from grader.course.patches import Patch
+from grader.course.spec import Exercise
+
+ROW_MAXIMUM = "scores - scores.amax(dim=-1, keepdim=True)"  # for softmax_by_hand
 
 Array = np.ndarray
 Parts = Mapping[str, Array]
@@ -69,3 +74,39 @@ def unmoved(
         return None if gap < 1e-4 else says.format(gap=f"{gap:.3g}")
 
     return Property(title, check, needs)
+
+
+def items_apart(before: str, after: str, part: str = "output") -> Property:
+    """For two cases that differ in item 0 of the batch alone."""
+    return unmoved("items of a batch do not meet", (before, after), "item 1 of the batch moved by {gap} when only item 0 changed.",
+        part, lambda whole: whole[1])
+
+
+def weights_of(rng: np.random.Generator, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) -> dict[str, Array]:
+    """Parameters of a module by name, float32: normal numbers times `size`."""
+    return {name: (size * rng.normal(size=shape)).astype(np.float32) for name, shape in shapes.items()}
+
+
+def fused(d_model: int) -> dict[str, tuple[int, int]]:
+    """The shapes of one projection for q, k and v and of the one behind the heads, neither with a bias."""
+    return {"qkv.weight": (3 * d_model, d_model), "proj.weight": (d_model, d_model)}
+
+
+def of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
+    """Mistakes that another exercise of the lesson declares, as patches of that one's solution."""
+    patches: dict[str, tuple[Patch, ...]] = {id: () for id in ids}
+    for one in step.mistakes:
+        if one.id in patches:
+            patches[one.id] += (Patch(tuple(replace(hunk, of=step.name) for hunk in one.wrong.hunks)),)
+    return patches
+
+
+def scale_mistakes(width: str = "q.shape[-1]") -> dict[str, Patch]:
+    """No scale, d_k where its root belongs, and a product; the reference divides by math.sqrt(width)."""
+    root = f"math.sqrt({width})"
+    return {"SD1": patch(f" / {root}", ""), "SD2": patch(root, width), "SD5": patch("/ math", "* math")}
+
+
+def softmax_by_hand(shifted: str, total: str = "e.sum(dim=-1, keepdim=True)", indent: int = 8) -> Patch:
+    """Softmax written out in the place of torch's: e = exp of `shifted`, divided by a sum of e. indent: of the reference's line."""
+    return patch("weights = torch.softmax(scores, dim=-1)", f"e = torch.exp({shifted})\n{' ' * indent}weights = e / {total}")

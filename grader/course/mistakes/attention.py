@@ -50,14 +50,14 @@ TEXTS = (
         "scores = (q @ k.mT + bias) / math.sqrt(q.shape[-1])", "scores = q @ k.mT / math.sqrt(q.shape[-1]) + bias",
         "tenstorrent/tt-metal#56406"),
     MistakeText("SD8", "Queries and keys changed roles: row i must belong to query i.",
-        "k qᵀ is the transpose of q kᵀ, with one row per key. Softmax then normalises over the queries. Where T_q and T_k differ the "
+        "k qᵀ is the transpose of q kᵀ, with one row per key. Softmax then normalizes over the queries. Where T_q and T_k differ the "
         "shapes tell; where they agree nothing complains, and symmetric inputs even give the right numbers.\n\n"
         "Take the three-token table: Q = [[1, 0], [0, 1], [1, 1]], K = [[1, 1], [1, 0], [0, 1]]. Query 0 meets the keys with scores [1, "
         "1, 0], the first row of Q Kᵀ. The first row of K Qᵀ is [1, 1, 2]: key 0 against all queries.",
         "scores = k @ q.swapaxes(-1, -2)", "scores = q @ k.swapaxes(-1, -2)"),
     MistakeText("PJ1", "`nn.Linear` computes x @ weightᵀ: copy wᵀ.",
         "`nn.Linear(d_in, d_out)` stores its weight as (d_out, d_in). A matrix made for x @ w has shape (d_in, d_out). For d_in ≠ d_out "
-        "the shapes disagree, at once or on the first call; a square w is taken without a word, and every result is that of wᵀ.\n\n"
+        "the shapes disagree, at once or on the first call; a square w is taken without any error, and every result is that of wᵀ.\n\n"
         "Take x = [1, 0] and w = [[1, 2], [3, 4]]. We want x @ w = [1, 2]. A layer that stores w gives x @ wᵀ = [1, 3].",
         "layer.weight = nn.Parameter(w.clone())", "layer.weight = nn.Parameter(w.T.clone())", "skyzh/tiny-llm#60"),
     MistakeText("PJ2", "A zero input gives a non-zero output: a bias is active. Pass `bias=False`.",
@@ -75,7 +75,7 @@ TEXTS = (
         "q, k, v = qkv.chunk(3, dim=-1)\nq, k, v = (part.view(B, T, num_heads, d_head) for part in (q, k, v))",
         "vllm-project/vllm#42803"),
     MistakeText("XA1", "The queries were made from the memory. Queries come from the decoder; keys and values from the memory.",
-        "In cross-attention whoever asks decides the number of rows: one output per decoder token. With the roles exchanged the output "
+        "In cross-attention the side that asks decides the number of rows: one output per decoder token. With the roles exchanged the output "
         "is as long as the memory. Where both have the same length the shapes agree, and only the numbers are wrong.\n\n"
         "Take 2 decoder tokens and a memory of 5. The weights are to be 2 × 5 and the output is to have 2 rows. With the queries from "
         "the memory the weights are 5 × 2 and the output has 5 rows.",

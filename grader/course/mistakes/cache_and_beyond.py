@@ -37,8 +37,8 @@ TEXTS = (
         "Without the mask it averages all four, which is 2.5.",
         "mask = None if has_cache else torch.ones(t_q, t_k, dtype=torch.bool).tril()",
         "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)", "Mikyx-1/TinyLLM#18"),
-    MistakeText("GQ1", "Key/value heads were tiled; neighbours share a head: use `repeat_interleave`.",
-        "With grouped queries several query heads use one key/value head, and each group is a run of neighbours. `repeat` lays the "
+    MistakeText("GQ1", "Key/value heads were tiled; neighbors share a head: use `repeat_interleave`.",
+        "With grouped queries several query heads use one key/value head, and each group is a run of neighbors. `repeat` lays the "
         "whole set down again and again, so the groups are interleaved. Shapes agree, and some heads are right in both orders.\n\n"
         "Take 4 query heads and 2 key/value heads. The order is to be 0, 0, 1, 1. Tiled, it is 0, 1, 0, 1: the first and the last head "
         "are right.",
@@ -78,7 +78,7 @@ TEXTS = (
         "m = -math.inf\nfor score in (-800.0, -801.0):\n    m = max(m, score)\np = math.exp(-800.0 - m)"),
     MistakeText("FL5", "−∞ − (−∞) is NaN. Guard tiles in which nothing is visible.",
         "Where a tile is wholly masked and nothing was seen before, old and new maximum are both −∞, and the factor exp(m_old − m_new) "
-        "is NaN. It stays in the sums for good, even if later tiles are visible. Subtracting 0 in place of −∞ mends it.\n\n"
+        "is NaN. It stays in the sums for good, even if later tiles are visible. Subtracting 0 in place of −∞ repairs it.\n\n"
         "Take m = −∞ and a score of −∞. Unguarded, exp(−∞ − (−∞)) is NaN. With 0 in its place, exp(−∞ − 0) is 0: the hidden key adds "
         "nothing.",
         "p = np.exp(hidden - hidden.max())", "m = hidden.max()\np = np.exp(hidden - (0.0 if m == -np.inf else m))",

@@ -5,12 +5,12 @@ from grader.course.spec import MistakeText
 TEXTS = (
     MistakeText("MK1", "Allowed and blocked are exchanged: here True means may attend.",
         "Both conventions exist. `F.scaled_dot_product_attention` allows where True, `nn.MultiheadAttention` blocks where True, and "
-        "`masked_fill` fills where True. So `masked_fill(mask, …)` hides exactly what was to be seen.\n\n"
+        "`masked_fill` fills where True. So `masked_fill(mask, …)` hides exactly what should be seen.\n\n"
         "Take a causal mask for three tokens, with rows that allow 1, 2 and 3 keys. Exchanged, the rows allow 2, 1 and 0: the first "
         "token sees only its future, and the last sees nothing.",
         "scores = scores.masked_fill(mask, -torch.inf)", "scores = scores.masked_fill(~mask, -torch.inf)",
         "rasbt/LLMs-from-scratch#1061"),
-    MistakeText("MK2", "Hidden weights were removed after normalising; mask the scores before softmax.",
+    MistakeText("MK2", "Hidden weights were removed after normalizing; mask the scores before softmax.",
         "Softmax has already given the hidden keys their share. Setting it to 0 afterwards leaves the rows short: they sum to less than "
         "1, and the hidden scores still influence the others through the sum. The zeros themselves are in the right places, which makes "
         "a picture of the weights look right.\n\n"

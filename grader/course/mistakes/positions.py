@@ -35,17 +35,17 @@ TEXTS = (
         "is [0.841, 0.010, 0.540, 1.000].",
         "encoding = torch.cat([torch.sin(angles), torch.cos(angles)], dim=-1)",
         "encoding = torch.stack([torch.sin(angles), torch.cos(angles)], dim=-1).flatten(-2)", "tensorflow/tensor2tensor#391"),
-    MistakeText("RO1", "A valid rotation with the other pairing; here neighbours form a pair.",
+    MistakeText("RO1", "A valid rotation with the other pairing; here neighbors form a pair.",
         "Two layouts of RoPE are in use. One turns (x[0], x[1]), (x[2], x[3]), …; the other turns x[i] with x[i + d/2]. Both keep norms "
         "and depend on relative positions alone, so a model trained with either is fine. Mixed with weights of the other, attention is "
         "wrong without an error.\n\n"
-        "Take x = [1, 0, 0, 0] at position 1, with angles 1 and 0.01. Neighbours give [0.540, 0.841, 0, 0]. Halves give [0.540, 0, "
+        "Take x = [1, 0, 0, 0] at position 1, with angles 1 and 0.01. Neighbors give [0.540, 0.841, 0, 0]. Halves give [0.540, 0, "
         "0.841, 0].",
         "first, second = x.chunk(2, dim=-1)", "first, second = x[..., 0::2], x[..., 1::2]", "NeuraLegion/shainet#111"),
     MistakeText("RO2", "The layout of the angles and the pairing disagree: both numbers of a pair need the same angle.",
-        "Angles repeated as [θ0, θ0, θ1, θ1] belong to neighbours, angles tiled as [θ0, θ1, θ0, θ1] to halves. Crossed over, the two "
+        "Angles repeated as [θ0, θ0, θ1, θ1] belong to neighbors, angles tiled as [θ0, θ1, θ0, θ1] to halves. Crossed over, the two "
         "numbers of a pair turn by different angles. That is no rotation, and lengths change.\n\n"
-        "Take x = [1, 0, 0, 0] at position 1, angles 1 and 0.01 repeated for neighbours, pairs by halves. The result is [cos 1, 0, sin "
+        "Take x = [1, 0, 0, 0] at position 1, angles 1 and 0.01 repeated for neighbors, pairs by halves. The result is [cos 1, 0, sin "
         "0.01, 0] = [0.540, 0, 0.010, 0], of length 0.540 where it was 1.",
         "tiled = torch.cat([angles, angles], dim=-1)\n"
         "turned = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)\n"

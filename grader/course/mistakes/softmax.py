@@ -19,7 +19,7 @@ TEXTS = (
         "Over axis 0 it gets [0.25, 0.50]: its first weight is 1 / (3 + 1), and the 3 is item 0's.",
         "weights = exps / exps.sum(axis=0, keepdims=True)", "weights = exps / exps.sum(axis=-1, keepdims=True)",
         "PetrochukM/PyTorch-NLP#2"),
-    MistakeText("SM3", "Everything was normalised once; each row needs its own sum.",
+    MistakeText("SM3", "Everything was normalized once; each row needs its own sum.",
         "Without an axis `sum()` adds up the whole array. All weights together then sum to 1, and a query's share of it depends on the "
         "other queries. For a single row both are the same, so a test with one query passes.\n\n"
         "Exponentials [[3, 1], [1, 1]] have the total 6. Divided by it, the rows sum to 0.67 and 0.33. Divided by their own sums, 4 and "

@@ -11,6 +11,7 @@ from typing import Any
 
 from grader.course import registry
 from grader.grading.watch.room import LearnerState, News, WatchedRoom, Wrong, next_step, wrongs
+from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
@@ -34,9 +35,10 @@ def next_lines(seat: LearnerState) -> list[str]:
         task = _task(lesson, verdict.exercise)
         return [*lines, *([task] if task else []), text.one_line(verdict.look)]
     lines.append(text.one_line(verdict.headline, 600))
-    for detail in verdict.details[:2]:
-        quoted = text.split_line(detail)
-        lines.append(f"{quoted[0]}: {text.one_line(quoted[1])}" if quoted else text.one_line(detail))
+    if verdict.line:
+        lines.append(f"{wording.line_label(verdict.line)}: {text.one_line(verdict.line.text)}")
+    lines += [text.one_line(detail) for detail in verdict.details[: 1 if verdict.line else 2]]
+    lines += [text.one_line(verdict.slip, 600)] if verdict.slip else []
     lines += [f"{id}: {text.one_line(said, 600)}" for id, said in zip(verdict.mistakes[:2], verdict.sentences)]
     return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
 

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +15,7 @@ from typing import Any
 from numpy import shape
 
 from ..originals import BUILTINS, OfTorch, is_a, of_torch
+from ..values import Marked
 from ..watch import paused, watching
 
 __builtins__ = BUILTINS
@@ -80,7 +81,12 @@ def load_all(torch: bool) -> None:
 
 def answer(value: Any, run: Run) -> dict[str, Any]:
     """The learner's value as it is."""
-    return {"result": value}
+    return {"result": returned(value)}
+
+
+def returned(value: Any, call: str = "") -> Marked:
+    """What a call of the learner's object returned; call: which one it was, where it was not the first."""
+    return Marked(value, "returned", call)
 
 
 def run_on(function: Any, run: Run) -> Any:
@@ -104,7 +110,7 @@ def _takes_any_number(function: Any) -> bool:
 def call(function: Any, run: Run) -> dict[str, Any]:
     """Calls the function; where inputs require grad, also their gradients."""
     result = run_on(function, run)
-    return {"result": result, **gradients(result, differentiable(run))}
+    return {"result": returned(result), **gradients(result, differentiable(run))}
 
 
 def differentiable(run: Run) -> dict[str, Any]:
@@ -114,7 +120,7 @@ def differentiable(run: Run) -> dict[str, Any]:
     return {name: value for name, value in named.items() if is_a(value, torch.Tensor) and torch.get(value, "requires_grad")}
 
 
-def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Marked]:
     """Gradients of one fixed weighting of everything differentiable in `result`, by name.
 
     The weights differ from element to element, so that errors cannot cancel. None where none arrives.
@@ -122,10 +128,11 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     if not wanted:
         return {}
     with paused():  # the backward pass is torch's own: watching it would cost as much again
-        return _gradients(of_torch(), result, wanted)
+        found = _gradients(of_torch(), result, wanted)
+    return {f"gradient of {name}": Marked(value, "gradient", name) for name, value in zip(wanted, found, strict=True)}
 
 
-def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> Sequence[Any]:
     # A sum, not `grad_outputs`: for those torch imports a computer algebra, in a second.
     total = None
     for item in result if isinstance(result, (tuple, list)) else (result,):
@@ -133,12 +140,11 @@ def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> dict[s
             term = (item * weighting(item)).sum()
             total = term if total is None else total + term
     if total is None:
-        return {f"gradient of {name}": None for name in wanted}
+        return [None] * len(wanted)
     for name, value in wanted.items():
         if not torch.get(value, "requires_grad"):
             raise ContractError(f"{name} does not require a gradient any more: something switched requires_grad off.")
-    found = torch.gradients(total, tuple(wanted.values()))
-    return {f"gradient of {name}": value for name, value in zip(wanted, found, strict=True)}
+    return torch.gradients(total, tuple(wanted.values()))
 
 
 def weighting(item: Any) -> Any:
@@ -160,10 +166,10 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     made = build(cls, options)
     made.train(options.get("mode", "eval") == "train")
     result = run_on(made, run)
-    parts = {"result": result}
+    parts = {"result": returned(result)}
     if options.get("twice"):
         with watching(run.watch, run.seen):
-            parts["second call"] = made(*run.args, **run.kwargs)
+            parts["second call"] = returned(made(*run.args, **run.kwargs), "second call")
     if options.get("gradients"):
         wanted = {name: parameter(made, name) for name in options.get("state", {})}
         parts |= gradients(result, differentiable(run) | wanted)

@@ -12,7 +12,7 @@ from numpy import arange, array, asarray
 
 from ..originals import BUILTINS
 from ..watch import einsum_size
-from . import Run
+from . import Run, returned
 
 __builtins__ = BUILTINS
 
@@ -41,7 +41,7 @@ def by_einsum(function: Any, run: Run) -> dict[str, Any]:
     with _led(counted):
         result = function(*run.args)
     return {
-        "result": result, "multiply-adds": array(adds),
+        "result": returned(result), "multiply-adds": array(adds),
         "with another result": [_other(function, inputs, at) for at in range(min(len(adds), MOST))],
     }  # fmt: skip
 

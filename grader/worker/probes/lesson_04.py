@@ -9,7 +9,7 @@ from numpy import array, uint32
 from numpy.random import MT19937, Generator, default_rng, seed as seed_global
 
 from ..originals import BUILTINS
-from . import ContractError, Run
+from . import ContractError, Run, returned
 
 __builtins__ = BUILTINS
 
@@ -30,7 +30,7 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
     seed_global(1)
     first = function(d_k, n_samples, rng)
     if not run.options.get("count"):
-        return {"standard deviation": first}
+        return {"standard deviation": returned(first)}
     seed_global(2)
     again = function(d_k, n_samples, default_rng(seed))
     other = function(d_k, n_samples, default_rng(seed + 1))

@@ -10,7 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ..originals import BUILTINS, is_a, memory, of_torch, overlap
-from . import ContractError, Run, build, gradients, parameter
+from . import ContractError, Run, build, gradients, parameter, returned
 
 __builtins__ = BUILTINS
 
@@ -86,7 +86,7 @@ def two_calls(cls: Any, run: Run) -> dict[str, Any]:
     cls(*run.options["beside"])
     made.train(run.options.get("mode", "eval") == "train")
     first, second = run.args
-    return {"result": made(first), "second call": made(second)}
+    return {"result": returned(made(first)), "second call": returned(made(second), "second call")}
 
 
 def to_numpy(function: Any, run: Run) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     if isinstance(result, (generic, bool, int, float)):
         kind = f"A NumPy scalar ({type(result).__name__})" if isinstance(result, generic) else f"A Python {type(result).__name__}"
         raise ContractError(f"{kind} came back; a NumPy array was asked for, here one of shape {tuple(tensor.shape)}.")
-    return {"result": result}
+    return {"result": returned(result)}
 
 
 _as_subclass = torch.Tensor.as_subclass

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from numpy import float32, zeros
+from torch.overrides import TorchFunctionMode
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, differentiable, gradients
+from ..values import Marked
+from . import ContractError, Run, build, differentiable, gradients, returned
 
 __builtins__ = BUILTINS
 
@@ -20,39 +24,92 @@ def attend(function: Any, run: Run) -> dict[str, Any]:
     """
     result = function(*run.args, **run.kwargs)
     wanted = differentiable(run)
-    parts: dict[str, Any] = {"result": result}
+    parts: dict[str, Any] = {"result": returned(result)}
     if run.options.get("output_only"):
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise ContractError(f"A {type(result).__name__} was returned; two things were asked for: (output, weights).")
         parts = {"output": result[0]}
     found = gradients(result, wanted)
     if run.options.get("none_is_zero"):
-        found = {name: _zeros(run, name) if value is None else value for name, value in found.items()}
+        found = {name: _or_zeros(run, value) for name, value in found.items()}
     return {**parts, **found}
 
 
-def _zeros(run: Run, name: str) -> Any:
-    return zeros(tuple(of_torch().get(run.named()[name.removeprefix("gradient of ")], "shape")), float32)
+def _or_zeros(run: Run, gradient: Marked) -> Marked:
+    """A gradient, zeros where none arrives."""
+    if gradient.value is not None:
+        return gradient
+    return replace(gradient, value=zeros(tuple(of_torch().get(run.named()[gradient.of], "shape")), float32))
 
 
 def buffer(cls: Any, run: Run) -> dict[str, Any]:
     """How a module keeps its mask: as a buffer, outside of state_dict, and on the device that the module is on.
 
-    options: as for `module`; max_len. args: (x,), whose shape is used on the meta device.
+    options: as for `module`; max_len. args: (x,).
     """
     torch, made = of_torch(), build(cls, run.options).eval()
     made(*run.args)  # a buffer may be filled by the first call
-    masks = [kept for buffer, kept in torch.buffers(made).values() if torch.numel(buffer) >= run.options["max_len"] ** 2]
-    torch.move(made, "meta")
-    try:
-        result = made(torch.moved(run.args[0], "meta"))
-        followed = is_a(result, torch.Tensor) and torch.get(result, "device").type == "meta"
-    except RuntimeError as error:
-        if "device" not in str(error):
-            raise
-        followed = False  # a tensor stayed behind; torch's words for it depend on the operation that met it
+    buffers = torch.buffers(made).values()
+    masks = [kept for buffer, kept in buffers if torch.numel(buffer) >= run.options["max_len"] ** 2]
+    own = _Own([run.args[0], *torch.parameters(made).values(), *(buffer for buffer, _ in buffers)])
+    with own:
+        result = made(*run.args)
+    followed = own.has(result)
+    if masks and not (followed and own.sure):
+        followed = _on_meta(made, run.args[0])
     return {
         "the mask is a buffer": bool(masks),
         "the mask is saved in state_dict": any(masks),
         "everything follows the module to another device": followed,
     }
+
+
+class _Own(TorchFunctionMode):
+    """Knows a module's own tensors and its input, which are together on any device, and what is computed of these alone.
+
+    To see that of nothing else is computed takes no time; to compute on torch's meta device makes torch import a computer algebra
+    in a second. sure: no tensor was made for a device that was named, which may be the right one or not.
+    """
+
+    def __init__(self, tensors: list[Any]) -> None:
+        super().__init__()
+        self._known = {id(tensor): tensor for tensor in tensors}  # kept, so that no other gets its id
+        self._strayed, self.sure = False, True
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        used = list(_tensors((args, tuple(kwargs.values()))))
+        if not used and kwargs.get("device") is not None:
+            self.sure = False
+        elif not used or not all(id(tensor) in self._known for tensor in used):
+            self._strayed |= bool(used)
+            return result
+        self._known |= {id(tensor): tensor for tensor in _tensors(result)}
+        return result
+
+    def has(self, result: Any) -> bool:
+        """Whether it was computed of these alone, under this mode from beginning to end."""
+        return id(result) in self._known and not self._strayed
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors in something, however deep in lists and tuples."""
+    if is_a(value, of_torch().Tensor):
+        yield value
+    elif is_a(value, tuple) or is_a(value, list):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _on_meta(made: Any, x: Any) -> bool:
+    """Whether a module gives a tensor of torch's meta device once it has been moved there with all that is registered."""
+    torch = of_torch()
+    torch.move(made, "meta")
+    try:
+        result = made(torch.moved(x, "meta"))
+    except RuntimeError as error:
+        if "device" not in str(error):
+            raise
+        return False  # a tensor stayed behind; torch's words for it depend on the operation that met it
+    return is_a(result, torch.Tensor) and torch.get(result, "device").type == "meta"

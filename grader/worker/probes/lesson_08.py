@@ -8,7 +8,7 @@ from typing import Any
 from numpy import array_equal, asfortranarray, einsum, exp, float64, generic, ndarray, zeros
 
 from ..originals import BUILTINS, is_a
-from . import Run
+from . import Run, returned
 
 __builtins__ = BUILTINS
 
@@ -30,7 +30,7 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     else:
         result = function(f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
-    return {"what f was given": _seen.other or _words(zeros(x.shape)), "result": result}
+    return {"what f was given": _seen.other or _words(zeros(x.shape)), "result": returned(result)}
 
 
 class _Seen:

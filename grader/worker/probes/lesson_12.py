@@ -11,7 +11,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, gradients, parameter as parameter_of
+from . import ContractError, Run, build, gradients, parameter as parameter_of, returned
 
 __builtins__ = BUILTINS
 
@@ -65,7 +65,7 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
         still = T.grad_is_enabled()
     fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
     return {
-        "result": result, "tokens fed": fed, "in training": training, "graphs": graphs, "flags": array(flags(model)),
+        "result": returned(result), "tokens fed": fed, "in training": training, "graphs": graphs, "flags": array(flags(model)),
         "torch records gradients after the call": still,
     }  # fmt: skip
 
@@ -91,9 +91,9 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
         return T.Generator().manual_seed(seed)
 
     if options["seed"] is None:
-        return {"ids": draw(1)}
+        return {"ids": returned(draw(1))}
     generator = seeded(options["seed"])
-    parts = {"ids": draw(1, generator=generator)}
+    parts = {"ids": returned(draw(1, generator=generator))}
     if options.get("again"):
         parts["ids of a second call"] = draw(1, generator=generator)
         parts["ids of the same state"] = draw(2, generator=seeded(options["seed"]))

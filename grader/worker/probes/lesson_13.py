@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, gradients, parameter
+from . import ContractError, Run, build, gradients, parameter, returned
 
 __builtins__ = BUILTINS
 
@@ -39,7 +39,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
         result = function()
     if not is_a(result, T.device):
         raise ContractError(f"A {type(result).__name__} came back; a torch.device was asked for.")
-    return {"device type": result.type}
+    return {"device type": returned(result.type)}
 
 
 @contextlib.contextmanager
@@ -132,10 +132,10 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
         with _Watched(), _Squares():
             result = made(x)
-        parts = {"result": result}
+        parts: dict[str, Any] = {"result": returned(result)}
         if options.get("shorter"):
-            parts["second call"] = made(x.flip(1))
-            parts["third call"] = made(x[:, : options["shorter"]])
+            parts["second call"] = returned(made(x.flip(1)), "second call")
+            parts["third call"] = returned(made(x[:, : options["shorter"]]), "third call")
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
     parts["state_dict"] = ", ".join(T.saved(made))

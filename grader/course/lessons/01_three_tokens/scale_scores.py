@@ -7,7 +7,7 @@ from grader.course.declare import Case, exercise, mistake, patch
 from .shared import TABLE_SCORES, single
 
 
-@exercise(points=1, minutes=2, forbids=("softmax", "attention"))
+@exercise(points=1, minutes=2, difficulty=1, forbids=("softmax", "attention"))
 class scale_scores:
     """Divide the scores by the square root of d_k."""
 
@@ -52,6 +52,6 @@ class scale_scores:
             why="Python takes powers before divisions, so this is (d_k ** 1) / 2. It agrees with the root for d_k = 4 alone."),
         "TT41": mistake(patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
             says="The input is changed in place: `/=` and `-=` write into the caller's array.",
-            why="""Whoever called the function still needs those numbers. In an array of whole numbers fractions have no place: there
+            why="""The caller still needs those numbers. In an array of whole numbers fractions have no place: there
             `/=` stops with a UFuncTypeError."""),
     }

@@ -1,11 +1,6 @@
 """Lesson 01: the table of its three tokens, and inputs that several exercises need."""
 
-from dataclasses import replace
-
 import numpy as np
-
-from grader.course.patches import Patch
-from grader.course.spec import Exercise
 
 Array = np.ndarray
 
@@ -31,12 +26,3 @@ def unlike(expected: Array, got: Array) -> str | None:
         return f"shapes {expected.shape} and {got.shape} differ."
     difference = float(np.abs(expected - got).max(initial=0.0))
     return None if difference < 1e-3 else f"they differ by up to {difference:.4g}."
-
-
-def of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
-    """Mistakes that one of the steps declares, as patches of that step's solution."""
-    patches: dict[str, tuple[Patch, ...]] = {id: () for id in ids}
-    for one in step.mistakes:
-        if one.id in patches:
-            patches[one.id] += (Patch(tuple(replace(hunk, of=step.name) for hunk in one.wrong.hunks)),)
-    return patches

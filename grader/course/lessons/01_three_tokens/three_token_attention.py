@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
-from grader.course.lessons.library import rows_sum_to_1
+from grader.course.lessons.library import of, rows_sum_to_1
 
 from .attention_scores import attention_scores
 from .scale_scores import scale_scores
-from .shared import TABLE_K, TABLE_Q, TABLE_V, of, single, unlike, whole
+from .shared import TABLE_K, TABLE_Q, TABLE_V, single, unlike, whole
 from .softmax_rows import softmax_rows
 from .weighted_sum import weighted_sum
 
@@ -36,7 +36,7 @@ KEYS_FIRST = patch("attention_scores(Q, K)", "attention_scores(K, Q)")
 AFTER_SCORES = "scaled = scale_scores(scores, Q.shape[1])\n    weights = softmax_rows(scaled)\n    output = weighted_sum(weights, V)"
 
 
-@exercise(points=3, minutes=8, parts=("output", "weights"), forbids=("softmax", "attention"))
+@exercise(points=3, minutes=8, difficulty=2, parts=("output", "weights"), forbids=("softmax", "attention"))
 class three_token_attention:
     """Put the four steps together and return the output and the weights, for any sizes."""
 
@@ -78,7 +78,7 @@ class three_token_attention:
         return unlike(parts["weights"], parts["output"])
 
     hints = ("Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
-        "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula is to work for any "
+        "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula should work for any "
         "sizes, so take d_k from the shape. Return the pair (output, weights), in this order.",
         "```python\nscores = attention_scores(Q, K)\nscaled = scale_scores(scores, Q.shape[____])\n"
         "weights = ____(scaled)\nreturn ____(weights, V), weights\n```")

@@ -1,4 +1,4 @@
-"""Attention whose two products are spelt in letters."""
+"""Attention whose two products are spelled in letters."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     return {"result": parts["result"], by_einsum: flag(done >= q[0] * q[1] * k[1] * (q[2] + v[2]))}
 
 
-@exercise(points=2, minutes=8, forbids=("attention",), requires=("einsum_products",))
+@exercise(points=2, minutes=8, difficulty=2, forbids=("attention",), requires=("einsum_products",))
 class attention_einsum:
     """Compute attention with both products by `np.einsum`, and return the output alone."""
 
@@ -46,19 +46,19 @@ class attention_einsum:
 
     alone, order = item_alone("result"), unordered("result")
 
-    hints = ("Give each axis a letter: b, q, k, d for the scores. Which letter do q and k share and the scores lack?",
-        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, q and k; the output keeps b and q and"
-        " takes the letter of v's last axis, so k is summed there.",
-        "```python\nscores = np.einsum(\"bqd,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
+    hints = ("Give each axis a letter: b batch, i query, j key, d feature. Which one do q and k share and the scores lack?",
+        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, i and j; the output keeps b and i"
+        " and takes the letter of v's last axis, so j is summed there.",
+        "```python\nscores = np.einsum(\"bid,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)\n"
         "return np.einsum(\"____,____->____\", weights, v)\n```")
 
     mistakes = {
         **MISTAKES,
-        "SD8": patch("bqd,bkd->bqk", "bqd,bkd->bkq"),
-        "AB22": patch("bqk,bke->bqe", "bqk,bqe->bke"),
-        "AB23": patch("bqd,bkd->bqk", "bqd,bdk->bqk"),
-        "AB24": mistake(patch("bqd,bkd->bqk", "bqd,bkd->qk", "bqk,bke->bqe", "qk,bke->bqe"),
+        "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
+        "AB22": patch("bij,bje->bie", "bij,bie->bje"),
+        "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
+        "AB24": mistake(patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
             says="The letter b is missing from the scores: summed over the batch, they give each item the same weights.",
             why="einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter there."),
     }

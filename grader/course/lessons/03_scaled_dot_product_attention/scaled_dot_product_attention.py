@@ -19,7 +19,7 @@ def by_einsum(scores: str, output: str = "...qk,...kv->...qv"):
     return patch(SCORES, f"scores = np.einsum('{scores}', q, k) /", OUTPUT, f"output = np.einsum('{output}', weights, v)")
 
 
-@exercise(points=3, minutes=12, parts=("output", "weights"), forbids=("attention",))
+@exercise(points=3, minutes=12, difficulty=2, parts=("output", "weights"), forbids=("attention",))
 class scaled_dot_product_attention:
     """Compute attention and its weights for any number of leading dimensions, none included."""
 
@@ -66,7 +66,7 @@ class scaled_dot_product_attention:
         **MISTAKES,
         "SD6": (MISTAKES["SD6"], patch(f" / {ROOT}", "", OUTPUT, f"{OUTPUT} / {ROOT}")),
         "SD8": (patch("q @ k.swapaxes", "k @ q.swapaxes"), by_einsum("...qd,...kd->...kq"), patch(SCORES, ONE_BY_ONE)),
-        "AB8": (patch("scores = q", "batch, queries, d_k = q.shape\n    scores = q"), by_einsum("bqd,bkd->bqk", "bqk,bkv->bqv")),
+        "AB8": (patch("scores = q", "batch, queries, d_k = q.shape\n    scores = q"), by_einsum("bid,bjd->bij", "bqk,bkv->bqv")),
         "AB10": mistake(softmax_over(1), says="Softmax runs along axis 1, counted from the front: the keys are the last axis, -1.",
             why="""Axis 1 of the scores is the keys in a matrix, the queries in a batch, the heads with two leading dimensions.
             Counted from the end, the keys are always axis -1."""),
@@ -79,7 +79,7 @@ class scaled_dot_product_attention:
             several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k)."""),
         "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reverses all axes, the batch axis too; only the last two are to be swapped.",
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
-            4, 4) array becomes (4, 4, 4), and the product is wrong without a word.
+            4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""", evidence="flrngel/Self-Attentive-tensorflow#3"),
         "AB17": mistake(patch(KEYS, "k.transpose(0, 2, 1)"),
             says="`transpose(0, 2, 1)` names three axes, so a matrix or an array with two leading dimensions fails.",
@@ -101,6 +101,6 @@ class scaled_dot_product_attention:
             without an error where T_q = T_k."""),
         "AB23": mistake(patch(KEYS, "k"), says="The keys meet the queries untransposed: features are summed against tokens.",
             why="""The first product sums over d_k, the last axis of q and of k. `q @ k` sums over the last axis of q and the tokens
-            of k; in letters, 'bqd,bdk->bqk' calls k's tokens d. Where T_k = d_k it runs and is wrong."""),
+            of k; in letters, 'bid,bdj->bij' calls k's tokens d. Where T_k = d_k it runs and is wrong."""),
         "AB25": (patch("scores = q", "queries, d_k = q.shape\n    scores = q"), by_einsum("qd,kd->qk")),
     }

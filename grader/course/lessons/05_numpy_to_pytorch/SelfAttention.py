@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
-from grader.course.lessons.library import rows_sum_to_1
+from grader.course.lessons.library import items_apart, rows_sum_to_1
 
-from .shared import ROOM, attention_mistakes, items_apart
+from .shared import ROOM, attention_mistakes
 
 ORDER = [2, 0, 1]  # in which the tokens of the case 'batch' come in the case 'permuted'
 LAYERS = ("w_q", "w_k", "w_v")
@@ -44,7 +44,7 @@ def each(old: str, new: str):
     return patch(*(text.format(name) for name in LAYERS for text in (old, new)))
 
 
-@exercise(kind="class", points=4, minutes=15, parts=("output", "weights"), container="tensor", forbids=("attention",))
+@exercise(kind="class", points=4, minutes=15, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
 class SelfAttention:
     """Give attention a home for its three projections: an `nn.Module` that can be trained."""
 
@@ -88,7 +88,7 @@ class SelfAttention:
         gap = np.abs(parts["output"][:, ORDER] - changed["output"]).max()
         return None if gap < 1e-4 else f"Reordering the tokens changed an output by up to {gap:.4g}."
 
-    apart = items_apart()
+    apart = items_apart("batch", "item changed")
 
     hints = ("A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
         "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k and w_v. In `forward`, q, k"
@@ -97,7 +97,7 @@ class SelfAttention:
         "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)")
 
     mistakes = {
-        **attention_mistakes("        "),
+        **attention_mistakes(8),
         "NT9": each("self.{}(x)", "self.{}(x.float())"),
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "PJ1": each("self.{}(x)", "x @ self.{}.weight"),

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
-from grader.course.lessons.library import rows_sum_to_1, unmoved
+from grader.course.lessons.library import ROW_MAXIMUM, items_apart, rows_sum_to_1, softmax_by_hand, unmoved
 
-from .shared import ROOM, attention_mistakes, by_hand, items_apart
+from .shared import ROOM, attention_mistakes
 
 ORDER = [3, 0, 4, 2, 1]  # in which the keys of the case 'batch' come in the case 'permuted'
 
@@ -37,7 +37,7 @@ def _large() -> Iterator[Case]:
     yield _case("large batch", "a batch with scores of ±5000", heads, "", **ROOM)
 
 
-@exercise(points=3, minutes=12, parts=("output", "weights"), container="tensor", forbids=("attention",))
+@exercise(points=3, minutes=12, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
 class attention_torch:
     """Write lesson 03's attention on tensors, so that gradients flow to q, k and v."""
 
@@ -77,7 +77,7 @@ class attention_torch:
         "the order of keys and values does not matter", ("batch", "permuted"),
         "Reordering keys and values alike changed the output by up to {gap}.",
     )  # fmt: skip
-    apart = items_apart()
+    apart = items_apart("batch", "item changed")
 
     @holds("v = identity returns the weights", needs=("identity",))
     def identity(case, parts):
@@ -91,12 +91,12 @@ class attention_torch:
         "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
 
     mistakes = {
-        **attention_mistakes("    "),
+        **attention_mistakes(4),
         # The last one is what F.softmax does where no dim is given.
         "SM2": tuple(patch("dim=-1", f"dim={dim}") for dim in (0, 1, "0 if scores.ndim in (1, 3) else 1")),
-        "SM4": by_hand("    ", "scores - scores.amax(dim=-1, keepdim=True)", "e.sum(dim=-1)"),
-        "SM4+SM5": by_hand("    ", "scores", "e.sum(dim=-1)"),
-        "SM4+SM6": by_hand("    ", "scores - scores.max()", "e.sum(dim=-1)"),
+        "SM4": softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4),
+        "SM4+SM5": softmax_by_hand("scores", "e.sum(dim=-1)", 4),
+        "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4),
         "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
             says="Something is turned into float32 on the way; the input's precision is to be kept.",
             why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
@@ -108,7 +108,7 @@ class attention_torch:
             why="""A float64 tensor with an axis of its own, such as `torch.tensor([8.0], dtype=torch.float64)`, makes float64 of all
             that it is divided into, and so does `.double()`. A Python number from `math.sqrt` takes the other side's type."""),
         "NT27": mistake(patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
-            says="Each matrix of scores was normalised as a whole; each of its rows needs its own sum.",
+            says="Each matrix of scores was normalized as a whole; each of its rows needs its own sum.",
             why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries."),
         "NT30": mistake(patch("transpose(-2, -1)", "transpose(1, 2)"),
             says="Axes of k are exchanged that are counted from the front: exchange the last two, `k.transpose(-2, -1)` or `k.mT`.",

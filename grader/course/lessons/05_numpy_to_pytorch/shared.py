@@ -2,49 +2,35 @@
 
 from typing import Any
 
-from grader.course.declare import Property, mistake, patch
-from grader.course.lessons.library import unmoved
+from grader.course.declare import mistake, patch
+from grader.course.lessons.library import ROW_MAXIMUM, scale_mistakes, softmax_by_hand
 
 SCALE = " / math.sqrt(q.shape[-1])"
 ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # for scores of thousands
 
 
-def items_apart() -> Property:
-    return unmoved(
-        "items of a batch do not meet", ("batch", "item changed"),
-        "Replacing item 0 of the batch changed the output of item 1 by up to {gap}.", of=lambda output: output[1],
-    )  # fmt: skip
-
-
-def by_hand(indent: str, shifted: str, total: str):
-    """Softmax made of exp."""
-    return patch("weights = torch.softmax(scores, dim=-1)", f"e = torch.exp({shifted})\n{indent}weights = e / {total}")
-
-
-def attention_mistakes(indent: str) -> dict[str, Any]:
+def attention_mistakes(indent: int) -> dict[str, Any]:
     """indent: of the lines of the reference."""
     return {
         "SM1": patch("dim=-1", "dim=-2"),
         "SM2": patch("dim=-1", "dim=0"),
-        "SM3": (by_hand(indent, "scores - scores.max()", "e.sum()"),
-            by_hand(indent, "scores - scores.amax(dim=-1, keepdim=True)", "e.sum()")),
-        "SM5": by_hand(indent, "scores", "e.sum(dim=-1, keepdim=True)"),
-        "SM6": by_hand(indent, "scores - scores.max()", "e.sum(dim=-1, keepdim=True)"),
-        "SM3+SM5": by_hand(indent, "scores", "e.sum()"),
-        "SD1": patch(SCALE, ""),
-        "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
-        "SD5": patch("/ math", "* math"),
+        "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()", indent),
+            softmax_by_hand(ROW_MAXIMUM, "e.sum()", indent)),
+        "SM5": softmax_by_hand("scores", indent=indent),
+        "SM6": softmax_by_hand("scores - scores.max()", indent=indent),
+        "SM3+SM5": softmax_by_hand("scores", "e.sum()", indent),
+        **scale_mistakes(),
         "SD6": patch(SCALE, "", "dim=-1)", f"dim=-1){SCALE}"),
         "SD8": patch("q @ k.transpose", "k @ q.transpose"),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights @ v", "weights.detach() @ v"),
-            patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{indent}scores = q")),
+            patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{' ' * indent}scores = q")),
         "NT6": mistake(patch("math.sqrt(q", "math.sqrt(v"),
             says="The scale uses the width of the values; it needs d_k, the width of queries and keys.",
             why="A score is a sum over d_k products of a query and a key, and so its spread grows with √d_k. v plays no part in it."),
         "NT7": mistake(patch("(output, weights)", "(output, weights.detach())"),
             says="The returned weights are cut from the graph; a loss on the weights would reach neither q nor k.",
             why="""The output carries its gradient, the weights beside it do not: they were detached before they were returned.
-            Whoever only wants to plot them can detach them later."""),
+            To plot them, detach them later."""),
         "NT8": mistake(patch("(output, weights)", "(weights, output)"), says="Output and weights came back in the other order.",
             why="The contract is (output, weights)."),
         "NT23": mistake(patch("(output, weights)", "output"), says="Only one thing came back; the output and the weights were asked for.",

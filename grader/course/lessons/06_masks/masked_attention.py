@@ -7,7 +7,14 @@ from itertools import product
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import hidden_gets_no_weight, qkv, random_mask, rows_sum_to_1, unmoved
+from grader.course.lessons.library import (
+    hidden_gets_no_weight,
+    qkv,
+    random_mask,
+    rows_sum_to_1,
+    scale_mistakes,
+    unmoved,
+)
 
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:
@@ -75,7 +82,7 @@ def low_fills():
         yield made if then == ZERO else made + patch(ZERO, then)
 
 
-@exercise(points=4, minutes=20, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(points=4, minutes=20, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class masked_attention:
     """Attention that looks only where a mask allows it, and survives rows that may not look at all."""
 
@@ -162,7 +169,7 @@ class masked_attention:
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
             says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
-            why="""A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            why="""A second normalization repairs the sums only while something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),
         "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
@@ -182,9 +189,7 @@ class masked_attention:
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
             value is ambiguous'. What is to be known is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
-        "SD1": patch(SCALE, ""),
-        "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
-        "SD5": patch("/ math", "* math"),
+        **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),
         "SD8": patch("scores = q @", "q, k = (k, q)\n    scores = q @"),
         "SM1": patch("scores, dim=-1", "scores, dim=-2"),

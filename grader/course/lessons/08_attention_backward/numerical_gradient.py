@@ -29,7 +29,7 @@ def shifted(array: str, inside: str):
     return patch(f"{LOOP}\n        {BODY}", f"{inside}{LOOP}\n        " + "\n        ".join(lines))
 
 
-@exercise(points=3, minutes=12, dtype=("float64",), forbids=("torch",))
+@exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
 class numerical_gradient:
     """Measure a gradient: move each number of x by a step up and down, and see how far f moves."""
 

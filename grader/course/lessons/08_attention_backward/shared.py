@@ -19,11 +19,12 @@ MISTAKES = {
         result is (0, 0); without the factor it is (0, 3)."""),
     "GB2": mistake(patch(MEAN, "(grad_weights * weights).sum()"),
         says="The sum ran over the whole array; each row has a total of its own.",
-        why="""Softmax normalises each row by itself, so its backward pass subtracts each row's own total. One total for everything
+        why="""Softmax normalizes each row by itself, so its backward pass subtracts each row's own total. One total for everything
         mixes queries and batch items: the gradient of one row then changes when another row does."""),
     "GB3": mistake(patch(BACK, "weights * (mean - grad_weights)"), says="The sign is reversed: it is the gradient minus the row's total.",
-        why="""A weight whose gradient is above the row's weighted mean is to grow, one below it to shrink. Reversed, a step of
-        gradient descent climbs. With weights (½, ½) and gradient (1, 0) the mean is ½ and the result (¼, −¼)."""),
+        why="""A gradient says how the loss grows. Where a weight's gradient is above the row's weighted mean, the loss grows
+        with its score, so the score's gradient is positive and descent lowers it. Reversed, a step of descent climbs. With
+        weights (½, ½) and gradient (1, 0) the mean is ½ and the result (¼, −¼)."""),
     "GB4": mistake(patch(MEAN, "grad_weights.sum(axis=-1, keepdims=True)"),
         says="The row's total was taken of the gradient alone; each entry counts by its weight.",
         why="""The total is `sum_j grad_j * weights_j`, the mean of the gradient under the weights. A plain sum of the gradient is

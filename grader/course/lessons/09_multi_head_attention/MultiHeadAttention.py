@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import hidden_gets_no_weight, normal, random_mask, rows_sum_to_1, unmoved
+from grader.course.lessons.library import (
+    ROW_MAXIMUM,
+    hidden_gets_no_weight,
+    items_apart,
+    normal,
+    random_mask,
+    rows_sum_to_1,
+    scale_mistakes,
+    softmax_by_hand,
+    unmoved,
+)
 
 from .shared import DEALT, INTERLEAVED, LAYERS, REFUSED, VIEWED, state_of
 
@@ -16,8 +26,6 @@ REFUSE = """if d_model % num_heads:
 SCALE = " / math.sqrt(q.shape[-1])"
 HIDE = "scores = scores.masked_fill(~mask, -torch.inf)"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
-ROW_MAXIMUM = "scores - scores.amax(dim=-1, keepdim=True)"
-ROW_SUM = "weights.sum(dim=-1, keepdim=True)"
 
 # Ways in which right code is written otherwise. Where a mistake makes sizes that do not fit, each raises in other words.
 PLAIN, LOW = patch(), patch("-torch.inf", "-1e9")
@@ -33,11 +41,6 @@ Q_AS_LONG_AS_QUERY = patch(  # the keys, cut with the sizes of query
     "split_heads(self.w_q(query), self.num_heads)",
     "self.w_q(key).reshape(*query.shape[:2], self.num_heads, query.shape[2] // self.num_heads).transpose(1, 2)",
 )
-
-
-def by_hand(exponents: str, total: str):
-    """Softmax written out: exp of something, divided by a sum of `weights`."""
-    return patch(SOFTMAX, f"weights = ({exponents}).exp()\n        weights = weights / {total}")
 
 
 def _options(state: dict[str, np.ndarray], d: int, heads: int, **more: Any) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
                    options=_options(state, d, heads), atol=5e-3, rtol=1e-3)  # fmt: skip
 
 
-@exercise(kind="class", points=4, minutes=25, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class MultiHeadAttention:
     """Attention in several heads, between two projections."""
 
@@ -137,10 +140,7 @@ class MultiHeadAttention:
         "the order of the keys does not matter", ("keys", "keys reordered"),
         "keys and values came in another order, and the output moved by {gap}.",
     )  # fmt: skip
-    items = unmoved(
-        "items of a batch do not meet", ("keys", "item changed"),
-        "item 1 of the batch moved by {gap} when only item 0 changed.", of=lambda output: output[1],
-    )  # fmt: skip
+    items = items_apart("keys", "item changed")
 
     hints = ("Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
         "After the split every product works on the last two axes, and the heads are one more axis of the batch. The width "
@@ -150,18 +150,16 @@ class MultiHeadAttention:
         "weights = torch.softmax(scores, dim=-1)\nreturn self.w_o(____), weights")
 
     mistakes = {
-        "SD1": patch(SCALE, ""),
-        "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+        **scale_mistakes(),
         "SD3": patch("sqrt(q.shape", "sqrt(query.shape"),
         "SD4": patch("sqrt(q.shape[-1]", "sqrt(self.num_heads"),
-        "SD5": patch("/ math", "* math"),
         "SD6": patch(SCALE, "", SOFTMAX, f"{SOFTMAX}{SCALE}"),
         "SM1": (patch("dim=-1", "dim=-2"), patch("dim=-1", "dim=-2") + LOW),
         "SM2": tuple(patch("dim=-1", f"dim={dim}") + fill for dim in (0, 1) for fill in (PLAIN, LOW)),
-        "SM3": (by_hand("scores - scores.max()", "weights.sum()"), by_hand(ROW_MAXIMUM, "weights.sum()")),
-        "SM4": (by_hand(ROW_MAXIMUM, "weights.sum(dim=-1)"), by_hand(ROW_MAXIMUM, "weights.sum(dim=-1)") + BY_QUERY),
-        "SM5": by_hand("scores", ROW_SUM),
-        "SM6": tuple(by_hand(f"scores - scores.{top}", ROW_SUM) for top in ("max()", "amax(dim=(-2, -1), keepdim=True)")),
+        "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()"), softmax_by_hand(ROW_MAXIMUM, "e.sum()")),
+        "SM4": tuple(softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)") + way for way in (PLAIN, BY_QUERY)),
+        "SM5": softmax_by_hand("scores"),
+        "SM6": tuple(softmax_by_hand(f"scores - scores.{top}") for top in ("max()", "amax(dim=(-2, -1), keepdim=True)")),
         "MH1": patch(*VIEWED, of="split_heads"),
         "MH2": patch(".transpose(1, 2)", "", of="merge_heads"),
         "MH3": patch(".transpose(1, 2)", "", of="split_heads")
@@ -221,7 +219,7 @@ class MultiHeadAttention:
         "MU21": mistake(patch(f"if mask is not None:\n            {HIDE}\n        {SOFTMAX}", f"""{SOFTMAX}
         if mask is not None:
             weights = weights * mask
-            weights = weights / {ROW_SUM}"""),
+            weights = weights / weights.sum(dim=-1, keepdim=True)"""),
             says="Hidden weights were set to 0 after softmax and the rest divided by its new sum: that sum may be 0.",
             why="""Where all visible scores lie far below a hidden one, softmax has given the hidden key everything and rounded the
             visible weights to 0; nothing is left to be divided, and 0 / 0 is NaN. A maximum that is taken over the hidden scores, too,

@@ -23,9 +23,9 @@ def thirds(weight: str, bias: str, *more: str):
     return patch("*torch_mha.in_proj_weight.chunk(3)", weight, "*torch_mha.in_proj_bias.chunk(3)", bias, *more)
 
 
-@exercise(points=2, minutes=12, container="any")
+@exercise(points=2, minutes=12, difficulty=2, container="any")
 class copy_torch_weights:
-    """Give a module of ours the weights of torch's own."""
+    """Copy the weights of torch's module into yours."""
 
     def cases(rng):
         sizes = ((4, 2, "four numbers, two heads"), (6, 3, "six numbers, three heads"), (6, 3, "the same sizes, new weights"),
@@ -75,7 +75,7 @@ class copy_torch_weights:
             why="Scores and weights agree without it, and the outputs do not."),
         "MU36": mistake(each("{parameter} = nn.Parameter({new}.clone())"),
             says="The module has new parameters: the old ones are to be overwritten in place.",
-            why="""An optimiser, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
+            why="""An optimizer, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
         "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",
             why="`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of it. Copy the numbers."),

@@ -30,14 +30,14 @@ def _large() -> Iterator[Case]:
     yield case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)
 
 
-@exercise(points=3, minutes=15, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(points=3, minutes=15, difficulty=2, parts=("context", "weights"), container="tensor", forbids=("attention",))
 class additive_attention:
     """Let a decoder's state choose among the encoder's states, by Bahdanau's score."""
 
     def cases(rng):
-        learnt = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
-        yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learnt], "")
-        yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learnt], "")
+        learned = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
+        yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learned], "")
+        yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learned], "")
         yield from general(rng, lambda d_q, d_h, d_a: [(d_q, d_a), (d_h, d_a), (d_a,)])
         yield from _large()
 

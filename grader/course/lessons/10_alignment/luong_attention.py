@@ -9,7 +9,7 @@ from .shared import PROPERTIES, ROOM, THREE, alignment_mistakes, case, general
 SCORES = "(keys @ asked[:, :, None])[..., 0]"
 
 
-@exercise(points=2, minutes=8, parts=("context", "weights"), container="tensor", forbids=("attention",))
+@exercise(points=2, minutes=8, difficulty=1, parts=("context", "weights"), container="tensor", forbids=("attention",))
 class luong_attention:
     """Write the same choice with Luong's score: one matrix product in place of the tanh."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, holds, mistake, patch
+from grader.course.lessons.library import ROW_MAXIMUM, softmax_by_hand
 
 Arrays = list[np.ndarray]
 ROOM = {"stage": "extremes", "rtol": 2e-3, "atol": 2e-3}  # float32 numbers near 10,000 are 0.001 apart
@@ -19,11 +20,11 @@ def case(key: str, title: str, arrays: Arrays, grad: str | tuple[int, ...] = "al
     return Case(key, title, tuple(Tensor(array, requires_grad=i in wanted) for i, array in enumerate(arrays)), **fields)
 
 
-def general(rng: np.random.Generator, learnt: Callable[[int, int, int], list[tuple[int, ...]]]) -> Iterator[Case]:
-    """What both exercises are tried with. learnt: the shapes of what comes after query and keys, by d_q, d_h and d_a."""
+def general(rng: np.random.Generator, learned: Callable[[int, int, int], list[tuple[int, ...]]]) -> Iterator[Case]:
+    """What both exercises are tried with. learned: the shapes of what comes after query and keys, by d_q, d_h and d_a."""
 
     def draw(b: int, t: int, d_q: int, d_h: int, d_a: int) -> Arrays:
-        return [rng.normal(size=size) for size in ((b, d_q), (b, t, d_h), *learnt(d_q, d_h, d_a))]
+        return [rng.normal(size=size) for size in ((b, d_q), (b, t, d_h), *learned(d_q, d_h, d_a))]
 
     batch = query, keys, *weights = draw(2, 5, 3, 4, 6)
     yield case("batch", "a batch of two, every size different", batch)
@@ -82,23 +83,17 @@ PROPERTIES = (sums, order, apart, query_matters, one_key)
 
 CONTEXT = "context = (weights[:, None] @ keys)[:, 0]"
 SUMMED = patch(CONTEXT, "context = (weights[..., None] * keys).sum(dim=1)")  # which broadcasts where the product raises
-EACH_ROW, ROW_MAXIMUM = "e.sum(dim=-1, keepdim=True)", "scores - scores.amax(dim=-1, keepdim=True)"
-
-
-def by_hand(shifted: str, total: str):
-    """Softmax made of exp."""
-    return patch("weights = torch.softmax(scores, dim=-1)", f"e = torch.exp({shifted})\n    weights = e / {total}")
 
 
 def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> dict[str, Any]:
     """scores, projected: the reference's expression for the scores, and the keys as they enter it. widths: that a scale may use."""
     return {
         "SM2": patch("dim=-1", "dim=0"),
-        "SM3": (by_hand("scores - scores.max()", "e.sum()"), by_hand(ROW_MAXIMUM, "e.sum()")),
-        "SM4": (by_hand(ROW_MAXIMUM, "e.sum(dim=-1)"), by_hand(ROW_MAXIMUM, "e.sum(dim=-1)") + SUMMED),
-        "SM5": by_hand("scores", EACH_ROW),
-        "SM6": by_hand("scores - scores.max()", EACH_ROW),
-        "SM4+SM6": by_hand("scores - scores.max()", "e.sum(dim=-1)") + SUMMED,
+        "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()", 4), softmax_by_hand(ROW_MAXIMUM, "e.sum()", 4)),
+        "SM4": tuple(softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4) + also for also in (patch(), SUMMED)),
+        "SM5": softmax_by_hand("scores", indent=4),
+        "SM6": softmax_by_hand("scores - scores.max()", indent=4),
+        "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4) + SUMMED,
         "LG1": tuple(patch("softmax(scores, dim=-1)", "softmax(scores[..., None], dim=-1)[..., 0]") + also
                      for also in (patch(), patch("(context, weights)", "(context, weights[..., None])"))),
         "AL4": mistake(*(patch(scores, f"{scores} {factor.format(width)}")
@@ -121,7 +116,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "AL12": mistake(*(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
             says="The weighted keys were summed over another axis than that of the keys.",
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h)."),
-        "AL17": mistake(*(by_hand(f"scores - {taken}", EACH_ROW) for taken in (
+        "AL17": mistake(*(softmax_by_hand(f"scores - {taken}", indent=4) for taken in (
             "scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")),
             says="Something other than the largest score of its row was subtracted before exp: far above it, exp overflows.",
             why="""Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. Only with the

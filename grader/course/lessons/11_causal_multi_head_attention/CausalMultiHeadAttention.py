@@ -6,10 +6,16 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
-from grader.course.lessons.library import unmoved
+from grader.course.lessons.library import (
+    ROW_MAXIMUM,
+    fused,
+    items_apart,
+    scale_mistakes,
+    softmax_by_hand,
+    weights_of,
+)
 
 from . import readings
-from .shared import weights_of
 
 LAYERS = ("qkv", "proj")
 
@@ -22,7 +28,7 @@ def _case(key: str, title: str, x: np.ndarray, state: dict[str, np.ndarray], *in
 
 
 def _companions(rng: np.random.Generator) -> Iterator[Case]:
-    state = weights_of(rng, 6)
+    state = weights_of(rng, fused(6))
     x = rng.normal(size=(2, 5, 6)).astype(np.float32)
     later = x.copy()
     later[0, 3:] += 2
@@ -60,7 +66,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
     found = np.array([-200, -200, 200, 200, 0, -200])
     for i, (b, heads) in enumerate(((2, 2), (1, 3), (2, 2))):
         d, t = 4 * heads, len(asked)
-        state = weights_of(rng, d, 0.3)
+        state = weights_of(rng, fused(d), 0.3)
         w_q, w_k, w_v = np.split(state["qkv.weight"], 3)  # views
         w_q[:], w_k[:], w_v[:, :2] = 0, 0, 0
         w_q[0::4, 0], w_q[1::4, 2] = 1, 1
@@ -88,11 +94,6 @@ FINITE = patch("-torch.inf", "-1000000000.0")
 NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 
-def by_hand(top: str):
-    """Softmax written out: exp of the scores, from which `top` was subtracted."""
-    return patch(SOFTMAX, f"weights = (scores - {top}).exp()\n        {ONE_SUM}")
-
-
 @exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",))
 class CausalMultiHeadAttention:
     """Causal attention of many heads with one projection for q, k and v, and dropout."""
@@ -100,7 +101,7 @@ class CausalMultiHeadAttention:
     def cases(rng):
         """Values and gradients, another mode and precision, dropout, large scores, what is to be refused."""
         def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, **more: Any) -> Case:
-            state = weights_of(rng, shape[-1], 0.7 if heads < 5 else 0.4)
+            state = weights_of(rng, fused(shape[-1]), 0.7 if heads < 5 else 0.4)
             return _case(key, title, rng.normal(size=shape), state, heads, max_len, **more)
 
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5, probe="lesson_11.attention")
@@ -119,7 +120,7 @@ class CausalMultiHeadAttention:
         yield from _large(rng)
         for t, max_len in ((6, 5), (4, 2), (9, 3)):
             x = rng.normal(size=(2, t, 4))
-            yield _case(f"long-{t}", f"{t} tokens, max_len {max_len}", x, weights_of(rng, 4), 2, max_len, raises="ValueError")
+            yield _case(f"long-{t}", f"{t} tokens, max_len {max_len}", x, weights_of(rng, fused(4)), 2, max_len, raises="ValueError")
         for d_model, heads in ((8, 3), (6, 4), (5, 2)):
             x = Tensor(rng.normal(size=(1, 3, d_model)).astype(np.float32))
             yield Case(f"uneven-{d_model}", f"{heads} heads do not divide d_model {d_model}", (x,), probe="module",
@@ -131,10 +132,7 @@ class CausalMultiHeadAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
 
-    items_apart = unmoved(
-        "items of a batch do not meet", ("after", "other item"), "item 1 of the batch moved by {gap} when only item 0 changed.",
-        of=lambda output: output[1],
-    )  # fmt: skip
+    apart = items_apart("after", "other item")
 
     hints = ("The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",
         "`self.qkv(x).view(B, T, 3, num_heads, d_head)` names the axes in the order in which the numbers lie; `permute` moves them. An "
@@ -144,22 +142,18 @@ class CausalMultiHeadAttention:
         "return self.proj((weights @ v).transpose(____).reshape(B, T, d_model))")
 
     mistakes = {
-        "SD1": patch(SCALE, ""),
-        "SD2": patch("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+        **scale_mistakes(),
         "SD3": patch("q.shape[-1]", "d_model"),
         "SD4": patch("q.shape[-1]", "self.num_heads"),
-        "SD5": patch("/ math", "* math"),
         "SD6": patch(SCALE, "", SOFTMAX, SOFTMAX + SCALE),
         "SD8": (patch("q, k, v =", "k, q, v ="), patch("self.dropout(weights)", "self.dropout(weights).mT")),
         "SM1": patch("dim=-1", "dim=-2"),
         "SM2": (patch("dim=-1", "dim=0"), patch("dim=-1", "dim=1"), patch("dim=-1", "dim=0") + FINITE, patch("dim=-1", "dim=1") + FINITE),
-        "SM3": (patch(SOFTMAX, "weights = (scores - scores.max()).exp()\n        weights = weights / weights.sum()"),
-            patch(SOFTMAX, """weights = (scores - scores.amax(dim=(0, 2, 3), keepdim=True)).exp()
-        weights = weights / weights.sum(dim=(0, 2, 3), keepdim=True)""")),
-        "SM4": patch(SOFTMAX, """weights = (scores - scores.amax(dim=-1, keepdim=True)).exp()
-        weights = weights / weights.sum(dim=-1)"""),
-        "SM5": patch(SOFTMAX, f"weights = scores.exp()\n        {ONE_SUM}"),
-        "SM6": (by_hand("scores.max()"), by_hand("scores.amax(dim=(-2, -1), keepdim=True)")),
+        "SM3": (softmax_by_hand("scores - scores.max()", "e.sum()"),
+            softmax_by_hand("scores - scores.amax(dim=(0, 2, 3), keepdim=True)", "e.sum(dim=(0, 2, 3), keepdim=True)")),
+        "SM4": softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)"),
+        "SM5": softmax_by_hand("scores"),
+        "SM6": (softmax_by_hand("scores - scores.max()"), softmax_by_hand("scores - scores.amax(dim=(-2, -1), keepdim=True)")),
         "MH1": tuple(patch(SPLIT, THIRDS.format(f"{cut}(b, self.num_heads, t, -1)")) for cut in ("reshape", "view")),
         "MH2": patch("heads.transpose(1, 2)", "heads"),
         "MH3": patch("2, 0, 3, 1, 4", "2, 0, 1, 3, 4", HIDE, "pass", "heads.transpose(1, 2)", "heads"),

@@ -1,16 +1,14 @@
 """A block of a Transformer: attention and a small network, each behind a normalisation and beside a residual path."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.patches import Patch
+from grader.course.lessons.library import fused, of, weights_of
 
 from . import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
-from .shared import weights_of
 
 LAYERS = ("attn.qkv", "attn.proj", "mlp.0", "mlp.2")
 IN_ATTENTION = ("SD1", "SD3", "MH2", "MK1", "MK3", "MK8", "MK13", "PJ3", "CM11")  # what CM37 stands for
@@ -20,15 +18,9 @@ DROPOUT = patch("super().__init__()", "super().__init__()\n        self.dropout 
                 "self.mlp(self.ln2(x))", "self.dropout(self.mlp(self.ln2(x)))")  # fmt: skip
 
 
-def faults_inside() -> tuple[Patch, ...]:
-    """Mistakes of CausalMultiHeadAttention, the plainest way of each, made in the class that the block uses."""
-    first = {mistake.id: mistake.wrong for mistake in reversed(CausalMultiHeadAttention.mistakes)}
-    return tuple(Patch(tuple(replace(hunk, of="CausalMultiHeadAttention") for hunk in first[id].hunks)) for id in IN_ATTENTION)
-
-
 def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     """Normalisations that do something, and a network wide enough in range to tell one GELU from another."""
-    state = {f"attn.{name}": array for name, array in weights_of(rng, d, 0.6).items()}
+    state = {f"attn.{name}": array for name, array in weights_of(rng, fused(d), 0.6).items()}
     state |= {"mlp.0.weight": rng.normal(size=(4 * d, d)), "mlp.2.weight": rng.normal(size=(d, 4 * d)),
               "mlp.0.bias": rng.normal(size=4 * d), "mlp.2.bias": rng.normal(size=d)}  # fmt: skip
     for name in ("ln1", "ln2"):
@@ -126,7 +118,7 @@ class TransformerBlock:
             says="The normalisations act on what the branches give; they are to act on what the branches read.",
             why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds
             is fixed by ln1. Some models do so, or normalise on both sides; pre-norm is x + attn(ln1(x))."""),
-        "CM37": mistake(*faults_inside(),
+        "CM37": mistake(*(ways[0] for ways in of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
             scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`

@@ -19,7 +19,7 @@ def dropout(case: Case, parts: Parts) -> dict[str, Part]:
     Shares are of the weights that a causal mask leaves.
     """
     still, again = (_output(case, parts[name]) for name in ("still", "still again"))
-    moving = [_output(case, part) for name, part in parts.items() if name.startswith("moving")]
+    moving = [_output(case, part) for part in parts["moving"].items]
     weights, dropped = _weights(still), np.stack([_weights(output) for output in moving])
     agree = np.array_equal(still, again)
     return {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import unmoved
+from grader.course.lessons.library import fused, items_apart, unmoved, weights_of
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -25,9 +25,7 @@ def _drawn(rng: np.random.Generator, key: str, title: str, b: int, t: int, d_mod
            **fields: Any) -> Case:  # fmt: skip
     x = rng.normal(size=(b, t, d_model)).astype(np.float32)
     x = np.resize(x, (b, repeated_to, d_model)) if repeated_to else x  # fewer draws for many tokens
-    shapes = {"qkv.weight": (3 * d_model, d_model), "proj.weight": (d_model, d_model)}
-    state = {name: (rng.normal(size=shape) * 1.5 / math.sqrt(d_model)).astype(np.float32) for name, shape in shapes.items()}
-    return _case(key, title, x, heads, state, **fields)
+    return _case(key, title, x, heads, weights_of(rng, fused(d_model), 1.5 / math.sqrt(d_model)), **fields)
 
 
 def _companions(rng: np.random.Generator, batch: Case) -> Iterator[Case]:
@@ -105,10 +103,7 @@ class FastCausalMultiHeadAttention:
         "an output does not depend on later tokens", ("batch", "later changed"),
         "replacing the tokens from the ninth on changed an earlier output by up to {gap}.", of=lambda output: output[:, :8],
     )  # fmt: skip
-    items_apart = unmoved(
-        "items of a batch do not meet", ("batch", "item changed"),
-        "replacing item 0 of the batch changed item 1 by up to {gap}.", of=lambda output: output[1],
-    )  # fmt: skip
+    apart = items_apart("batch", "item changed")
 
     hints = ("Of lesson 11's forward, which lines does the operator replace, and which stay as they are?",
         "The operator wants q, k and v as (B, num_heads, T, d_head) and gives the same shape back. `view` and "

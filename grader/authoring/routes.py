@@ -1,0 +1,168 @@
+"""Routes through the course for a workshop, docs/teaching/README.md: what is chosen stands here, its time is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.authoring import reading, teaching
+from grader.course import registry
+from grader.course.percent import Cell
+from grader.course.stubs import task_name
+from grader.util.files import write_whole
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A lesson on a route. until: the last exercise that is reached, '' for the whole lesson.
+
+    work: the exercises that learners write, () for all up to `until`; the others are shown solved.
+    without: headings of sections that are left out.
+    """
+
+    lesson: str
+    until: str = ""
+    work: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Route:
+    """minutes: what there is, breaks not counted; a test holds the computed time against it."""
+
+    title: str
+    minutes: int
+    about: str
+    stops: tuple[Stop, ...]
+
+
+ROUTES = (
+    Route(
+        "90 minutes: attention by hand", 90,
+        "For people who have heard of attention and want to have computed it once. It needs matrix products and some NumPy. "
+        "It ends with the learners' own attention on three tokens, and with the mistake found in published numbers.",
+        (
+            Stop("00_start_here"),
+            Stop("01_three_tokens", "three_token_attention", ("attention_scores", "softmax_rows", "three_token_attention")),
+        ),
+    ),
+    Route(
+        "Half a day: from a look-up to a causal mask", 240,
+        "Four hours, with a break after lesson 01. It needs NumPy; PyTorch is used only as a library of arrays. "
+        "It ends with masked attention, the operation inside every language model.",
+        (
+            Stop("00_start_here"),
+            Stop("01_three_tokens", "three_token_attention"),
+            Stop("02_softmax", "softmax"),
+            Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),
+            Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention")),
+        ),
+    ),
+    Route(
+        "Two days: to a language model", 720,
+        "Two days of six hours, breaks not counted: lessons 00 to 05 on the first, the others on the second. It needs PyTorch's "
+        "`nn.Module`. It ends with a small language model that the learners wrote and trained.",
+        (
+            Stop("00_start_here"),
+            Stop("01_three_tokens", "three_token_attention"),
+            Stop("02_softmax", "softmax_with_temperature"),
+            Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention"),
+            Stop("05_numpy_to_pytorch", "SelfAttention"),
+            Stop("06_masks", "masked_attention"),
+            Stop("09_multi_head_attention", "MultiHeadAttention"),
+            Stop("11_causal_multi_head_attention"),
+            Stop("12_language_model"),
+        ),
+    ),
+)  # fmt: skip
+
+
+def path() -> Path:
+    return registry.root() / "docs" / "teaching" / "README.md"
+
+
+def page() -> str:
+    """The page for instructors: the notes of each lesson, then the routes with their times."""
+    parts = [
+        "<!-- `grader build` makes this page; the routes stand in grader/authoring/routes.py -->",
+        "# Teaching with this course",
+        f"Reading is reckoned at {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. Times are for "
+        "learners who work alone; a room that predicts and discusses takes about as long, since it reads less.",
+        "## Notes on each lesson",
+        _lessons(),
+    ]
+    for route in ROUTES:
+        parts += [f"## {route.title}", route.about, _table(route)]
+    return "\n\n".join(parts) + "\n"
+
+
+def stale() -> bool:
+    """Whether the page is not what the lessons make. An installed course has no docs/, and none is missed."""
+    return path().parents[1].is_dir() and (not path().is_file() or path().read_text(encoding="utf-8") != page())
+
+
+def refresh() -> None:
+    """Writes the page anew where it is stale."""
+    if stale():
+        path().parent.mkdir(exist_ok=True)
+        write_whole(path(), page())
+
+
+def exercises_of(stop: Stop) -> tuple[str, ...]:
+    """The exercises that learners write at a stop."""
+    names = registry.CONTRACT[stop.lesson]
+    return stop.work or names[: names.index(stop.until) + 1 if stop.until else None]
+
+
+def minutes_of(stop: Stop) -> tuple[int, int]:
+    """(minutes for the exercises, minutes of reading) of a stop."""
+    work = sum(one.minutes for one in registry.lesson(stop.lesson).exercises if one.name in exercises_of(stop))
+    return work, reading.minutes(_read(stop))
+
+
+def total(route: Route) -> tuple[int, int]:
+    """(minutes for the exercises, minutes of reading) of a route."""
+    work, read = zip(*map(minutes_of, route.stops), strict=True)
+    return sum(work), sum(read)
+
+
+def _read(stop: Stop) -> Sequence[Cell]:
+    """The cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
+    cells = registry.cells(stop.lesson)
+    if stop.until:
+        own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
+        tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
+        cells = cells[: next((number for number in tasks if number > own), None)]
+    kept, heading = [], ""
+    for cell in cells:
+        if cell.role == "prose" and cell.text.startswith("## "):
+            heading = cell.text.split("\n", 1)[0].removeprefix("## ").strip()
+        if heading not in stop.without:
+            kept.append(cell)
+    return kept
+
+
+def _lessons() -> str:
+    rows = ["| lesson | exercises, minutes | reading, minutes | together |", "|---|---|---|---|"]
+    work = read = 0
+    for name in registry.lessons():
+        there = teaching.notes(registry.cells(name)) is not None
+        title = f"[{registry.heading(name)}]({name}.md)" if there else registry.heading(name)
+        own = reading.of_lesson(name)
+        work, read = work + own[0], read + own[1]
+        rows.append(f"| {title} | {own[0]} | {own[1]} | {sum(own)} |")
+    return "\n".join([*rows, f"| all | {work} | {read} | {work + read} |"])
+
+
+def _table(route: Route) -> str:
+    rows = ["| lesson | as far as | learners write | exercises, minutes | reading, minutes |", "|---|---|---|---|---|"]
+    for stop in route.stops:
+        work, read = minutes_of(stop)
+        names = ", ".join(f"`{name}`" for name in exercises_of(stop))
+        far = f"`{stop.until}`" if stop.until else "its end"
+        far += "".join(f", without *{heading}*" for heading in stop.without)
+        rows.append(f"| {registry.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
+    work, read = total(route)
+    rows.append(f"| together {work + read} minutes | | | {work} | {read} |")
+    return "\n".join(rows)

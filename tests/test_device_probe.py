@@ -1,0 +1,70 @@
+"""That everything follows a module to another device is seen without that device, where it can be."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+FOLLOWS = "everything follows the module to another device"
+MODULE = """
+class Own(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+        hidden = torch.ones(max_len, max_len, dtype=torch.bool).triu(1)
+        self.register_buffer("hidden", hidden, persistent=False)
+        self.plain = hidden.clone()
+
+    def forward(self, x):
+        t = x.shape[1]
+        scores = self.w_q(x) @ self.w_k(x).mT / x.shape[-1] ** 0.5
+        {masked}
+        return torch.softmax(scores, dim=-1) @ self.w_v(x)
+"""
+CODE = """
+import sys
+import numpy as np, torch
+from torch import nn
+from grader.worker import originals
+originals.of_torch()
+from grader.worker.probes import Run, find
+{module}
+names = ("w_q", "w_k", "w_v")
+options = dict(init=(4, 6), state={{f"{{name}}.weight": np.ones((4, 4), np.float32) for name in names}}, linear=names, no_bias=names, max_len=6)
+found = find("lesson_06.buffer")(Own, Run((torch.ones(2, 3, 4),), options=options))
+print(found["the mask is a buffer"], found["{follows}"], "sympy" in sys.modules)
+"""
+
+
+def seen(masked: str) -> list[str]:
+    """Whether the mask is a buffer, whether everything follows, and whether torch's computer algebra was imported."""
+    code = CODE.format(module=MODULE.format(masked=masked), follows=FOLLOWS)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert not done.returncode, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("masked", [
+    "scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)",
+    "scores[:, self.hidden[:t, :t]] = -torch.inf",
+    "scores = torch.where(self.hidden[:t, :t], -torch.inf, torch.stack(list(scores)))",
+])  # fmt: skip
+def test_what_is_computed_of_the_modules_own_tensors_follows_and_imports_no_computer_algebra(masked):
+    assert seen(masked) == ["True", "True", "False"]
+
+
+@pytest.mark.parametrize("masked", [
+    "scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)",
+    "scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -torch.inf)",
+    'scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool, device="cpu").triu(1), -torch.inf)',
+    "with torch._C.DisableTorchFunction():\n            scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)",
+])  # fmt: skip
+def test_what_stays_behind_is_seen_though_the_buffer_is_there(masked):
+    assert seen(masked)[:2] == ["True", "False"]
+
+
+def test_what_is_made_on_the_inputs_device_follows():
+    hidden = "torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)"
+    assert seen(f"scores = scores.masked_fill({hidden}, -torch.inf)")[:2] == ["True", "True"]

@@ -1,0 +1,57 @@
+"""The glossary says where a word is explained, and there the word is; its links lead somewhere, in a hand-out, too."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from grader.authoring.release import handout
+from grader.course import prose, registry
+
+PAGE = registry.glossary()
+ENTRY = re.compile(r"^(\*\*.*?): .* \(\[(\d\d)\]\((\w+)\.ipynb\)\)$", re.MULTILINE)
+ENTRIES = [(found[1], found[2], found[3]) for found in ENTRY.finditer(PAGE)]
+PROMISED = (
+    "token", "vector", "embedding", "logits", "nat", "head", "query", "key", "value", "scores", "weights", "mask", "causal",
+    "softmax", "temperature", "residual connection", "layer norm", "padding", "cross entropy", "gradient",
+)  # fmt: skip
+
+
+def words(names: str) -> list[str]:
+    """The names of an entry: '**layer norm**, `nn.LayerNorm`' has two."""
+    return re.findall(r"\*\*(.*?)\*\*|`(.*?)`", names)
+
+
+def test_every_entry_is_read():
+    terms = PAGE.partition("## Terms")[2]
+    assert len(ENTRIES) == len([line for line in terms.splitlines() if line.strip()])
+    names = [name.removeprefix("**").partition("**")[0] for name, _, _ in ENTRIES]
+    assert names == sorted(names, key=str.lower) and len(set(names)) == len(names)
+    assert set(PROMISED) <= set(names)
+
+
+@pytest.mark.parametrize("names, number, lesson", ENTRIES, ids=[name.partition("**, ")[0].strip("*") for name, _, _ in ENTRIES])
+def test_a_term_is_used_in_the_lesson_that_explains_it(names, number, lesson):
+    assert lesson in registry.lessons() and lesson.startswith(number)
+    text = "\n".join(cell.text for cell in prose.shown(registry.cells(lesson)) if cell.role == "prose")
+    said = " ".join(text.split()).lower()
+    assert any((bold or code).lower() in said for bold, code in words(names)), f"{lesson} does not say {names}"
+
+
+@pytest.mark.parametrize("symbol", ["d_model", "d_k", "d_v", "T_q", "T_k", "num_heads", "d_head", "∂X", "Q, q", "(..., n)"])
+def test_the_notation_is_there(symbol):
+    assert symbol in PAGE.partition("## Terms")[0]
+
+
+def test_in_a_hand_out_it_leads_to_no_lesson_that_is_not_there():
+    lessons = registry.lessons()[:2]
+    page = handout(lessons)["notebooks/glossary.md"].decode()
+    assert {name for name in re.findall(r"\]\((\w+)\.ipynb\)", page)} == set(lessons)
+    assert page == registry.glossary(lessons) and "**logits**" in page and "(12)" in page
+
+
+def test_every_lesson_leads_to_it():
+    for name in registry.lessons():
+        assert f"]({registry.GLOSSARY})" in registry.way(name)
+    assert registry.glossary_path().is_file()
