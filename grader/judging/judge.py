@@ -271,7 +271,7 @@ class _Judging:
             self.verified.append(wording.extremes(titles))
 
     def _passed(self) -> Verdict:
-        following = registry.next_exercise(self.exercise.name) or ""
+        following = wording.following(self.exercise)
         return Verdict(
             self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
             max_difference=None if self.exercise.compare else self._largest_difference(), following=following,

@@ -75,7 +75,7 @@ class Verdict:
                 together reproduces it is one entry 'SM1+SD1'.
     sentences:  one for each entry of `mistakes`.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
-    look:       where to look next. following: the next exercise, after a pass.
+    look:       where to look next. following: the next exercise, after a pass; of another lesson, also which.
     """
 
     exercise: str

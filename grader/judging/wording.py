@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.course import registry
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
 from grader.judging.compare import allowed_kinds
@@ -256,6 +257,14 @@ def look(exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = ()
         calls = " or ".join(dict.fromkeys(f'explain("{id}")' for ids in mistakes for id in ids))
         return f"For more, {calls}; hint({exercise.name}) asks a question first."
     return f"hint({exercise.name}) asks a question that leads on."
+
+
+def following(exercise: Exercise) -> str:
+    """What comes next in the course; of another lesson, also which one. '' after the last."""
+    name = registry.next_exercise(exercise.name)
+    if name is None or registry.lesson_of(name) == registry.lesson_of(exercise.name):
+        return name or ""
+    return f"{name}, in lesson {registry.lesson_of(name)}"
 
 
 LAST = "That was the last exercise of the course."

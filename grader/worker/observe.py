@@ -70,12 +70,12 @@ def _part(value: Any, groups: tuple[str, ...], ran: list[str]) -> Part:
 
 
 def _prepare(case: Any) -> Run:
-    args = tuple(_materialise(value) for value in case.args)
-    kwargs = {name: _materialise(value) for name, value in case.kwargs.items()}
+    args = tuple(materialise(value) for value in case.args)
+    kwargs = {name: materialise(value) for name, value in case.kwargs.items()}
     return Run(args, kwargs, dict(case.options), tuple(case.names))
 
 
-def _materialise(value: Any) -> Any:
+def materialise(value: Any) -> Any:
     """A private copy of an input, ready to be handed to the learner's code."""
     if isinstance(value, Tensor):
         if of_torch() is None:
@@ -86,9 +86,9 @@ def _materialise(value: Any) -> Any:
     if isinstance(value, Generator):
         return copy.deepcopy(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(_materialise(item) for item in value)
+        return type(value)(materialise(item) for item in value)
     if isinstance(value, dict):
-        return {key: _materialise(item) for key, item in value.items()}
+        return {key: materialise(item) for key, item in value.items()}
     return value
 
 
@@ -157,7 +157,7 @@ def _failure_from(error: BaseException) -> Failure:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
     bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
-    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function)
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function=function)
 
 
 def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:

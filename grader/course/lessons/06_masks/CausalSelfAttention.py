@@ -66,7 +66,7 @@ def by_hand(*lines: str):
     return patch(HIDE, "pass", SOFTMAX, "\n        ".join((SOFTMAX, f"weights = {lines[0]}", *lines[1:])))
 
 
-@exercise(kind="class", points=4, minutes=20, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=20, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
 class CausalSelfAttention:
     """Self-attention that cannot see the future, with its mask as a buffer."""
 

@@ -82,7 +82,7 @@ def low_fills():
         yield made if then == ZERO else made + patch(ZERO, then)
 
 
-@exercise(points=4, minutes=20, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(points=4, minutes=20, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class masked_attention:
     """Attention that looks only where a mask allows it, and survives rows that may not look at all."""
 
