@@ -1,10 +1,11 @@
 """Names the mistake behind a wrong answer: the one whose own output is the learner's output.
 
 A name is given only when the mistake reproduces what was observed on at least three cases where the
-reference does not. One mistake that fits every case goes first; then one that does so wherever there are results, while
-an exception may be another, since it depends on how a thing is written; then two at once that fit every case; then
-one that fits every ordinary case, while large scores and the like may show a further slip. Where the learner's
-parameters are called otherwise than the exercise's, the cases that show it are left aside, and the same is tried again.
+reference does not. One mistake that fits every case goes first; then one that any exercise may hold (outcomes.py);
+then one that fits wherever there are results, since the words of an exception depend on how a thing is written; then
+two at once that fit every case; then one that fits every ordinary case, while large scores and the like may show a
+further slip. Where the learner's parameters are called otherwise than the exercise's, the cases that show it are left
+aside, and the same is tried again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from grader.course import references
 from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
+from grader.judging import outcomes
 from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
@@ -64,7 +66,8 @@ class Diagnosis:
         found = self._singles(actual, everywhere)
         if found or self.exercise.kind == "answer":
             return found
-        found = self._singles(actual, everywhere, _alike) or self._pairs(actual, everywhere)
+        found = [(id,) for id in outcomes.found(self.exercise, self.cases, self.expected, actual)]
+        found = found or self._singles(actual, everywhere, _alike) or self._pairs(actual, everywhere)
         if found:
             return found
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
