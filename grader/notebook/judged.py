@@ -37,6 +37,8 @@ def judged(wanted: Target, namespace: Mapping[str, Any], again: bool = True) -> 
     if key is not None and kept == key and not (again and verdict.stage == "interrupted"):
         return _with_helpers(verdict, wanted, namespace)
     verdict = _judge(wanted, namespace)
+    if verdict.status == "missing":
+        return replace(verdict, look=f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") puts its cell back.')
     if key is not None and _fingerprint(wanted) == key:  # code that changes its own globals is judged anew
         verdicts[wanted.name] = (key, verdict)
     return _with_helpers(verdict, wanted, namespace)
@@ -96,7 +98,7 @@ def _stale(wanted: Target, name: str, broken: Broken) -> Any:
 
     calls = "" if name == wanted.name else f"{wanted.name} calls `{name}`. "
     kept = f"What `{name}` was before still stands in the kernel, and was not judged."
-    look = f"Mend that cell and run it, then {wanted.call} judges what it says."
+    look = f"Fix that cell and run it, then {wanted.call} judges what it says."
     if broken.failure is None:
         now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
         return Verdict(wanted.name, "error", f"{calls}The cell that defined `{name}` no longer does: it now defines {now}.",

@@ -48,7 +48,7 @@ def _exercise(name: str, runs: Runs) -> str:
     if broken is not None and broken.failure is not None:
         message, line = ended_by(broken.failure)
         at = f" in its line {broken.failure.line_number}, `{line}`" if line else ""
-        return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Mend that cell and run it."
+        return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
     others = broken.defines if broken is not None else runs.defined_by(_cell_of(name)) - {name}
     if others:
         listed = " and ".join(f"`{each}`" for each in sorted(others))

@@ -17,6 +17,7 @@ from grader.course import registry
 from grader.source.definitions import parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
+from grader.source.slips import Slip, slips
 from grader.source.tampering import TEXT_RUN, Closed
 from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, RECURRENT, SOFTMAX
 
@@ -63,6 +64,10 @@ class Sources:
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """What `offence` below finds in them."""
         return offence(name, forbids, requires, self)
+
+    def slips(self, name: str) -> tuple[Slip, ...]:
+        """What beginners let slip, of the definition of that name."""
+        return slips(name, self.cells)
 
 
 @dataclass(frozen=True)
