@@ -13,6 +13,7 @@ from grader.judging import exceptions
 from grader.judging.compare import allowed_kinds
 from grader.judging.findings import Finding
 from grader.judging.verdict import Line
+from grader.source.slips import Slip
 from grader.worker.values import Failure, Part, Tensor
 
 _KINDS = {
@@ -171,16 +172,21 @@ def not_started(exercise: Exercise) -> str:
 
 
 def details(failure: Failure) -> tuple[str, ...]:
-    """Sentences on a failure: the shapes at hand, and what such an exception most often means."""
+    """A sentence on the shapes at hand in the line that failed."""
+    shapes = ", ".join(f"{one.name} {one.said}" for one in failure.shapes)
+    return (f"Shapes on that line: {shapes}.",) if shapes else ()
+
+
+def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
+    """What such a failure most often means; it is for those whose mistake is not known."""
+    if failure is None:
+        return ()
     if failure.kind == "timeout":
         return ("Look for a loop that never ends, or for work that grows with every call.",)
-    if failure.kind not in ("exception", "call", "memory"):
-        return ()
-    shapes = ", ".join(f"{name} {told}" for name, told in failure.shapes)
-    advice = exceptions.on(failure.type, failure.message)
     if failure.kind == "memory":
-        advice = "Look for an array that is far larger than the inputs, or a list that keeps growing."
-    return tuple(filter(None, (f"Shapes on that line: {shapes}." if shapes else "", advice)))
+        return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
+    said = exceptions.on(failure, slips) if failure.kind in ("exception", "call") else ""
+    return (said,) if said else ()
 
 
 def of_modified() -> tuple[str, ...]:

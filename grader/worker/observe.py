@@ -23,7 +23,7 @@ from numpy.random import Generator
 from .originals import BUILTINS, of_torch
 from .output import nowhere
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
-from .values import MAX_TEXT, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
+from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
 
 __builtins__ = BUILTINS
@@ -193,15 +193,18 @@ def _function(frame: FrameType | None) -> str:
     return "" if name.startswith("<") else name[:MAX_TEXT]
 
 
-def _shapes(frame: FrameType, line: str) -> tuple[tuple[str, str], ...]:
+def _shapes(frame: FrameType, line: str) -> tuple[AtHand, ...]:
     """Shapes and small values of the variables that the failing line names, at most eight."""
     found = []
     for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", line)):
         value = frame.f_locals.get(name)
         if isinstance(value, np.ndarray) or is_tensor(value):
-            found.append((name, f"{tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"))
-        elif type(value) in (int, float, bool) or (type(value) is str and len(value) < 40):
-            found.append((name, repr(value)[:60]))
+            shape = tuple(map(int, value.shape))
+            found.append(AtHand(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
+        elif type(value) is float:
+            found.append(AtHand(name, repr(value), "float", value=value))
+        elif type(value) in (int, bool) or (type(value) is str and len(value) < 40):
+            found.append(AtHand(name, repr(value)[:60]))
         elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
-            found.append((name, repr(value[:8])))
+            found.append(AtHand(name, repr(value[:8])))
     return tuple(found[:8])
