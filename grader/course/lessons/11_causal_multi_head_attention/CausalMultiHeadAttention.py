@@ -94,7 +94,7 @@ FINITE = patch("-torch.inf", "-1000000000.0")
 NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 
-@exercise(kind="class", points=4, minutes=25, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",))
 class CausalMultiHeadAttention:
     """Causal attention of many heads with one projection for q, k and v, and dropout."""
 
@@ -170,6 +170,7 @@ class CausalMultiHeadAttention:
         "MK8": patch("diagonal=1", "diagonal=2"),
         "MK13": (patch(HIDE, "pass"), *(patch(HIDE, f"if {seldom}:\n            {HIDE}")
                                         for seldom in ("self.training", "not self.training", "t == self.max_len"))),
+        "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
         "MU21": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]\n        {ONE_SUM}"),
         "BW3": patch("dropout(weights)", "dropout(weights.detach())"),
         "PJ2": (patch("3 * d_model, bias=False", "3 * d_model", "(d_model, d_model, bias=False", "(d_model, d_model"),
