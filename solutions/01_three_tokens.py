@@ -20,7 +20,7 @@ from grader import check, explain, figures, hint, passed, progress, solution
 tokens = ["animal", "street", "it"]
 Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for: a thing, something tired
 K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token is: a thing, something tired
-V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token says: about the animal, about the street
+V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token says: of the animal, of the street
 d_k = 2  # the length of a query and of a key
 
 # %% [markdown]

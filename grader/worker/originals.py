@@ -45,6 +45,7 @@ class OfTorch:
         of = _C.TensorBase
         self.Tensor, self.Parameter, self.Module = torch.Tensor, nn.Parameter, nn.Module
         self.Linear, self.LayerNorm, self.Sequential, self.device = nn.Linear, nn.LayerNorm, nn.Sequential, torch.device
+        self.Embedding, self.ModuleList = nn.Embedding, nn.ModuleList
         self.float32, self.float64, self.bfloat16, self.strided = torch.float32, torch.float64, torch.bfloat16, torch.strided
         self.dtypes = {name: value for name, value in vars(torch).items() if type(value) is torch.dtype}
         self.from_numpy, self.cos, self.arange = torch.from_numpy, torch.cos, torch.arange

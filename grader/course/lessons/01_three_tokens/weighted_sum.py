@@ -51,7 +51,7 @@ class weighted_sum:
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
             says="The weights are divided by their sum again; they are to be taken as they are.",
-            why="""Softmax has already made them sum to 1. A function that mends its input hides mistakes made before
+            why="""Softmax has already made them sum to 1. A function that repairs its input hides mistakes made before
             it.""",
         ),
         "TT22": mistake(patch("weights @ V", "weights @ V / len(V)"),

@@ -79,7 +79,7 @@ class scaled_dot_product_attention:
             several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k)."""),
         "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reverses all axes, the batch axis too; only the last two are to be swapped.",
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
-            4, 4) array becomes (4, 4, 4), and the product is wrong without a word.
+            4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""", evidence="flrngel/Self-Attentive-tensorflow#3"),
         "AB17": mistake(patch(KEYS, "k.transpose(0, 2, 1)"),
             says="`transpose(0, 2, 1)` names three axes, so a matrix or an array with two leading dimensions fails.",

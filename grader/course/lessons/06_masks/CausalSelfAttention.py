@@ -99,7 +99,7 @@ class CausalSelfAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-5 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 of its sequence changed."
 
-    hints = ("Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",
+    hints = ("Which of the module's tensors are learned, and which follow from max_len? Where should each kind live?",
         "`register_buffer(name, mask, persistent=False)` in __init__; in forward, cut the mask to the T tokens that came.",
         'self.register_buffer("mask", ____, persistent=____)\n...\nT = x.shape[1]\nif T > ____:\n    raise ____\n'
         "output, _ = masked_attention(q, k, v, self.mask[____, ____])")

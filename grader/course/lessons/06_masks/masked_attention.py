@@ -169,7 +169,7 @@ class masked_attention:
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
             says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
-            why="""A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            why="""A second normalization repairs the sums only while something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),
         "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),

@@ -75,7 +75,7 @@ class copy_torch_weights:
             why="Scores and weights agree without it, and the outputs do not."),
         "MU36": mistake(each("{parameter} = nn.Parameter({new}.clone())"),
             says="The module has new parameters: the old ones are to be overwritten in place.",
-            why="""An optimiser, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
+            why="""An optimizer, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
         "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",
             why="`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of it. Copy the numbers."),

@@ -35,9 +35,9 @@ class additive_attention:
     """Let a decoder's state choose among the encoder's states, by Bahdanau's score."""
 
     def cases(rng):
-        learnt = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
-        yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learnt], "")
-        yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learnt], "")
+        learned = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
+        yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learned], "")
+        yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learned], "")
         yield from general(rng, lambda d_q, d_h, d_a: [(d_q, d_a), (d_h, d_a), (d_a,)])
         yield from _large()
 

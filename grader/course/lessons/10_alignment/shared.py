@@ -20,11 +20,11 @@ def case(key: str, title: str, arrays: Arrays, grad: str | tuple[int, ...] = "al
     return Case(key, title, tuple(Tensor(array, requires_grad=i in wanted) for i, array in enumerate(arrays)), **fields)
 
 
-def general(rng: np.random.Generator, learnt: Callable[[int, int, int], list[tuple[int, ...]]]) -> Iterator[Case]:
-    """What both exercises are tried with. learnt: the shapes of what comes after query and keys, by d_q, d_h and d_a."""
+def general(rng: np.random.Generator, learned: Callable[[int, int, int], list[tuple[int, ...]]]) -> Iterator[Case]:
+    """What both exercises are tried with. learned: the shapes of what comes after query and keys, by d_q, d_h and d_a."""
 
     def draw(b: int, t: int, d_q: int, d_h: int, d_a: int) -> Arrays:
-        return [rng.normal(size=size) for size in ((b, d_q), (b, t, d_h), *learnt(d_q, d_h, d_a))]
+        return [rng.normal(size=size) for size in ((b, d_q), (b, t, d_h), *learned(d_q, d_h, d_a))]
 
     batch = query, keys, *weights = draw(2, 5, 3, 4, 6)
     yield case("batch", "a batch of two, every size different", batch)

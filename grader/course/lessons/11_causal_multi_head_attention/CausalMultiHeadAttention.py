@@ -94,7 +94,7 @@ FINITE = patch("-torch.inf", "-1000000000.0")
 NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 
-@exercise(kind="class", points=4, minutes=25, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",))
 class CausalMultiHeadAttention:
     """Causal attention of many heads with one projection for q, k and v, and dropout."""
 

@@ -28,7 +28,8 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32) for name, array in state.items()}
 
 
-@exercise(kind="class", points=3, minutes=12, container="tensor", parts=("output",), forbids=("layers",), rtol=1e-5, atol=1e-4)
+@exercise(kind="class", points=3, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
+          rtol=1e-5, atol=1e-4)  # fmt: skip
 class TransformerBlock:
     """Attention and a small network, each behind a normalisation and beside a residual path."""
 

@@ -39,7 +39,7 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
         yield sample(f"large-{i}", f"logits around {shift:.0f}", temperature, seed=i, shift=shift, stage="extremes")
 
 
-@exercise(points=3, minutes=20, container="any", parts=("ids",), atol=0.07)
+@exercise(points=3, minutes=20, difficulty=2, container="any", parts=("ids",), atol=0.07)
 class generate:
     """Let a language model write on from given tokens, one token at a time."""
 
