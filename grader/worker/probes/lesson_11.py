@@ -39,7 +39,7 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
         if x.shape[1] != max_len:
             raise
         raised = f"ValueError: {error}" if str(error) else "ValueError"
-        raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more are to be refused.") from None
+        raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more should be refused.") from None
     made = build(cls, run.options)
     more = set(T.saved(made)) - {"qkv.weight", "proj.weight"}
     return {
