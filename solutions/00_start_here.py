@@ -3,25 +3,36 @@
 #
 # **How does a machine look something up when no key fits exactly?**
 #
-# A dictionary answers a key that it knows and fails on every other. Attention is a look-up, too, and it
-# answers every question: it compares the question with all keys and blends what belongs to them. In ten
-# minutes we go from one to the other, and learn how a lesson of this course works.
+# **Before this lesson:** Python and NumPy arrays. Nothing about attention, and nothing about neural networks.
+#
+# Read this sentence: *The animal didn't cross the street because it was too tired.* What is *it*? The animal, of course. Now
+# change the last word: *The animal didn't cross the street because it was too wide.* This time *it* is the street. The two letters of
+# *it* are the same in both sentences. You understood them by looking at other words, and the meaning of those words decided which of
+# them counted.
+#
+# A language model has to do this for every word. It reads text as a row of **tokens**, which are words or pieces of words. It
+# keeps a **vector** for each token: a list of numbers that stands for what the token means so far. The vector of *it* alone says
+# little. It becomes useful when *it* looks up the other tokens and takes over something of *animal*, or of *street*.
+#
+# This look-up is called **attention**. A dictionary cannot do it, because a dictionary needs a key that fits exactly, and one word
+# never fits another exactly. In this lesson we turn the look-up that Python has into one that always answers.
 
 # %% [markdown]
 # ## How a lesson works
 #
-# A lesson mixes text, code to watch and exercises to write. Cells run with **Shift + Enter**. *Run All* is safe
-# at any time: an exercise that is not written yet reports "not started" and nothing breaks.
+# A lesson mixes text, code to watch and exercises to write. Run a cell with **Shift + Enter**. *Run All* is safe at any time: an
+# exercise that you have not written yet reports "not started", and the rest still runs. Where a paragraph asks you to predict,
+# decide on an answer before you unfold the one below it. A wrong guess teaches more than a paragraph that you nod through.
 #
 # | type this | to get |
 # |---|---|
-# | `check(hard_lookup)` | a verdict: passed, or what differs and, where it is proven, why |
-# | `hint(hard_lookup)` | a question first; called again, where to look; then code with a blank |
-# | `explain("HL2")` | a known mistake at length, by the id that a verdict shows |
-# | `solution(hard_lookup)` | our version, after a pass, after three hints or after three different attempts |
+# | `check(hard_lookup)` | a verdict: passed, or what differs and, where it can be proven, which mistake it is |
+# | `hint(hard_lookup)` | a question; called again, where to look; then code with a blank |
+# | `explain("HL3")` | more about a known mistake, by the id that a verdict shows |
+# | `solution(hard_lookup)` | the course's version, once you have passed, seen three hints or made three different attempts |
 # | `progress()` | all lessons at a glance |
 #
-# Progress is kept in a small file on this computer and is never sent anywhere.
+# Your progress is kept in a small file on this computer and is never sent anywhere.
 
 # %% role="given"
 import numpy as np
@@ -31,10 +42,9 @@ from grader import check, explain, figures, hint, passed, progress, solution
 # %% [markdown]
 # ## A look-up that needs an exact match
 #
-# A kitchen keeps a menu. A Python dictionary finds a dish by its name. That is a **hard look-up**: a *query* (what we
-# ask for) meets a *key* (what an entry is filed under) and returns its *value* (what is stored there).
-#
-# **Predict** before running: what comes back for a guest who asks for something "sweet"?
+# A kitchen keeps a menu, and a Python dictionary finds a dish by its name. That is a **hard look-up**. It has three parts, and
+# attention has the same three: a **query** (what we ask for) is compared with **keys** (what the entries are filed under), and
+# the **value** (what is stored there) comes back.
 
 # %% role="demo" tags=["nbval-check-output"]
 menu = {"tart": 30, "curry": 4, "chutney": 18, "bread": 2}  # grams of sugar
@@ -43,17 +53,18 @@ print("tart: ", menu.get("tart"))
 print("sweet:", menu.get("sweet"))
 
 # %% [markdown]
-# Nothing comes back for "sweet": no key is spelt that way. Yet a guest who wants something sweet can be helped,
-# if keys say *what a dish is like* and not what it is called.
+# For "sweet" nothing comes back, since no key is spelled that way. Yet a guest who wants something sweet could be helped, if the
+# keys said *what a dish is like* and not what it is called.
 #
 # ## Keys that can be compared
 #
-# Now a key is a vector of two numbers, how sweet and how spicy a dish is. A query has the same two numbers: how much
-# the guest cares for each. A value is what we want to know of the dish: sugar and chilli in grams, price in euros.
+# So we make each key a vector of two numbers: how sweet and how spicy the dish is. A query has the same two numbers: how much
+# sweetness and how much spice the guest wants. A value holds what we want to know about the dish: grams of sugar, grams of chilli,
+# and the price.
 
 # %% role="given"
 dishes = ["tart", "curry", "chutney", "bread"]
-keys = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0], [1.0, 1.0]])  # (4, 2): sweet, spicy
+keys = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0], [1.0, 0.2]])  # (4, 2): sweet, spicy
 values = np.array([  # (4, 3): grams of sugar, grams of chilli, euros
     [30.0, 0.0, 4.0],
     [4.0, 9.0, 8.0],
@@ -62,23 +73,40 @@ values = np.array([  # (4, 3): grams of sugar, grams of chilli, euros
 ])
 
 # %% [markdown]
-# How well does a key fit a query? We multiply them number by number and add up: the **dot product**. It is large
-# where both are large in the same places. For the query (1, 0), "sweet, please", the tart scores 1·3 + 0·0 = 3.
-#
-# **Predict:** a guest wants as much spice as sweetness, (1, 1). The bread's key is exactly (1, 1). Which dish
-# has the largest dot product?
-
-# %% role="demo" tags=["nbval-check-output"]
-query = np.array([1.0, 1.0])
-for dish, key in zip(dishes, keys):
-    score = sum(query[feature] * key[feature] for feature in range(len(query)))
-    print(f"{dish:8} {query[0]:g}·{key[0]:g} + {query[1]:g}·{key[1]:g} = {score:g}")
+# How well does a key fit a query? We multiply the two vectors number by number and add up. This is the **dot product**, and we call
+# the result the key's **score**. It is large where both vectors are large in the same places. For the query (1, 0), which means
+# "sweet, no spice", the tart scores 1·3 + 0·0 = 3 and the curry 1·0 + 0·3 = 0.
 
 # %% [markdown]
-# The chutney wins with 4; the bread, whose key *equals* the query, comes last with 2. A dot product does not ask
-# which key is closest: it rewards the right direction, and length as well. We meet this again in every lesson.
+# @predict
 #
-# The next figure shows the four keys as arrows. A query picks the key that reaches furthest in its direction.
+# A guest asks for (1, 0.6): mostly sweet, with some spice. The keys are tart (3, 0), curry (0, 3), chutney (2, 2) and bread
+# (1, 0.2). Which dish has the largest dot product?
+#
+# - **A** the bread, whose key is closest to the query
+# - **B** the tart, the sweetest
+# - **C** the chutney
+#
+# @answer
+#
+# **C**. The chutney scores 1·2 + 0.6·2 = 3.2 and the tart 1·3 + 0.6·0 = 3. The bread, though closest, comes last with
+# 1·1 + 0.6·0.2 = 1.12, because a dot product rewards the right direction *and* length, and the bread's key is short.
+#
+# @wrong
+#
+# If you said the bread, you thought of distance. A dot product is not a distance: a key twice as long scores twice as much. If you
+# said the tart, you looked at the larger number of the query alone; the spice counts for the chutney, too.
+
+# %% role="demo" tags=["nbval-check-output"]
+query = np.array([1.0, 0.6])
+for dish, key in zip(dishes, keys):
+    score = sum(query[feature] * key[feature] for feature in range(len(query)))
+    print(f"{dish:8} {query[0]:g}·{key[0]:g} + {query[1]:g}·{key[1]:g} = {score:.2f}")
+
+# %% [markdown]
+# The figure shows the same numbers as lengths. Draw a line from the tip of each key at a right angle to the direction of the query:
+# where it arrives is the key's foot. The further out the foot, the larger the dot product. A key wins by reaching far in the direction
+# of the query.
 
 # %% role="demo"
 figures.lesson_00.keys_in_the_plane(keys, dishes, query)
@@ -96,10 +124,9 @@ figures.lesson_00.keys_in_the_plane(keys, dishes, query)
 # where several scores are equally large, the first of them counts
 # ```
 #
-# Any style will do; `keys @ query` gives all n dot products at once. The sizes n, d and d_v may be any, and scores
-# may all be negative. Write the body in place of the `raise` line, run the cell, then run the check below it.
-# `hint(hard_lookup)` in a new cell helps when we are stuck. A check keeps quiet about what a function prints: to see that,
-# call the function in a cell of its own.
+# The sizes n, d and d_v can be anything, and all scores can be negative. Any style will do; `keys @ query` gives all n dot products at
+# once. Write your code in place of the `raise` line, run the cell, then run the check below it. If you are stuck, type
+# `hint(hard_lookup)` in a new cell. A check hides what your function prints; to see that, call the function in a cell of your own.
 
 # %% role="exercise" exercise="hard_lookup"
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -117,74 +144,234 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 check(hard_lookup)
 
 # %% [markdown]
-# A verdict names a mistake only when that mistake reproduces what our code returned. Each has an id, and
-# `explain` tells it at length. This one is easy to make in a loop:
-
-# %% role="demo"
-explain("HL2")
-
-# %% [markdown]
+# Once it passes, see what a verdict does with a mistake. Look for the smallest score instead of the largest (`np.argmin` for
+# `np.argmax`), run your cell and the check again, and read. A mistake is named only when it returns, number by number, what your
+# code returned. Type `explain("…")` with the id that you see, then change your code back.
+#
 # ## From hard to soft
 #
-# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all of them: each value counts as much
-# as its key fits. The exponential makes every score positive; dividing by their sum makes the weights sum to one.
-# This recipe is the softmax, and lessons 01 and 02 take it apart.
+# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all entries, and each value counts as much as its
+# key fits. To get from scores to shares we need positive numbers that sum to 1. The exponential makes every score positive, and
+# dividing by the sum does the rest. This recipe is called softmax; lessons 01 and 02 take it apart.
 
 # %% role="given"
 def soft_lookup(query, keys, values, sharpness=1.0):
     """All values, each weighted by how well its key fits the query."""
-    fits = np.exp(sharpness * (keys @ query))
+    scores = sharpness * (keys @ query)
+    fits = np.exp(scores - scores.max())  # why less the largest: see lesson 01
     weights = fits / fits.sum()
     return weights @ values
 
 # %% [markdown]
-# **Predict:** the query turns slowly from "sweet" (1, 0) to "spicy" (0, 1), and we ask how much sugar comes back.
-# How does the answer of `hard_lookup` move along the way, and how that of `soft_lookup`? Sketch two curves first.
-# The next cell draws them with our own function, once its check passes.
+# @predict
+#
+# The query turns slowly from "sweet" (1, 0) to "spicy" (0, 1), and we ask how much sugar comes back. How does the answer of
+# `hard_lookup` move on the way, and how that of `soft_lookup`? Sketch two curves.
+#
+# @answer
+#
+# The hard answer is a staircase: 30 g while the tart wins, then 18 g for the chutney, then 4 g for the curry, with a jump wherever
+# the winner changes. The soft answer glides down, because each weight changes a little whenever the query does.
+#
+# @wrong
+#
+# If you drew two sloping lines, you let the hard look-up answer something between two dishes. It cannot: it always returns one row
+# of `values`. If your staircase had a step for the bread, note that some other dish reaches further in every direction.
 
 # %% role="payoff" exercise="hard_lookup"
 if passed(hard_lookup):
-    figures.lesson_00.turning_query(hard_lookup, soft_lookup, keys, values, dishes)
+    degrees = np.linspace(0, 90, 9001)
+    queries = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
+    hard = np.array([hard_lookup(query, keys, values)[0] for query in queries])
+    soft = np.array([soft_lookup(query, keys, values)[0] for query in queries])
+    jumps = degrees[1:][np.diff(hard) != 0]
+    assert len(jumps) == 2 and (np.diff(soft) < 0).all()  # two jumps; the soft answer falls all the way
+    figures.lesson_00.turning_query(degrees, hard, soft, dict(zip(values[:, 0], dishes)))
 
 # %% [markdown]
-# The hard answer jumps from dish to dish and stands still in between. The soft one glides. That matters for learning:
-# a model improves by small changes, and where a small change of the query changes nothing, there is nothing to learn
-# from. We measure it: the query turns by a thousandth, and we see how far each answer moves.
+# The hard answer jumps at {{ jumps[0]:.1f }}° and {{ jumps[1]:.1f }}° and stands still everywhere else. This matters for learning. A
+# model learns by making small changes and keeping those that help. If a small change of the query changes nothing in the answer,
+# there is nothing to learn from. The next cell measures it: the query moves by a thousandth, and we see how far each answer moves.
 
-# %% role="payoff" exercise="hard_lookup"
+# %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
 if passed(hard_lookup):
-    before, after = np.array([1.0, 0.2]), np.array([1.0, 0.201])
+    before, after = np.array([1.0, 0.6]), np.array([1.0, 0.601])
     for lookup in (hard_lookup, soft_lookup):
         moved = lookup(after, keys, values) - lookup(before, keys, values)
         print(f"{lookup.__name__}: sugar moves by {moved[0]:.4f} g")
 
 # %% [markdown]
-# ## Break it on purpose
+# ## Break it on purpose: how sharp?
 #
-# `sharpness` multiplies the scores before the exponential. **Predict** what happens to the soft answer at sharpness
-# 0, and at 100. Then change the numbers in the cell and run it again.
+# `soft_lookup` multiplies the scores by `sharpness` before the exponential. So far it was 1. The next cell tries other numbers for
+# the guest who asks for (1, 0.6). Add your own, too.
+
+# %% [markdown]
+# @predict
+#
+# What does the soft look-up return at sharpness 0, and what does it come close to at sharpness 100?
+#
+# @answer
+#
+# At 0 all scores are 0, all weights are equal, and the average of the menu comes back: 13.50 g of sugar. At 100 nearly all weight is
+# on the chutney, whose score is the largest, so that the answer agrees with the hard one to all the digits printed. It is not the same: the
+# tart's score is 0.2 lower, and its weight is about e⁻²⁰, which is small and not 0.
+#
+# @wrong
+#
+# If you expected 0 g at sharpness 0, you took the weights to be 0. They are e⁰ = 1 each before the division, and ¼ after it. If you
+# expected the two look-ups to be equal at 100, remember that an exponential is never 0.
 
 # %% role="demo" tags=["nbval-check-output"]
-query = np.array([1.0, 0.2])
+query = np.array([1.0, 0.6])
 for sharpness in (0, 0.1, 1, 10, 100):
     sugar, chilli, price = soft_lookup(query, keys, values, sharpness)
     print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chilli:.2f} g chilli, {price:.2f} euros")
 
 # %% [markdown]
-# At 0 every dish counts the same: we get the average of the menu. At 100 the best key takes all, and the soft
-# look-up *is* the hard one. Attention lives between the two, and the size of the scores decides where.
-# That is why lesson 01 divides them by √d_k, and lesson 04 asks why.
+# Attention lives between the two ends, and the size of the scores decides where. This is why lesson 01 divides the scores by √d_k
+# (d_k is the length of a key), and why lesson 04 spends all its time on that division.
+#
+# ## What a soft look-up is good for
+#
+# A soft look-up can predict. In the 1920s somebody drove cars at various speeds, braked, and wrote down the distance in which
+# each came to a stop (50 stops; M. Ezekiel, *Methods of Correlation Analysis*, 1930; the data set `cars` of the language R). We
+# make the speed the key and the distance the value, and ask for a speed that nobody drove.
+
+# %% role="given"
+speeds = np.array([  # miles per hour; 10 of them are 16 km/h
+    4, 4, 7, 7, 8, 9, 10, 10, 10, 11, 11, 12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15,
+    15, 16, 16, 17, 17, 17, 18, 18, 18, 18, 19, 19, 19, 20, 20, 20, 20, 20, 22, 23, 24, 24, 24, 24, 25])
+distances = np.array([  # feet; 10 of them are 3 m
+    2, 10, 4, 22, 16, 10, 18, 26, 34, 17, 28, 14, 20, 24, 28, 26, 34, 34, 46, 26, 36, 60, 80, 20, 26,
+    54, 32, 40, 32, 40, 50, 42, 56, 76, 84, 36, 46, 68, 32, 48, 52, 56, 64, 66, 54, 70, 92, 93, 120, 85])
+assert speeds.mean() == 15.4 and distances.mean() == 42.98  # as published
+
+# %% [markdown]
+# One thing is missing. For a speed, a good key is a *near* one, and a dot product does not measure nearness. But it can be made to: the
+# squared distance between a query q and a key k is q² − 2qk + k². The term q² is the same for all keys, so leaving it out changes no
+# choice and no weight. What remains, with the sign turned, is 2qk − k². That is the dot product of (q, 1) and (2k, −k²). So we file
+# each stop under the key (2k, −k²).
+
+# %% role="given"
+def speed_keys(speed):
+    """Keys (n, 2) for which the dot product with (q, 1) is largest where q is nearest to the speed."""
+    return np.stack([2.0 * speed, -1.0 * speed**2], axis=1)
+
+# %% [markdown]
+# @predict
+#
+# Nobody drove 21 mph. At 20 mph the five stops took 32, 48, 52, 56 and 64 feet, in this order; at 22 mph one took 66. What does the
+# hard look-up say for 21 mph, and what roughly does the soft one say?
+#
+# @answer
+#
+# The hard look-up says 32 feet: the stops at 20 and at 22 are equally near, and on a tie the first counts, which is the shortest of
+# them. The soft one blends all stops nearby, and its answer lies near 59 feet.
+#
+# @wrong
+#
+# If you said 66 or an average for the hard look-up, remember that it returns one row. A single stop says how one driver braked on
+# one day; the blend of many says what to expect.
+
+# %% role="payoff" exercise="hard_lookup"
+if passed(hard_lookup):
+    asked = np.linspace(3, 26, 231)
+    filed, feet = speed_keys(speeds), distances[:, None]
+    hard_feet = np.array([hard_lookup(np.array([q, 1.0]), filed, feet)[0] for q in asked])
+    soft_feet = np.array([soft_lookup(np.array([q, 1.0]), filed, feet, sharpness=0.1)[0] for q in asked])
+    at_21 = np.argmin(np.abs(asked - 21))
+    print(f"at 21 mph: hard {hard_feet[at_21]:.0f} feet, soft {soft_feet[at_21]:.0f} feet")
+    figures.lesson_00.stopping(speeds, distances, asked, hard_feet, soft_feet)
+
+# %% [markdown]
+# Which of them predicts better? We leave out one stop, predict it from the other 49, note by how many feet we miss, and do this for
+# all 50. Change the sharpness and see what happens at both ends.
+
+# %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
+if passed(hard_lookup):
+    def mean_miss(lookup, **more):
+        misses = []
+        for left_out in range(len(speeds)):
+            rest = np.arange(len(speeds)) != left_out
+            asked_for = np.array([speeds[left_out], 1.0])
+            said = lookup(asked_for, speed_keys(speeds[rest]), distances[rest, None], **more)
+            misses.append(abs(said[0] - distances[left_out]))
+        return np.mean(misses)
+
+    missed_hard, missed_soft = mean_miss(hard_lookup), mean_miss(soft_lookup, sharpness=0.1)
+    print(f"hard: misses by {missed_hard:.1f} feet")
+    for sharpness in (0, 0.01, 0.1, 1, 10):
+        print(f"soft, sharpness {sharpness:4}: {mean_miss(soft_lookup, sharpness=sharpness):.1f} feet")
+    assert missed_soft < missed_hard
+
+# %% [markdown]
+# The hard look-up misses by {{ missed_hard:.1f }} feet, the soft one at sharpness 0.1 by {{ missed_soft:.1f }}. At sharpness 0 the
+# blend is the average of all stops and ignores the speed; at 10 it believes the nearest stops alone. The best lies between. This way of
+# predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it is attention in all but name: a query, keys, values,
+# weights. What it lacks is learning. Here we chose what the keys are. In a language model the keys, queries and values are learned.
 #
 # ## What we keep
 #
-# - A **query** is compared with every **key**; the fit is a dot product, the **score**.
-# - A hard look-up returns one **value**; a soft one returns all values, blended by **weights** that sum to 1.
-# - Attention is the soft one: "mapping a query and a set of key-value pairs to an output", a weighted sum of the
+# - A **query** is compared with every **key**. The fit is a dot product, called the **score**.
+# - A hard look-up returns one **value**. A soft one returns a blend of all values, by **weights** that are positive and sum to 1.
+# - Only the soft answer moves with every small change of the query, so only the soft one can be learned by small steps.
+# - Attention is the soft one: "mapping a query and a set of key-value pairs to an output", where the output is a weighted sum of the
 #   values (Vaswani et al. 2017, *Attention is all you need*, section 3.2).
 #
-# Where this goes on: a hard choice has no slope to learn by, a blend has. That is why models blend, and how they came to it is told
-# in lesson 10 (Bahdanau et al. 2015, section 3.1). Next: **01 · Three tokens**, a whole attention step small enough for pencil and
-# paper.
+# | what | shape |
+# |---|---|
+# | query | (d,) |
+# | keys, one row an entry | (n, d) |
+# | values, one row an entry | (n, d_v) |
+# | scores and weights | (n,) |
+# | answer | (d_v,) |
+#
+# The picture below is the whole machine that this course builds. The token *it* asks, all tokens answer, and *it* goes on with what it
+# found. You have built the part in color, for one query. Where queries, keys and values come from is the part that is still pale;
+# lesson 03 adds it.
+
+# %% role="demo"
+figures.machine.draw(lit=("query", "key", "value", "scores", "weights", "blend", "output"))
 
 # %% role="demo"
 progress()
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners meet the three words query, key and value on something that is not language, and see why a blend can be learned where a
+# choice cannot. They also meet the tools (`check`, `hint`, `explain`) on an exercise that nobody fails for long, so that later lessons
+# can be about attention alone.
+#
+# ## Cut for 60 minutes
+#
+# Nothing: with lesson 01 up to its first exercise it fills an hour. In a mixed class show the figure of the turning query and the
+# stopping distances on the projector and skip the cells that make them.
+#
+# ## Cut for 90 minutes
+#
+# Combine it with lesson 01. Leave out "Break it on purpose" and the measurement of the misses; ask the prediction about 21 mph aloud.
+#
+# ## Mistakes to expect
+#
+# - hard_lookup HL1: You compared with the keys. What did the guest want to be told?
+# - hard_lookup HL2: Two keys have the same largest score. Which of the two does your loop end with, and why?
+# - hard_lookup HL12: `query @ keys` runs without an error here. Over which axis does it add up?
+# - hard_lookup HL4: Which key is nearest to (1, 0.6), and which has the largest dot product?
+#
+# ## To discuss
+#
+# - When is a hard look-up what you want? A good answer names a case in which a blend is meaningless (a phone number, a file name) and
+#   says that nothing has to be learned through it.
+# - In the sentence about the animal, what would the query of *it* have to ask for, and what would the keys have to say? A good answer
+#   notices that the query must depend on the rest of the sentence ("tired" or "wide"), and that keys must say what a word *can do*, not
+#   how it is spelled.
+#
+# ## On paper
+#
+# Three keys (1, 0), (0, 1), (1, 1) have the values 6, 0 and 3. For the query (ln 2, 0), compute the weights of the soft look-up
+# and its answer. *Solution:* the scores are ln 2, 0 and ln 2, the exponentials 2, 1 and 2, the weights 2/5, 1/5 and 2/5. The answer is
+# 2/5·6 + 1/5·0 + 2/5·3 = 18/5 = 3.6. The hard look-up answers 6: the first and the third key tie, and the first counts.

@@ -1,12 +1,14 @@
 # %% [markdown]
 # # 1 · Three tokens: attention by hand
 #
-# **Two published walk-throughs compute attention for the same three tokens. One prints the weights
-# [0.42, 0.42, 0.16] and the output [5.3, 4.2] for the first token, the other [0.4, 0.4, 0.2] and [5, 4].
-# Which one is right?**
+# **An article computes attention for three tokens twice, and prints two different results for the first. Which one is right?**
 #
-# The table is small enough for pencil and paper. We compute every number by hand, then with loops, then in one line
-# of NumPy, and at the end we can say what is wrong in print, and prove it.
+# **Before this lesson:** lesson 00, the product of two matrices (`@` in NumPy), and what `keepdims=True` does.
+#
+# The article is *Unveiling the math behind modern NLP models*. Its first walk-through of the table gives the first token the
+# weights [0.42, 0.42, 0.16] and the output [5.3, 4.2]. Its second one gives the same token [0.4, 0.4, 0.2] and [5, 4]. The
+# table is small enough for pencil and paper. We compute every number by hand, then with loops, then in one line of NumPy. At
+# the end you can say what is wrong in print, and prove it without a computer.
 
 # %% role="given"
 import math
@@ -15,20 +17,37 @@ import numpy as np
 
 from grader import check, explain, figures, hint, passed, progress, solution
 
-Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for
-K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token offers to be found by
-V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token hands over
+tokens = ["animal", "street", "it"]
+Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for: a thing, something tired
+K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token is: a thing, something tired
+V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token says: about the animal, about the street
 d_k = 2  # the length of a query and of a key
 
 # %% [markdown]
+# ## The table, with a meaning
+#
+# The article's table has no words, so we give it some: three tokens of *The animal didn't cross the street because it was too
+# tired.* Each token has three vectors, one row each of Q, K and V.
+#
+# - A **query** says what the token looks for. The query of *it* is [1, 1]: a thing (first number) that can be tired (second
+#   number).
+# - A **key** says what the token can be found by. The animal is a thing that can be tired, [1, 1]. The street is a thing, [1,
+#   0]. The word *it* names no thing itself, but the sentence says that it is tired, [0, 1].
+# - A **value** says what the token hands over. The animal speaks of the animal, [10, 0], the street of the street, [0, 10]. The
+#   word *it* is undecided: [5, 5].
+#
+# The question that *it* asks makes sense to us. Those of the other two tokens are simply the article's numbers. In a trained
+# model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where queries, keys and values come
+# from.
+#
 # ## The whole of attention in one line
 #
-# Each of the three tokens has a query, a key and a value: one row each of Q, K and V. Every token asks all tokens,
-# itself included. The look-up is soft, as in lesson 00 (Vaswani et al. 2017, section 3.2.1, equation 1):
+# Every token asks all tokens, itself included. The look-up is soft, as in lesson 00 (Vaswani et al. 2017, section 3.2.1,
+# equation 1):
 #
 # $$\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
-# We read it from the inside out, four steps, one exercise each:
+# We read it from the inside out. There are four steps, and you write one function for each:
 #
 # | step | what | shape |
 # |---|---|---|
@@ -36,30 +55,51 @@ d_k = 2  # the length of a query and of a key
 # | scaled scores | divided by √d_k | (n_q, n_k) |
 # | weights | softmax of each row | (n_q, n_k) |
 # | output | the values, blended by the weights | (n_q, d_v) |
-#
-# **Predict:** the first query is [1, 0], the keys are [1, 1], [1, 0] and [0, 1]. Which key fits it best, and which
-# not at all? Write the guess down; the picture follows.
 
 # %% role="demo"
-figures.lesson_01.queries_and_keys(Q, K)
+figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key")
 
 # %% [markdown]
 # ## Step 1: scores
+
+# %% [markdown]
+# @predict
 #
-# By hand, for the first query [1, 0]:
+# The query of *animal* is [1, 0]. The keys are [1, 1] (animal), [1, 0] (street) and [0, 1] (it). Which key fits it best?
 #
-# - key 0: 1·1 + 0·1 = **1**
-# - key 1: 1·1 + 0·0 = **1**
-# - key 2: 1·0 + 0·1 = **0**
+# - **A** *street*, since its key equals the query
+# - **B** *animal*, since its key is the longest
+# - **C** *animal* and *street* fit equally well
 #
-# Keys 0 and 1 fit equally well: the longer arrow of key 0 makes up for its direction. Key 2 stands at a right angle
-# and scores 0. The loop below does the same for all nine pairs.
+# @answer
+#
+# **C**: both dot products are 1. The key [1, 1] points in another direction than the query, but it is longer, and the one makes
+# up for the other. The key of *it* is at a right angle to the query and scores 0.
+#
+# @wrong
+#
+# If you said **A**, you compared directions; a dot product also counts length. If you said **B**, you compared lengths; only
+# the part of a key that lies along the query counts.
+
+# %% role="demo"
+figures.lesson_01.queries_and_keys(Q, K, tokens)
+
+# %% [markdown]
+# In each panel the arrow is one query, and the dots are the tips of the three keys. A dotted line leads from each key to its
+# foot on the query's line. The further out the foot and the longer the query, the larger the score. By hand, for the query of
+# *animal*, [1, 0]:
+#
+# - *animal*: 1·1 + 0·1 = **1**
+# - *street*: 1·1 + 0·0 = **1**
+# - *it*: 1·0 + 0·1 = **0**
+#
+# The loop does the same for all nine pairs.
 
 # %% role="demo" tags=["nbval-check-output"]
 for i in range(3):
     for j in range(3):
         score = sum(Q[i, feature] * K[j, feature] for feature in range(d_k))
-        print(f"query {i} · key {j} = {score:g}", end="    " if j < 2 else "\n")
+        print(f"{tokens[i]} asks {tokens[j]}: {score:g}", end="    " if j < 2 else "\n")
 
 # %% [markdown]
 # @exercise attention_scores
@@ -71,8 +111,8 @@ for i in range(3):
 #     scores[i, j] = sum over the d_k features of Q[i, feature] * K[j, feature]
 # ```
 #
-# Row i belongs to query i, column j to key j. There may be more keys than queries, or fewer. Nothing is scaled yet.
-# Any style: loops, `np.einsum`, or the single product QKᵀ. Stuck? `hint(attention_scores)` in a new cell.
+# Row i belongs to query i, column j to key j. There may be more keys than queries, or fewer. Nothing is scaled yet. Write it in
+# any style: loops, `np.einsum`, or the single product QKᵀ. If you are stuck, type `hint(attention_scores)` in a new cell.
 
 # %% role="exercise" exercise="attention_scores"
 def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -88,24 +128,28 @@ def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
 check(attention_scores)
 
 # %% [markdown]
-# With a passing check, the next cell draws our scores as a heat map. **Predict:** which of the nine cells is darkest?
+# Once the check passes, the next cell draws your scores. The darkest cell is where *it* asks and *animal* answers: the one
+# token that is a thing and can be tired.
 
 # %% role="payoff" exercise="attention_scores"
 if passed(attention_scores):
-    figures.lesson_01.scores_map(attention_scores(Q, K))
+    scores = attention_scores(Q, K)
+    assert scores.argmax() == 6 and scores[2, 0] == 2  # row "it", column "animal"
+    figures.lesson_01.scores_map(scores, tokens)
 
 # %% [markdown]
 # ## Step 2: the scale
 #
-# A dot product of long vectors adds up many terms and tends to grow. Dividing by √d_k keeps scores in one range,
-# whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment). Here d_k = 2, so we divide by
+# A dot product adds up d_k products, so with longer vectors the scores spread more widely. Dividing by √d_k keeps them in one
+# range, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment). Here d_k = 2, so we divide by
 # √2 = 1.4142:
 #
 # - 1 / 1.4142 = **0.7071**
 # - 0 / 1.4142 = **0**
 # - 2 / 1.4142 = **1.4142**
 #
-# **Predict:** can the scale change which key a query prefers? Can it change *how much* it prefers it?
+# All scores of a row are divided by the same positive number, so their order stays. What shrinks are the differences between
+# them. The next step looks at nothing else.
 
 # %% [markdown]
 # @exercise scale_scores
@@ -128,43 +172,45 @@ def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
 # %% role="check" exercise="scale_scores"
 check(scale_scores)
 
-# %% [markdown]
-# The order of the scores in a row stays, for they are all divided by the same positive number. What shrinks are the
-# *differences* between them, and these are all that the next step looks at. The payoff prints the first row before
-# and after.
-
 # %% role="payoff" exercise="scale_scores" tags=["nbval-check-output"]
 if passed(scale_scores):
-    first_row = np.array([1.0, 1.0, 0.0])
+    animal_row = np.array([1.0, 1.0, 0.0])
     for length in (1, 2, 8, 64):
-        print(f"d_k = {length:2}: ", np.round(scale_scores(first_row, length), 4))
+        print(f"d_k = {length:2}: ", np.round(scale_scores(animal_row, length), 4))
 
 # %% [markdown]
 # ## Step 3: softmax turns scores into weights
 #
-# The scores of a row are to become shares of a whole: positive, and 1 in sum. Softmax takes the exponential of each
-# and divides by the sum of the row:
+# We want to turn the scores of a row into shares of a whole: positive numbers that sum to 1. Softmax takes the exponential of
+# each score and divides by the sum of the row:
 #
-# $$w_j = \frac{e^{s_j}}{\sum_k e^{s_k}}$$
+# $$w_j = \frac{e^{s_j}}{\sum_m e^{s_m}}$$
+
+# %% [markdown]
+# @predict
 #
-# **Predict:** the third key scored 0 for the first query. Does the third token get the weight 0?
+# When *animal* asked, *it* scored 0. Does *it* get the weight 0?
 #
-# The loop below is the calculation for the first row, as we would write it on paper.
+# @answer
+#
+# No. e⁰ is 1, not 0, and the weight is 1 divided by the sum of all three exponentials, 0.1978: a fifth of the whole. Softmax
+# gives no finite score the weight 0. To hide a token for good, lesson 06 gives it a score of −∞.
+#
+# @wrong
+#
+# If you said yes, you read a score as an amount. It is an exponent. A score of 0 means "the key says nothing for this query and
+# nothing against it", and only the differences to the other scores matter.
 
 # %% role="demo" tags=["nbval-check-output"]
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
 exponentials = [math.exp(score) for score in scaled_row]
 total = sum(exponentials)
-for score, grown in zip(scaled_row, exponentials):
-    print(f"exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
+for token, score, grown in zip(tokens, scaled_row, exponentials):
+    print(f"{token:6}  exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
 
 # %% [markdown]
-# The third token gets 0.1978, a fifth of the whole: e⁰ is 1, not 0. A score of 0 means "no agreement", and softmax
-# never gives a weight of exactly 0 to a finite score. (Lesson 06 hides tokens for good, with a score of −∞.)
-#
-# Two ways to go wrong come first, so that we know them when we meet them. Dividing the scores themselves fails as
-# soon as a score is negative. And the plain exponential overflows for large scores, although the weights are harmless
-# numbers.
+# Before you write it for a whole table, look at two ways to get it wrong. The first divides the scores themselves by their sum.
+# The second takes the plain exponential of large scores.
 
 # %% role="demo" tags=["nbval-check-output"]
 row = np.array([1.0, 1.0, -3.0])
@@ -175,10 +221,10 @@ with np.errstate(over="ignore", invalid="ignore"):
     print("plain exp:  ", np.exp(row) / np.exp(row).sum())
 
 # %% [markdown]
-# "Weights" of −1 and 3 in the first line, and NaN in the second: e¹⁰⁰⁰ is infinite in floating point, and ∞/∞ is not
-# a number. The remedy costs nothing. Taking the same c from every score of a row divides all its exponentials by
-# exp(c), and the division by the sum removes that again. So we subtract the row's largest score first: then the largest
-# exponential is e⁰ = 1.
+# The first line has "weights" of −1 and 3. The second has NaN, because e¹⁰⁰⁰ is infinite in floating point, and ∞/∞ is not a
+# number. The remedy costs nothing. If you subtract the same number c from every score of a row, every exponential is divided by
+# e^c, and so is their sum: the weights stay the same. So we subtract the row's largest score first. The largest exponential is
+# then e⁰ = 1, and nothing overflows.
 
 # %% [markdown]
 # @exercise softmax_rows
@@ -191,8 +237,8 @@ with np.errstate(over="ignore", invalid="ignore"):
 #     weights[i, j] = exp(scores[i, j] - m) / (sum over all j of exp(scores[i, j] - m))
 # ```
 #
-# Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed
-# here: this is the step to know by heart. `hint(softmax_rows)` helps.
+# Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed: this is
+# the step to know by heart.
 
 # %% role="exercise" exercise="softmax_rows"
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
@@ -211,34 +257,59 @@ def softmax_rows(scores: np.ndarray) -> np.ndarray:
 check(softmax_rows)
 
 # %% [markdown]
-# Now we can look at the printed weights. **Predict:** one walk-through has [0.42, 0.42, 0.16], the other
-# [0.4, 0.4, 0.2]. Our hand calculation gave [0.4011, 0.4011, 0.1978]. Which step did the first one leave out?
+# @predict
+#
+# For *animal*, the first token, the article prints the weights [0.42, 0.42, 0.16] once and [0.4, 0.4, 0.2] the other time. By
+# hand we found [0.4011, 0.4011, 0.1978]. Which step did the first one leave out?
+#
+# @answer
+#
+# The scale. Softmax of [1, 1, 0], undivided, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two decimals. The
+# second row of weights is right, to one decimal.
+#
+# @wrong
+#
+# If you said softmax: the printed weights are positive and sum to 1, so softmax did run. It is the differences that are too
+# large, and it is the scale that shrinks differences.
 
 # %% role="payoff" exercise="softmax_rows" tags=["nbval-check-output"]
 if passed(softmax_rows):
-    scores = np.array([[1.0, 1.0, 0.0]])
-    print("with the scale:   ", np.round(softmax_rows(scores / math.sqrt(2)), 4))
-    print("without the scale:", np.round(softmax_rows(scores), 4))
+    animal_scores = np.array([[1.0, 1.0, 0.0]])
+    print("with the scale:   ", np.round(softmax_rows(animal_scores / math.sqrt(2)), 4))
+    print("without the scale:", np.round(softmax_rows(animal_scores), 4))
 
 # %% [markdown]
-# [0.42, 0.42, 0.16] is the row *without* the scale, to two decimals. [0.4, 0.4, 0.2] is the right row, to one
-# decimal. So far the second walk-through is ahead. Its output is still to be examined.
+# So far the article's second walk-through is ahead. Its output is still to be examined.
 #
 # ## Step 4: the output blends the values
 #
-# The weights say how much of each value goes into the answer. We take the *second* token: its scores are 1, 0, 1, the
-# numbers of the first row in another order, and so are its weights: 0.4011, 0.1978, 0.4011. By hand:
+# The weights say how much of each value goes into the answer. Take *street*. Its query scores 1, 0, 1: the numbers of the row
+# before in another order, and so its weights are 0.4011, 0.1978, 0.4011. By hand:
 #
-# - first number: 0.4011·10 + 0.1978·0 + 0.4011·5
-# - second number: 0.4011·0 + 0.1978·10 + 0.4011·5
+# - first number (animal): 0.4011·10 + 0.1978·0 + 0.4011·5
+# - second number (street): 0.4011·0 + 0.1978·10 + 0.4011·5
+
+# %% [markdown]
+# @predict
 #
-# **Predict** which of the two is larger, and what they sum to. Then run the loop.
+# What do the two numbers sum to? You need neither a calculator nor the weights.
+#
+# @answer
+#
+# 10. Each value sums to 10: [10, 0], [0, 10] and [5, 5]. Shares that sum to 1, each of something that sums to 10, sum to 10.
+# Keep this: it is all that we need to find the error in print.
+#
+# @wrong
+#
+# If you added up the six products, you got 10 as well, or nearly. Rounded weights give 9.9999 or 10.0001 in other tables; the
+# reason gives exactly 10.
 
 # %% role="demo" tags=["nbval-check-output"]
-weights_row = [0.4011, 0.1978, 0.4011]
-for feature in range(2):
-    shares = [weights_row[j] * V[j, feature] for j in range(3)]
-    print(" + ".join(f"{share:.3f}" for share in shares), f"= {sum(shares):.3f}")
+by_hand = np.array([math.exp(1 / math.sqrt(2)), 1.0, math.exp(1 / math.sqrt(2))])
+by_hand = by_hand / by_hand.sum()
+for feature, about in enumerate(("animal", "street")):
+    shares = by_hand * V[:, feature]
+    print(f"about the {about}: " + " + ".join(f"{share:.4f}" for share in shares) + f" = {shares.sum():.4f}")
 
 # %% [markdown]
 # @exercise weighted_sum
@@ -266,22 +337,24 @@ def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
 check(weighted_sum)
 
 # %% [markdown]
-# What if a query puts all its weight on one key? Then the blend has one ingredient, and we are back at the hard
-# look-up of lesson 00. What if all weights are equal? Then we get the plain average of the values. The payoff shows
-# both.
+# Two special cases show what a blend is. With all weight on one key, it is the hard look-up of lesson 00. With equal weights,
+# it is the plain average of the values.
 
 # %% role="payoff" exercise="weighted_sum" tags=["nbval-check-output"]
 if passed(weighted_sum):
-    print("all on token 1:", weighted_sum(np.array([[0.0, 1.0, 0.0]]), V))
+    print("all on street: ", weighted_sum(np.array([[0.0, 1.0, 0.0]]), V))
     print("shared equally:", weighted_sum(np.full((1, 3), 1 / 3), V))
+
+# %% [markdown]
+# ## The four steps together
 
 # %% [markdown]
 # @exercise three_token_attention
 #
 # `Q` (n_q, d_k), `K` (n_k, d_k), `V` (n_k, d_v) → `(output (n_q, d_v), weights (n_q, n_k))`
 #
-# The four steps, put together. We may call our four functions or start afresh. It is to work for any sizes, with
-# n_q ≠ n_k and d_v ≠ d_k, and for scores of ±10,000; d_k is read from the shape of Q. Ready-made attention or
+# Put the four steps together. You can call your four functions or start afresh. It has to work for any sizes, with
+# n_q ≠ n_k and d_v ≠ d_k, and for scores of ±10,000. Read d_k from the shape of Q. Ready-made attention or
 # softmax is not allowed.
 
 # %% role="exercise" exercise="three_token_attention"
@@ -304,20 +377,25 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
 check(three_token_attention)
 
 # %% [markdown]
-# Here is one attention step in full, computed by our own function. We read it from left to right: each row is one
-# query on its way to an output. A row of weights sums to 1, and so the colours of a row share out one unit.
+# Here is the whole step, computed by your function. Read it from left to right: each row is one query on its way to an
+# output. Every row of weights shares out one unit, and each output is what those shares make of V.
 
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
     output, weights = three_token_attention(Q, K, V)
-    figures.lesson_01.whole_step(Q, K, weights, output)
+    assert np.allclose(output.sum(axis=1), 10) and weights[2].argmax() == 0
+    figures.lesson_01.whole_step(Q, K, V, weights, output, tokens)
 
 # %% [markdown]
+# Now read the last row. *It* came in undecided, with the value [5, 5]. It asked for a thing that can be tired, gave *animal*
+# the weight {{ weights[2, 0]:.2f }} and the other two {{ weights[2, 1]:.2f }} each, and leaves with [{{ output[2, 0]:.2f }},
+# {{ output[2, 1]:.2f }}]: more animal than street. This is what attention is for. In a language model it happens for every token,
+# in many layers, with vectors of hundreds of numbers.
+#
 # ## What is wrong in print
 #
-# Back to the question. For the first token one walk-through prints the output [5.3, 4.2], the other [5, 4]. We could
-# compare with our own number. But there is a proof that needs no softmax at all. Look at V: what does each row sum
-# to?
+# Back to the question. For the first token, *animal*, the article prints the output [5.3, 4.2] once and [5, 4] the other time.
+# You could compare both with your own number. But the sums are enough.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("rows of V sum to     ", V.sum(axis=1))
@@ -327,9 +405,9 @@ for printed in ([5.3, 4.2], [5.0, 4.0]):
 # %% [markdown]
 # @exercise corrected_first_row
 #
-# An answer, not a function: a list, tuple or array of two numbers, each within 0.01. We can work it out by hand, or
-# take it from our `three_token_attention`. Before that, one line on paper: why must the two numbers of *every* output
-# sum to 10, whatever the weights are? (Use that the weights of a row sum to 1.)
+# An answer, not a function: a list, tuple or array of two numbers, each within 0.01. Work it out by hand, or
+# take it from your `three_token_attention`. Before that, write one line on paper: why must the two numbers of *every* output
+# sum to 10, whatever the weights are?
 
 # %% role="exercise" exercise="corrected_first_row"
 # region solution: corrected_first_row = None  # the two numbers
@@ -340,84 +418,92 @@ corrected_first_row = three_token_attention(Q, K, V)[0][0]
 check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
-# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and
-# that is 10. Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9:
-# no weights can make them. The 4 looks like 0.4·10 with the third token's 0.2·5 = 1 left out, the 4.2 like 0.42·10
-# without 0.16·5.
+# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and that is
+# 10. Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights
+# can make them. We can guess where two of the wrong numbers come from. The 4 is 0.4·10 without the 0.2·5 = 1 of the third
+# token, and the 4.2 is 0.42·10 without 0.16·5. The 5.3 remains unexplained: 0.42·10 + 0.16·5 is 5.0.
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
     printed = [[5.3, 4.2], [5.0, 4.0]]
-    figures.lesson_01.impossible_outputs(V, [corrected_first_row], printed)
+    figures.lesson_01.impossible_outputs(V, corrected_first_row, printed)
 
 # %% [markdown]
-# ## What one row cannot show
+# ## First experiment: what one row cannot show
+
+# %% [markdown]
+# @predict
 #
-# There is a twist. One walk-through forgot the scale: does its first output change if we mend that? **Predict:** what
-# is the first output with the weights [0.4223, 0.4223, 0.1554] of the row without scale? And are the second and third
-# row affected?
-
-# %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
-if passed(three_token_attention):
-    with_scale, _ = three_token_attention(Q, K, V)
-    without_scale, _ = three_token_attention(Q * math.sqrt(d_k), K, V)  # undoes the division
-    for token, (right, wrong) in enumerate(zip(with_scale, without_scale)):
-        print(f"token {token}: with scale {np.round(right, 4)}, without {np.round(wrong, 4)}")
-
-# %% [markdown]
-# The first output is the same either way: its first two weights are equal, so the blend is symmetric. **The first row
-# cannot test the scale.** It cannot even test attention: a plain average of the values comes to the same. Rows 1 and 2
-# can. The next figure divides the scores by anything from far too little to far too much.
+# The first walk-through forgot the scale. If its author puts the scale in, which outputs change?
+#
+# - **A** all three
+# - **B** those of *street* and *it*, but not that of *animal*
+# - **C** none, since the order of the scores stays
+#
+# @answer
+#
+# **B**. *animal* gives equal weights to *animal* and *street*, scaled or not, so its output is [5, 5] either way. The other two
+# rows change.
+#
+# @wrong
+#
+# If you said **A**, check the first row: its blend is symmetric for every scale. If you said **C**, you thought of the hard
+# look-up, where only the order counts. In a blend the differences count.
 
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
-    figures.lesson_01.scale_sweep(three_token_attention, Q, K, V)
+    divisors = np.geomspace(0.2, 20, 121)
+    first = []
+    for divisor in divisors:
+        undone = Q * math.sqrt(d_k) / divisor  # the function divides by √d_k again
+        first.append(three_token_attention(undone, K, V)[0][:, 0])
+    first = np.array(first)  # (121, 3): the number about the animal, for each divisor and token
+    assert np.allclose(first[:, 0], 5) and np.ptp(first[:, 1]) > 2 and np.ptp(first[:, 2]) > 2
+    figures.lesson_01.scale_sweep(divisors, first, tokens, d_k)
 
 # %% [markdown]
-# An example that comes out right proves little until we ask which mistakes it would have caught. The whole table is
-# blind to some: d_v and d_k are both 2, so a scale taken from the wrong one goes unnoticed. We repeat the first
-# column of V as a third and compare: √d_k, as it should be, against √d_v.
-
-# %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
-if passed(three_token_attention):
-    for values in (V, np.hstack([V, V[:, :1]])):
-        d_v = values.shape[1]
-        right, _ = three_token_attention(Q, K, values)
-        wrong, _ = three_token_attention(Q * math.sqrt(d_k / d_v), K, values)  # scaled by √d_v
-        print(f"d_v = {d_v}: the outputs differ by up to {np.abs(right - wrong).max():.4f}")
-
-# %% [markdown]
-# This is why `check` tries many inputs whose sizes all differ, and why it never trusts a single table. We can borrow
-# the habit: whenever a result looks right, try one more input, of another shape.
-
-# %% [markdown]
-# ## Break it on purpose
+# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of *street* and
+# *it* tell them apart. The line of *animal* does not: **the first row cannot test the scale.** It cannot even test attention,
+# since a plain average of the values gives [5, 5], too. An example that comes out right proves little until you ask which
+# mistakes it would have caught. This whole table is blind to a scale taken from d_v, since d_v and d_k are both 2. So `check`
+# tries many inputs whose sizes all differ.
 #
-# Now a run of experiments on our own function. **Predict** each line before running: what happens to the first
-# token's weights if all keys are 100 times longer? If keys *and* values are reversed together? If keys alone are?
-# Then change the cell and try other ideas.
+# ## Second experiment: break the order on purpose
+#
+# What if keys and values are listed in another order? The next cell reverses both together, then the keys alone. Change it and
+# try ideas of your own.
 
 # %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
 if passed(three_token_attention):
-    experiments = {
-        "as it is": (K, V), "keys 100 times longer": (100 * K, V),
-        "keys and values reversed": (K[::-1], V[::-1]), "keys alone reversed": (K[::-1], V),
-    }
-    for name, (keys, values) in experiments.items():
-        output, weights = three_token_attention(Q, keys, values)
-        print(f"{name:25} weights {np.round(weights[0], 2)}  output {np.round(output[0], 2)}")
+    orders = {"as it is": (K, V), "both reversed": (K[::-1], V[::-1]), "keys alone reversed": (K[::-1], V)}
+    for name, (keys, values) in orders.items():
+        turned, its_weights = three_token_attention(Q, keys, values)
+        print(f"{name:20} weights of it {np.round(its_weights[2], 2)}  output {np.round(turned[2], 2)}")
+
+# %% [markdown]
+# With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 07 gives it one.
+# With the keys alone reversed, the weights reach the wrong values, and *it* now leans to neither: the largest weight falls on
+# its own [5, 5].
+#
+# ## The other way round: design a query
+#
+# So far queries were given and you computed weights. Now the weights are given. You get keys and want one of them found, with
+# at least a certain share of the attention. What must the query be? A trained model solves this task with every query that it
+# makes. Sketch three keys as arrows of equal length before you write code. Which direction do you choose? And what can you
+# change about the query without changing its direction?
 
 # %% [markdown]
 # @exercise query_for
 #
-# `keys` (n, d), `target` an index, `share` a number → `query` (d,)
+# `keys` (n, d), `target` the index of a key, `share` a number → `query` (d,)
 #
 # ```text
-# softmax(keys · query / √d)[target] is at least share
+# weights = softmax(keys · query / √d)
+# weights[target] is at least share
 # ```
 #
-# All keys have one common length, and no two of them point nearly the same way (their cosine is at most 0.9). The share is above 0
-# and at most 0.999. Any query that does it is right.
+# All keys have the same length, which may be as small as 0.01 or as large as 100, and no two point nearly the same way (the
+# cosine between them is at most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
 
 # %% role="exercise" exercise="query_for"
 def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
@@ -429,7 +515,7 @@ def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
     own = keys[target]  # of keys of one length, none fits this query better than the target's own
     scores = keys @ own
     lead = scores[target] - np.delete(scores, target).max()
-    needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))  # as if all others were as near as the nearest
+    needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))  # if all were as near
     return own * (needed * math.sqrt(keys.shape[1]) / lead)
     # endregion
 
@@ -437,20 +523,93 @@ def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
 check(query_for)
 
 # %% [markdown]
-# Long keys make the soft look-up nearly hard; the tie between keys 0 and 1 remains a tie. Reversing keys and values
-# together leaves the output as it was: attention sees a *set* of pairs and knows no order. (Lesson 07 gives it one.)
-# Reversing the keys alone hands the weights to the wrong values.
+# The payoff takes your query for one of five keys and makes it shorter and longer, from 0 to twice its length. Your
+# `three_token_attention` computes the weights.
+
+# %% role="payoff" exercise="query_for"
+if passed(query_for) and passed(three_token_attention):
+    angles = np.radians([10, 52, 110, 190, 290])
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)  # five keys of length 1
+    query = query_for(circle, 1, 0.9)
+    factors = np.linspace(0, 2, 201)
+    _, found = three_token_attention(np.outer(factors, query), circle, np.eye(5))
+    assert np.allclose(found[0], 0.2) and found[100, 1] > 0.9 - 1e-6
+    figures.lesson_01.longer_query(circle, query, factors, found, target=1)
+
+# %% [markdown]
+# **The direction of a query decides which key wins; its length decides how clearly.** At length 0 every key gets the same
+# share. As the query grows, the nearest other key is the last to give up its share. A model can therefore make one token ask
+# sharply and another ask vaguely, by the length of a vector alone.
 #
 # ## What we keep
 #
 # - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps, each a line of NumPy.
-# - Shapes: (n_q, d_k)·(d_k, n_k) → (n_q, n_k), then (n_q, n_k)·(n_k, d_v) → (n_q, d_v).
-# - Softmax never gives a finite score the weight 0, and needs the row's maximum subtracted.
-# - A blend stays within what it blends: a conserved sum is a proof that needs no calculator.
-# - One worked example can be blind to a mistake: here the first row to the scale, the whole
-#   table to a scale taken from the wrong size.
+# - Softmax gives no finite score the weight 0, and needs the row's maximum subtracted.
+# - An output lies between the values that it blends. Where every value sums to 10, every output does, and a printed result that
+#   does not is wrong.
+# - One worked example can be blind to a mistake: here the first row to the scale, and the whole table to a scale taken from the
+#   wrong size.
+# - The direction of a query chooses, its length sharpens.
 #
-# Where this goes on: the same four steps, run for thousands of tokens in many layers, are what a Transformer consists of, besides a small
-# network for each token (lesson 11). Next: **02 · Softmax**, the one non-linear step, for any axis and any size of numbers.
+# | what | shape |
+# |---|---|
+# | Q, K, V | (n_q, d_k), (n_k, d_k), (n_k, d_v) |
+# | scores = QKᵀ / √d_k | (n_q, d_k) · (d_k, n_k) → (n_q, n_k) |
+# | weights = softmax of each row | (n_q, n_k) |
+# | output = weights · V | (n_q, n_k) · (n_k, d_v) → (n_q, d_v) |
+
+# %% role="demo"
+yours = ("query", "key", "value", "scores", "weights", "blend", "output")
+figures.machine.draw(lit=yours, title="What you wrote in this lesson")
+
+# %% [markdown]
+# @teaching
 #
-# *Source of the method:* A. Vaswani and others, "Attention is all you need", 2017, section 3.2.1.
+# ## What the lesson is for
+#
+# Learners compute one attention step by hand and own each of its four lines. They learn to doubt printed numbers with an
+# argument (a conserved sum), and to ask which mistakes an example would catch. `query_for` turns the machine round: whoever
+# solves it has understood that direction chooses and length sharpens.
+#
+# ## Cut for 60 minutes
+#
+# Do steps 1 to 4 and `three_token_attention`. Give `corrected_first_row` as a question to the room: the sum of 10 takes two
+# minutes. Leave out both experiments and `query_for`; hand `query_for` out as homework.
+#
+# ## Cut for 90 minutes
+#
+# Leave out the second experiment, and do `query_for` in pairs, on paper first.
+#
+# ## Mistakes to expect
+#
+# - attention_scores TT3: What does a row of K stand for, and with what does `Q @ K` multiply it?
+# - attention_scores SD8: Who asks in row 0 of your result?
+# - scale_scores SD2: With d_k = 16, by what is a score divided?
+# - scale_scores TT9: What does Python make of `2 ** 1 / 2`?
+# - softmax_rows SM1: What does each row of your result sum to? And each column?
+# - softmax_rows SM4: What shape has the sum along axis 1, and where does it line up when you divide?
+# - softmax_rows SM6: What happens to a row whose scores are all 1000 below those of another row?
+# - weighted_sum SD8: The weights of which query went into row 0 of your output?
+# - weighted_sum TT24: You took one value for each query. What became of the other weights?
+# - three_token_attention SD6: Do the rows of your weights still sum to 1?
+# - three_token_attention TT28: Where do d_k and d_v differ, and which of them does the dot product add over?
+# - three_token_attention TT27: What did the task ask to be returned first?
+# - corrected_first_row TT34: What do the rows of V sum to, and what does [5.3, 4.2] sum to?
+# - corrected_first_row TT35: What do the rows of V sum to, and what does [5, 4] sum to?
+# - query_for QF1: Your query points the right way. What would happen to the weights if it were twice as long?
+# - query_for QF2: Between the dot product and softmax something divides. Did your query make up for it?
+# - query_for QF4: How many other keys share what is left?
+# - query_for QF10: What does your logarithm give when the share asked for is smaller than 1/n?
+#
+# ## To discuss
+#
+# - Why does a query of length 0 give every key the same weight, and when might a model want that? A good answer says that all
+#   scores are 0, and names a token that needs nothing from the others, or one that needs a summary of all.
+# - The table's first row cannot test the scale. Which single row of numbers would you print in an article so that readers can
+#   test most? A good answer has n_q, n_k, d_k and d_v all different, no two equal scores, and values without a common sum.
+#
+# ## On paper
+#
+# Two keys, (1, 0) and (0, 1), d_k = 2. Which queries give the first key exactly the weight ¾? *Solution:* the ratio of the
+# weights is 3, so the scaled scores differ by ln 3, and the query (a, b) has a − b = √2 · ln 3 ≈ 1.554. All queries on this
+# line are right; the shortest is (0.777, −0.777).

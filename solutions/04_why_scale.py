@@ -3,9 +3,19 @@
 #
 # **What goes wrong without the factor 1/√d_k, and how would we notice?**
 #
-# Every implementation so far divided the scores by √d_k, and the paper says why in one footnote. Here we do not believe the
-# footnote: we measure how large dot products become, what softmax makes of them, and what is left to learn from. The measure
-# we end with is the one that lesson 08 explains from the inside.
+# **Before this lesson:** variance and standard deviation, the chain rule for partial derivatives; lesson 02 (softmax
+# and its Jacobian), lesson 03 (scaled dot-product attention).
+#
+# Every attention so far divided the scores by √d_k. Here is all that the paper says about it:
+#
+# > We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function
+# > into regions where it has extremely small gradients.
+# >
+# > (Vaswani et al. 2017, section 3.2.1)
+#
+# "We suspect" is not "we measured". In this lesson you measure it, one claim after the other: that dot products grow,
+# what softmax makes of large scores, and how much of a gradient is left. One of the claims turns out to be only half of
+# the truth.
 
 # %% role="given"
 import numpy as np
@@ -19,18 +29,22 @@ def softmax(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 # %% [markdown]
-# This is what it is about: one random query, eight random keys, no scale. The longer the vectors, the fewer keys get a say, and nothing
-# has been learnt yet that could justify it.
+# This is the suspicion as a picture: one random query, eight random keys, no scale. The longer the vectors, the fewer keys
+# get a say, and nothing has been learned yet that could justify it.
 
 # %% role="demo"
-figures.lesson_04.decided(softmax)
+rng = np.random.default_rng(4)
+rows = {}
+for d_k in (2, 64, 1024):
+    q, keys = rng.standard_normal(d_k), rng.standard_normal((8, d_k))
+    rows[f"vectors of {d_k} numbers"] = softmax(keys @ q)
+figures.lesson_04.bars_of(rows)
 
 # %% [markdown]
 # ## The table of lesson 01 cannot tell
 #
-# The three tokens had d_k = 2. Their first query meets the scores (1, 1, 0), and its output was (5, 5).
-#
-# **Predict:** what does the first output become without the scale? And the third?
+# Two of the published walk-throughs in lesson 01 left the scale out, and nobody noticed. Could you have noticed from the
+# output of their first token?
 
 # %% role="demo" tags=["nbval-check-output"]
 Q = np.array([[1.0, 0], [0, 1], [1, 1]])
@@ -40,29 +54,51 @@ for name, divisor in (("scaled  ", np.sqrt(2)), ("unscaled", 1.0)):
     print(name, np.round(softmax(Q @ K.T / divisor) @ V, 3).tolist())
 
 # %% [markdown]
-# The first row is [5, 5] either way: its two large weights are equal, and they pull towards (10, 0) and (0, 10) alike. The
-# third row moves, though not by much. With two-dimensional vectors nothing dramatic can happen. So we make them longer.
+# No. The first row is [5, 5] either way: its two large weights are equal, and they pull towards (10, 0) and (0, 10)
+# alike. The other rows move a little, since the numbers of the table are small: no score is above 2. Large scores are
+# what matters. A query can be made longer, as in lesson 01, and then two dimensions are enough. In a model nobody makes
+# it longer on purpose: it happens by itself, because vectors have many components.
 #
 # ## How large is a dot product?
 #
-# Let query and key have independent components of mean 0 and variance 1. One product $q_i k_i$ has mean 0 and variance 1,
-# and variances of independent terms add up:
+# Let the components of a query and a key be independent, each with mean 0 and variance 1. The paper's footnote 4 says
+# what follows, and each step can be written down. For one product $q_i k_i$ the mean is $E[q_i]E[k_i] = 0$, so its
+# variance is the mean of its square:
+#
+# $$\operatorname{Var}(q_i k_i) = E[q_i^2 k_i^2] - 0^2 = E[q_i^2]\,E[k_i^2] = 1 \cdot 1 = 1$$
+#
+# (independence lets us split the mean of the product, and the mean square of a number with mean 0 *is* its variance).
+# Variances of independent terms add up:
 #
 # $$\operatorname{Var}(q \cdot k) = \sum_{i=1}^{d_k} \operatorname{Var}(q_i k_i) = d_k,
 # \qquad \text{so } q \cdot k \text{ spreads by } \sqrt{d_k}$$
+
+# %% [markdown]
+# @predict
 #
-# This is footnote 4 of Vaswani et al. (2017, section 3.2.1). **Predict** for d_k = 64: what is the standard deviation? And is
-# the average *size* of a score the same number?
+# For d_k = 64 the standard deviation of the scores is √64 = 8. Is 8 also the average *size* of a score, the mean of
+# |q · k|?
+#
+# - **A** Yes, that is what a standard deviation is.
+# - **B** No, the average size is smaller.
+# - **C** No, the average size is larger.
+#
+# @answer
+#
+# **B.** A sum of 64 independent terms is nearly normal, and of a normal quantity the mean size is √(2/π) ≈ 0.8 of the
+# standard deviation: about 6.4. The standard deviation is the root of the mean *square*, and squares give the large
+# ones more say.
+#
+# @wrong
+#
+# A: "±8 on average" mixes up two averages. It is a small difference, and it matters as soon as you compare a
+# measurement with a formula. C: the mean of sizes is never above the root of the mean square.
 
 # %% role="demo" tags=["nbval-check-output"]
 rng = np.random.default_rng(4)
 q, k = rng.standard_normal((100_000, 64)), rng.standard_normal((100_000, 64))
 dots = (q * k).sum(axis=1)
 print(f"standard deviation {dots.std():.1f}, mean size {np.abs(dots).mean():.1f}, mean {dots.mean():.1f}")
-
-# %% [markdown]
-# A published chapter says that such scores are "±8 on average". Eight is the standard deviation; the average size is 6.4, as
-# for every normal quantity √(2/π) ≈ 0.8 of it. Small words, and they matter when we compare a measurement with a formula.
 
 # %% [markdown]
 # @exercise dot_product_std
@@ -74,8 +110,8 @@ print(f"standard deviation {dots.std():.1f}, mean size {np.abs(dots).mean():.1f}
 # the result is the standard deviation of the noted numbers
 # ```
 #
-# Every number comes from `rng`, so that whoever passes the generator can repeat the experiment. Dividing by n or by n − 1 is
-# both fine.
+# Every number comes from `rng`, so that whoever passes the generator can repeat the experiment. Dividing by n or by n − 1
+# is both fine.
 
 # %% role="exercise" exercise="dot_product_std"
 def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
@@ -95,21 +131,24 @@ check(dot_product_std)
 
 # %% role="payoff" exercise="dot_product_std"
 if passed(dot_product_std):
-    figures.lesson_04.spread(dot_product_std)
+    widths = 2 ** np.arange(13)  # 1 to 4096
+    measured = np.array([dot_product_std(int(d_k), 1000, np.random.default_rng(d_k)) for d_k in widths])
+    assert np.abs(measured / np.sqrt(widths) - 1).max() < 0.15
+    figures.lesson_04.spread(widths, measured)
 
 # %% [markdown]
-# The measured points lie on the line √d_k, from one dimension to four thousand. So dividing by √d_k brings the scores of *any* width
-# back to a spread of 1, and dividing by d_k would shrink those of wide heads to nothing.
+# The measured points lie on the line √d_k, from one dimension to four thousand. So dividing by √d_k brings the scores of
+# *any* width back to a spread of 1. The first half of the suspicion is right: dot products grow.
 #
 # ## What large scores do to softmax
 #
-# Why would a spread of 8 hurt? Because softmax sees differences: with scores of 0, 8 and −8 one key gets 0.9997 of the weight.
-# We need a measure of how decided a row is. **Entropy** counts it in nats: 0 for a row that is sure of one key, ln n for n equal
-# weights (Shannon 1948, section 6).
+# Why would a spread of 8 hurt? Because softmax sees differences: with scores of 0, 8 and −8 one key gets 0.9997 of the
+# weight. We need a measure of how decided a row is. **Entropy** counts it in nats: 0 for a row that is sure of one key,
+# ln n for n equal weights (Shannon 1948, section 6).
 #
 # $$H(p) = -\sum_j p_j \ln p_j, \qquad \text{with } 0 \cdot \ln 0 = 0$$
 #
-# **Predict:** the entropy of (½, ½, 0), and what NumPy says to `0 * np.log(0)`.
+# For (½, ½, 0) that is −2 · ½ ln ½ = ln 2 ≈ 0.693, the entropy of a fair coin. NumPy has to be told about the 0:
 
 # %% role="demo" tags=["nbval-check-output"]
 with np.errstate(divide="ignore", invalid="ignore"):
@@ -143,30 +182,78 @@ def row_entropy(weights: np.ndarray) -> np.ndarray:
 check(row_entropy)
 
 # %% [markdown]
-# Now the experiment. Eight keys, random queries and keys, d_k from 1 to 4096, with the scale and without.
-#
-# **Predict** both curves. Where do they start, and where does each of them end?
+# Now the experiment. The cell below draws random queries, each with eight keys of its own, and returns their dot
+# products. You divide them by 1 or by √d_k and measure.
 
-# %% role="payoff" exercise="row_entropy"
-if passed(row_entropy):
-    figures.lesson_04.undecided(softmax, row_entropy)
+# %% role="given"
+def random_scores(d_k: int, n_rows: int, rng: np.random.Generator, n_keys: int = 8) -> np.ndarray:
+    """Unscaled scores (n_rows, n_keys) of standard-normal queries, each with keys of its own."""
+    q, keys = rng.standard_normal((n_rows, 1, d_k)), rng.standard_normal((n_rows, n_keys, d_k))
+    return (q * keys).sum(axis=-1)
 
 # %% [markdown]
-# Without the scale a wide head is decided before it has learnt anything: its entropy falls towards 0. With the scale the
-# curve is flat. The histogram of the largest weight shows the same for a single width: unscaled rows crowd at 1.
+# @predict
+#
+# Eight equal weights have the entropy ln 8 ≈ 2.08. Random queries and keys, d_k from 1 to 4096. Which way does the mean
+# entropy go as d_k grows, with the scale and without?
+#
+# - **A** Both fall, the unscaled one faster.
+# - **B** The scaled one stays where it is, a little below 2.08; the unscaled one falls towards 0.
+# - **C** The scaled one rises to 2.08; the unscaled one stays where it is.
+#
+# @answer
+#
+# **B.** With the scale the scores spread by 1 at every width, so the rows look alike at every width. Without it they
+# spread by √d_k, and the largest of eight leaves the others behind.
+#
+# @wrong
+#
+# A: you may have thought that dividing by √d_k only slows the growth. It cancels it exactly. C would be dividing by
+# more than √d_k.
 
 # %% role="payoff" exercise="row_entropy"
 if passed(row_entropy):
-    figures.lesson_04.largest_weight(softmax)
+    widths, entropies = 2 ** np.arange(13), {"divided by √d_k": [], "undivided": []}
+    for d_k in widths:
+        scores = random_scores(int(d_k), 200, np.random.default_rng(2))
+        entropies["divided by √d_k"].append(row_entropy(softmax(scores / np.sqrt(d_k))).mean())
+        entropies["undivided"].append(row_entropy(softmax(scores)).mean())
+    flat, falling = entropies["divided by √d_k"], entropies["undivided"]
+    assert max(flat[4:]) - min(flat[4:]) < 0.1 and falling[-1] < 0.1
+    figures.lesson_04.curves(widths, entropies, "Undivided rows are decided before they learn", "entropy (nats)", top=np.log(8))
+
+# %% [markdown]
+# Without the scale a wide head is decided before it has learned anything: at d_k = 4096 its mean entropy is
+# {{ falling[-1]:.2f }} nats. With the scale it is {{ flat[-1]:.2f }}, as at d_k = 16. The histogram of the largest weight
+# shows the same for a single width: undivided rows crowd at 1.
+
+# %% role="payoff" exercise="row_entropy"
+if passed(row_entropy):
+    scores = random_scores(64, 2000, np.random.default_rng(3))
+    tops = {"divided by √d_k": softmax(scores / 8).max(axis=-1), "undivided": softmax(scores).max(axis=-1)}
+    figures.lesson_04.histograms(tops, "largest weight of a row, d_k = 64")
 
 # %% [markdown]
 # ## What is left to learn from
 #
-# A decided row would be no harm if it could change its mind. It can only do so through the gradient, and that passes through
-# the softmax Jacobian of lesson 02, $J = \operatorname{diag}(p) - p\,p^\top$. Its Frobenius norm, the root of the sum of its squared
-# entries, says how much gets through.
+# A decided row would be no harm if it could change its mind. It can only do so through the gradient, and on its way back
+# the gradient passes through the softmax Jacobian of lesson 02, $J = \operatorname{diag}(p) - p\,p^\top$. Its Frobenius
+# norm, the root of the sum of its squared entries, says how much gets through.
+
+# %% [markdown]
+# @predict
 #
-# **Predict** it for p = (½, ½) and for p = (1, 0).
+# What is the norm of J for the weights (½, ½), and what is it for (1, 0)?
+#
+# @answer
+#
+# ½ and 0. For (½, ½) the entries are ½ − ¼ = ¼ on the diagonal and −¼ beside it: four squares of 1/16, whose sum is ¼,
+# and the root of that is ½. No row of weights has a larger norm. For (1, 0) every entry is 0: 1 − 1, 0 − 0, −1 · 0.
+#
+# @wrong
+#
+# "¼": you forgot the root's effect on a sum of four. "½ and 1": a decided row looks strong, but J measures how a row
+# *moves* when scores move, and (1, 0) does not move.
 
 # %% role="demo" tags=["nbval-check-output"]
 for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
@@ -203,16 +290,41 @@ def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
 # %% role="check" exercise="softmax_gradient_norm"
 check(softmax_gradient_norm)
 
+# %% [markdown]
+# Three candidates this time: undivided, divided by √d_k, and divided by d_k, which makes the scores smaller still.
+
 # %% role="payoff" exercise="softmax_gradient_norm"
 if passed(softmax_gradient_norm):
-    figures.lesson_04.gradient(softmax_gradient_norm)
+    divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided by d_k": lambda d_k: d_k}
+    norms = {name: [] for name in divisors}
+    for d_k in widths:
+        scores = random_scores(int(d_k), 200, np.random.default_rng(2), n_keys=16)
+        for name, divisor in divisors.items():
+            norms[name].append(softmax_gradient_norm(scores / divisor(d_k)).mean())
+    assert norms["undivided"][-1] < 0.06 and norms["divided by d_k"][-1] > 0.2
+    figures.lesson_04.curves(widths, norms, "Through softmax: dividing by d_k looks almost as good", "mean norm of J, 16 keys")
+
+# %% [markdown]
+# Undivided, little gets through softmax. But the figure has a loose end. Divided by d_k, the norm at 4096 is
+# {{ norms["divided by d_k"][-1]:.2f }}, and divided by √d_k it is {{ norms["divided by √d_k"][-1]:.2f }}. If that were the
+# whole story, d_k would do nearly as well. Why the root?
+#
+# Because J ends at the *scores*, and a score is nothing that learns. It is made from a query, and the query is made by
+# w_q. So one more step of the chain rule is missing:
+#
+# $$p = \operatorname{softmax}(s), \quad s = \text{scale} \cdot K q \qquad\Rightarrow\qquad
+# \frac{\partial p}{\partial q} = J \cdot \frac{\partial s}{\partial q}$$
 
 # %% [markdown]
 # @exercise query_gradient_norm
 #
 # `q` (d,), `keys` (n, d), `scale` a positive float → a float
 #
-# The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). Stable for scores of ±10,000.
+# The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). What ∂s/∂q is, you find yourself: score
+# j is scale times the dot product of `keys[j]` with q. The result is right for scores of ±10,000.
+#
+# By hand: for q = (0), the keys (1) and (−1) and the scale 1, the weights are (½, ½), and a small step ε of q makes the
+# scores ε and −ε. The weights change by ε/2 and −ε/2, so ∂p/∂q is (½, −½) and its norm √½ ≈ 0.707.
 
 # %% role="exercise" exercise="query_gradient_norm"
 def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
@@ -233,40 +345,218 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 check(query_gradient_norm)
 
 # %% [markdown]
-# Without the scale, what softmax lets through falls with the width; with it, the width does not matter. That is the whole
-# reason for √d_k: not smaller numbers for their own sake, but a softmax that can still learn on the first day.
-#
-# A slider shows the same for one row of weights. Move d_k and watch the unscaled bars.
+# The experiment that the paper left out. For each width: 500 random queries, each with 16 random keys, and your norm for
+# the three scales. We keep all 500 numbers, because a mean can hide what a typical row does. It takes some seconds.
 
-# %% role="demo"
-figures.lesson_04.slider(softmax)
+# %% role="payoff" exercise="query_gradient_norm"
+if passed(query_gradient_norm):
+    some_widths = 4 ** np.arange(1, 7)  # 4 to 4096
+    reached = {name: np.empty((len(some_widths), 500)) for name in divisors}
+    rng = np.random.default_rng(4)
+    for at, d_k in enumerate(map(int, some_widths)):
+        for row in range(500):
+            q, keys = rng.standard_normal(d_k), rng.standard_normal((16, d_k))
+            for name, divisor in divisors.items():
+                reached[name][at, row] = query_gradient_norm(q, keys, 1 / divisor(d_k))
+    figures.lesson_04.means_and_medians(some_widths, reached)
+
+# %% role="payoff" exercise="query_gradient_norm"
+if passed(query_gradient_norm):
+    mean = {name: numbers.mean(axis=1) for name, numbers in reached.items()}
+    median = {name: np.median(numbers, axis=1) for name, numbers in reached.items()}
+    print("d_k  ", *(f"{d_k:>9}" for d_k in some_widths))
+    for name in divisors:
+        print(f"{name}\n mean ", *(f"{number:9.2g}" for number in mean[name]))
+        print(" median", *(f"{number:9.2g}" for number in median[name]))
+    assert 0.25 < min(median["divided by √d_k"]) and max(mean["divided by √d_k"]) < 0.35
+    assert mean["undivided"][-1] > 1 and median["undivided"][-1] < 1e-6 and mean["divided by d_k"][-1] < 0.005
 
 # %% [markdown]
+# Read it line by line.
+#
+# - **Divided by √d_k:** about 0.3 reaches the query, at every width, in the mean and in the median.
+# - **Divided by d_k:** the rows are undecided and J is healthy, but the factor 1/d_k in ∂s/∂q eats the gradient: at 4096
+#   it is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps it where it was.
+# - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, and the *median* falls to
+#   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is half of the truth. The typical row passes
+#   nothing. A few rows, in which two keys happen to be nearly level, pass a great deal, since here nothing makes the
+#   factor `keys` smaller.
+#
+# *Dive into Deep Learning* (Zhang et al., section 11.1) says of softmax that "its gradient never vanishes". In exact
+# arithmetic that is true: no weight is ever 0. We test it in the arithmetic of a computer.
+
+# %% role="demo" tags=["nbval-check-output"]
+scores = random_scores(4096, 2000, np.random.default_rng(6), n_keys=16).astype(np.float32)
+for name, divisor in (("undivided", 1), ("divided by √d_k", 64)):
+    p = softmax(scores / np.float32(divisor))
+    stuck = (p * (1 - p) == 0).all(axis=-1)  # the diagonal of J: no score moves its own weight
+    print(f"{name:15} {stuck.mean():.0%} of the rows have a gradient of exactly 0 in float32")
+
+# %% [markdown]
+# ## The consequence: two heads learn
+#
+# A gradient is only a means. Does a head learn worse without the scale? We train a small one, by hand and in the open.
+# 64 tokens, each of which is to retrieve one of 16 entries. Queries and keys come from learned w_q and w_k, as in lesson
+# 03; the values are fixed; the loss is the mean squared distance from the entry that is wanted. The four lines under
+# "backwards" are the chain rule once more; lesson 08 derives them at leisure.
+
+# %% role="given"
+def train_head(scale: float, step: float, d_k: int = 256, steps: int = 300) -> list[float]:
+    """The loss at each step of plain gradient descent; scale: what the scores are multiplied with."""
+    rng = np.random.default_rng(0)
+    x, entries, values = (rng.standard_normal(shape) for shape in ((64, 32), (16, 32), (16, 8)))
+    w_q, w_k = (rng.standard_normal((32, d_k)) / np.sqrt(32) for _ in range(2))
+    wanted = values[rng.integers(16, size=64)]
+    losses = []
+    for _ in range(steps):
+        q, k = x @ w_q, entries @ w_k
+        p = softmax(scale * (q @ k.T))
+        error = p @ values - wanted
+        losses.append((error**2).mean())
+        grad_p = 2 / error.size * error @ values.T  # backwards: from the loss to the weights,
+        grad_scores = p * (grad_p - (p * grad_p).sum(axis=-1, keepdims=True))  # through J of each row,
+        grad_q, grad_k = scale * grad_scores @ k, scale * grad_scores.T @ q  # to queries and keys,
+        w_q, w_k = w_q - step * x.T @ grad_q, w_k - step * entries.T @ grad_k  # and one step downhill
+    return losses
+
+# %% [markdown]
+# One comparison would be unfair: a head with larger gradients may just need smaller steps. So each head gets twelve
+# step sizes, from 0.01 to 3,000, and shows its best.
+
+# %% [markdown]
+# @predict
+#
+# d_k = 256, each head with the best of twelve step sizes. Which heads learn to retrieve?
+#
+# - **A** Only the one divided by √d_k.
+# - **B** Those divided by √d_k and by d_k; not the undivided one.
+# - **C** All three, since each has its best step size.
+#
+# @answer
+#
+# **B.** Divided by d_k, every row's gradient is small *by the same factor*, so a larger step makes up for it. Undivided,
+# the typical row's gradient is nearly 0 while a few rows' are large. No single step size suits both: one that moves
+# the stuck rows throws the others about.
+#
+# @wrong
+#
+# A: small is not the same as lost; compare mean and median of each line in the table above. C: a step size multiplies
+# all rows alike, and 10 times nothing is nothing.
+
+# %% role="demo"
+runs, steps = {}, {}
+with np.errstate(all="ignore"):  # steps that are too large overflow; they lose
+    for name, scale in (("undivided", 1.0), ("divided by √d_k", 1 / 16), ("divided by d_k", 1 / 256)):
+        tried = {step: train_head(scale, step) for step in 10.0 ** np.arange(-2, 4, 0.5)}
+        steps[name] = min(tried, key=lambda step: np.nan_to_num(tried[step][-1], nan=np.inf))
+        runs[name] = tried[steps[name]]
+ends = {name: losses[-1] for name, losses in runs.items()}
+assert ends["undivided"] > 10 * max(ends["divided by √d_k"], ends["divided by d_k"])
+figures.lesson_04.losses(runs, steps)
+
+# %% [markdown]
+# The undivided head ends at {{ ends["undivided"]:.2f }}, not far below where it began; the head divided by √d_k ends at
+# {{ ends["divided by √d_k"]:.3f }}. Dividing by d_k works too, with steps
+# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. The trouble with it is practical: each width
+# would need a step size of its own. With √d_k one step size serves all widths, because what reaches the query stays the
+# same.
+#
+# Change `d_k` in `train_head` to 4 and run the cell again: without the scale, a narrow head learns well enough.
+#
 # ## Break it on purpose: an experiment that sees nothing
 #
-# Several published examples draw everything from [0, 1) with `np.random.rand`, embeddings and projections alike. **Predict:** which
-# key does a query then prefer, and does the choice depend on the query?
+# All numbers above were standard normal. Suppose you had drawn everything with `np.random.rand`, uniform between 0 and 1:
+# tokens and projections alike. Which key does a query then prefer, and does the choice depend on the query?
 
 # %% role="demo" tags=["nbval-check-output"]
 rng = np.random.default_rng(0)
-for name, draw in (("uniform [0, 1)", rng.random), ("standard normal", rng.standard_normal)):
+maps = {}
+for name, draw in (("uniform from 0 to 1", rng.random), ("standard normal", rng.standard_normal)):
     q = draw((1000, 64)) @ draw((64, 64)) / 8  # 1000 tokens, projected
     k = draw((8, 64)) @ draw((64, 64)) / 8
-    favourite = (q @ k.T / np.sqrt(64)).argmax(axis=1)
-    print(f"{name:16} {np.bincount(favourite).max() / 10:.0f} % of the queries share one favourite key")
-
-# %% [markdown]
-# With positive numbers all projected vectors point into the same corner, so the longest key wins for everyone, scaled or not, and the
-# heat map shows one bright column. It looks like attention and has nothing to do with the query. Trained projections produce both
-# signs, and so do the random numbers of this course.
+    weights = softmax(q @ k.T / np.sqrt(64))
+    favorite = weights.argmax(axis=1)
+    print(f"{name:19} {np.bincount(favorite).max() / 10:.0f} % of the queries share one favorite key")
+    maps[name] = weights[:12]
 
 # %% role="demo"
-figures.lesson_04.favourites()
+figures.lesson_04.side_by_side(maps)
 
 # %% [markdown]
-# ## Where this goes on
+# With positive numbers all projected vectors point into the same corner, so the longest key wins for everyone, scaled or
+# not, and the heat map shows one bright column. It looks like attention and has nothing to do with the query. Nor does
+# the right map mean anything, however striking it looks: these are random numbers. A heat map says something only after
+# training (lesson 10).
 #
-# The argument holds at the start of training, for independent components. Trained heads grow sharp where that is useful, and
-# some models divide by a learnt temperature or normalise queries and keys first (Henry et al. 2020, "Query-Key
-# Normalization for Transformers"). In lesson 05 the same attention moves to PyTorch, which computes the gradients for us; in
-# lesson 08 we compute them by hand and meet the vanishing gradient again.
+# ## What we keep
+#
+# - Dot products of independent components spread by √d_k, since variances add up. Dividing by √d_k brings every width back
+#   to a spread of 1.
+# - Large scores make softmax decided before anything is learned, and the typical row then passes no gradient at all.
+# - Look at mean *and* median: without the scale a few near-ties pass a great deal, and the mean looks healthy.
+# - Ask what reaches the thing that learns. Through softmax alone, d_k looks as good as √d_k; at the query it does not.
+#
+# | what | shape |
+# |---|---|
+# | scores, weights | (..., n) |
+# | entropy, norm of J | (...) |
+# | J = ∂p/∂scores | (n, n) |
+# | ∂p/∂q = J · scale · keys | (n, d) |
+#
+# The argument holds at the start of training, for independent components. Trained heads grow sharp where that is useful,
+# and some models divide by a learned temperature or normalize queries and keys first (Henry et al. 2020, *Query-Key
+# Normalization for Transformers*).
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
+# section 3.2.1 with footnote 4. Shannon 1948, *A Mathematical Theory of Communication*, section 6. Zhang, Lipton, Li and
+# Smola, *Dive into Deep Learning*, [section 11.1](https://d2l.ai/chapter_attention-mechanisms-and-transformers/queries-keys-values.html).
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# To take one sentence of the paper that begins with "We suspect" and test it. The learner meets a derivation that holds
+# (variances add up), a measure that misleads (the norm of J makes d_k look as good as √d_k), and a mean that hides what
+# its median shows. What stays is a habit: measure at the thing that learns, and look at more than the mean.
+#
+# ## Cut for 60 minutes
+#
+# Opening picture, the derivation at the board, `dot_product_std`, then straight to the chain rule and
+# `query_gradient_norm` with its table. Tell the entropy section in two sentences. Show the loss curves without reading the
+# training code.
+#
+# ## Cut for 90 minutes
+#
+# Leave out the table of lesson 01, the histogram and the uniform numbers. Do the other four exercises; let the room
+# predict the loss curves by a show of hands before the cell runs.
+#
+# ## Mistakes to expect
+#
+# - dot_product_std WS2: What is the unit of a variance, if scores were meters?
+# - dot_product_std WS8: If I pass the same generator state twice, do I get the same number twice?
+# - row_entropy WS9: What does your line give for a weight of exactly 0, and what should it add?
+# - row_entropy WS12: How many numbers should come back for three rows?
+# - softmax_gradient_norm WS16: When one score rises, do only its own weight and nothing else change?
+# - softmax_gradient_norm SM5: What is exp(1000) to NumPy?
+# - query_gradient_norm QG4: At which quantity does your derivative end, and is that the one that learns?
+# - query_gradient_norm QG1: The scale multiplies the scores. What does it do to their derivative?
+# - query_gradient_norm QG6: Score j is scale · (k · q). Which of the two vectors remains when you differentiate by q?
+#
+# ## To discuss
+#
+# **The undivided mean of ‖∂p/∂q‖ grows with d_k. Why does the head not learn better?** A good answer separates typical rows
+# from rare ones, says that one step size has to suit all rows, and points to the median or to the loss curves.
+#
+# **If dividing by d_k works with larger steps, is √d_k a matter of taste?** A good answer says what is gained: one step size
+# for every width, and rows that are neither decided nor all alike at the start. It may mention that optimizers such as Adam
+# choose step lengths for each parameter, and so hide a common factor, but not a gradient that is 0.
+#
+# ## On paper
+#
+# Two keys, (1, 0) and (0, 1), and the query (a, a). Compute p, J and ∂p/∂q for scale 1. Then for the query (a + 10, a). What
+# of the two results depends on a?
+#
+# *Solution.* For (a, a) both scores are a, p = (½, ½), J = ¼ · [[1, −1], [−1, 1]], and since the keys form the identity ∂p/∂q = J,
+# with norm ½. For (a + 10, a) the scores differ by 10, p ≈ (0.99995, 0.00005), each entry of J has size p₀ p₁ ≈ 0.000045, and
+# the norm is 0.00009. Neither depends on a: softmax sees differences only.

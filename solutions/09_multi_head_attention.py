@@ -234,21 +234,6 @@ if passed(merge_heads) and passed(split_heads):
 # One layer with d_model outputs computes the queries of all heads at once: its first d_head outputs belong to head 0, the next to head
 # 1. The last layer, `w_o`, is where the findings of different heads meet. Before it, no head knows of another.
 
-# %% [markdown]
-# @predict
-#
-# How many parameters does a module of width 64 have with one head, with four, and with sixteen?
-#
-# @answer
-#
-# The same each time: four layers of 64·64 + 64 = 4,160 parameters, {{ counts[1]:, }} in all. Heads divide what is there; they add
-# nothing.
-#
-# @wrong
-#
-# If you multiplied by the number of heads: each head projects to d_head = 64 / num_heads numbers, so its share shrinks as
-# the heads grow in number.
-
 # %% role="demo" tags=["nbval-check-output"]
 counts = {}
 for heads in (1, 4, 16):
@@ -258,6 +243,9 @@ for heads in (1, 4, 16):
 assert counts[1] == counts[4] == counts[16] == 4 * (64 * 64 + 64)
 
 # %% [markdown]
+# The number of heads changes nothing: there are always four layers of 64·64 + 64 = 4,160 parameters, {{ counts[1]:, }} in all. Heads
+# divide what is there; each projects to d_head = 64 / num_heads numbers, so its share shrinks as the heads grow in number.
+#
 # If you have not finished `split_heads` or `merge_heads`, the next exercise can use these two. They do the same by cutting and joining:
 
 # %% role="given"
@@ -365,6 +353,9 @@ class Reader(nn.Module):
         output, weights = self.attention(x, x, x)
         return self.answer(output).unflatten(-1, (2, LETTERS)), weights
 
+# %% [markdown]
+# Training takes 300 steps of 64 sequences each. The start is fixed, so that you and the course see the same run.
+
 # %% role="demo"
 def train(make_attention, steps=300):
     """A Reader trained from a fixed start, about a second of one processor core."""
@@ -379,6 +370,9 @@ def train(make_attention, steps=300):
         loss.backward()
         optimizer.step()
     return model
+
+# %% [markdown]
+# Fresh sequences then tell how many answers are right, and where the heads looked on average.
 
 # %% role="demo"
 @torch.no_grad()
@@ -530,9 +524,9 @@ if passed(MultiHeadAttention):
 # %% [markdown]
 # It learns to perfection: {{ shares["merged by reshape alone"][-1]:.0% }} at the length of its training. For sequences of one
 # length the scrambling is always the same rearrangement, and the weights before and after it learn to live with it. Another length
-# rearranges differently, so everything learned is in the wrong place: at length 7 it gets {{ shares["merged by reshape
-# alone"][-2]:.0% }}, the sound model {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed length, as many language
-# models do, hides this mistake until the first short prompt.
+# rearranges differently, so everything learned is in the wrong place. At length 7 the scrambled model gets
+# {{ shares["merged by reshape alone"][-2]:.0% }}, the sound one {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed
+# length, as many language models do, hides this mistake until the first short prompt.
 #
 # With a causal mask it is worse, because scrambled rows carry numbers of later tokens. Change token 7 and look at which outputs move:
 
@@ -620,7 +614,8 @@ if passed(MultiHeadAttention):
 # - merge_heads MH4: What does `is_contiguous()` say before and after your transpose?
 # - MultiHeadAttention SD3: Over how many products does one score of one head sum?
 # - MultiHeadAttention MK1: Print one row of your mask and read it aloud. Which tokens may this query see?
-# - copy_torch_weights PJ1: `nn.Linear` computes x @ weight.T. Which of the two orders does `in_proj_weight` have?
+# - copy_torch_weights MU33: `nn.Linear` computes x @ weight.T. In which of the two orders are the rows of `in_proj_weight` stored?
+# - copy_torch_weights MU37: Train one of the two modules for a step. Which of them changed?
 #
 # ## To discuss
 #

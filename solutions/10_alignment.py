@@ -323,9 +323,6 @@ def shares_right(model, lengths=range(2, 17, 2)):
 #
 # If you chose A: 64 numbers of 32 bits have room for far more than ten letters. Room is not what is missing at this length.
 
-# %% [markdown]
-# The five trainings take about a minute together.
-
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
     plans = {

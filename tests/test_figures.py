@@ -163,40 +163,33 @@ def test_the_palette_is_okabe_and_itos():
 
 
 def test_lesson_00_shows_where_the_hard_answer_jumps(capsys):
-    keys, values = np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([[1.0], [3.0]])
-
-    def hard(query, keys, values):
-        return values[np.argmax(keys @ query)]
-
-    def soft(query, keys, values):
-        weights = np.exp(keys @ query)
-        return weights / weights.sum() @ values
-
-    figures.lesson_00.turning_query(hard, soft, keys, values, ["left", "right"])
-    assert "left (1 g) from 0 degrees, then right (3 g) from 45 degrees" in capsys.readouterr().out
-    figures.lesson_00.keys_in_the_plane(keys, ["left", "right"], np.array([1.0, 0.5]))
-    assert "left at (2, 0) with dot product 2, right at (0, 2) with dot product 1" in capsys.readouterr().out
+    degrees = np.linspace(0, 90, 181)
+    figures.lesson_00.turning_query(degrees, np.where(degrees < 45, 1.0, 3.0), 1 + degrees / 60, {1.0: "left", 3.0: "right"})
+    assert "left (1 g) from 0.0 degrees, then right (3 g) from 45.0 degrees" in capsys.readouterr().out
+    figures.lesson_00.keys_in_the_plane(np.array([[2.0, 0.0], [0.0, 2.0]]), ["left", "right"], np.array([1.0, 0.5]))
+    assert "left at (2, 0) with dot product 2.00, right at (0, 2) with dot product 1.00" in capsys.readouterr().out
+    asked = np.array([20.0, 21.0, 22.0])
+    figures.lesson_00.stopping(asked, asked * 3, asked, np.array([32.0, 32.0, 66.0]), np.array([50.0, 59.0, 66.0]))
+    assert "At 21 miles per hour the hard one says 32 feet, the soft one 59" in capsys.readouterr().out
 
 
 def test_lesson_01_describes_what_it_draws(capsys):
     q, k, v = np.eye(2), np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([[10.0, 0.0], [0.0, 10.0]])
-
-    def attention(q, k, v):
-        weights = np.exp(q @ k.T / np.sqrt(2))
-        weights = weights / weights.sum(axis=1, keepdims=True)
-        return weights @ v, weights
-
-    output, weights = attention(q, k, v)
-    figures.lesson_01.queries_and_keys(q, k)
-    figures.lesson_01.scores_map(q @ k.T)
-    figures.lesson_01.whole_step(q, k, weights, output)
-    figures.lesson_01.impossible_outputs(v, output, [[5.3, 4.2]])
-    figures.lesson_01.scale_sweep(attention, q, k, v)
+    names = ["cat", "it"]
+    weights = np.exp(q @ k.T / np.sqrt(2))
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    figures.lesson_01.queries_and_keys(q, k, names)
+    figures.lesson_01.scores_map(q @ k.T, names)
+    figures.lesson_01.whole_step(q, k, v, weights, weights @ v, names)
+    figures.lesson_01.impossible_outputs(v, (weights @ v)[0], [[5.3, 4.2]])
+    figures.lesson_01.scale_sweep(np.array([0.5, 1.0, 2.0]), np.array([[5.0, 7.0], [5.0, 6.0], [5.0, 5.5]]), names, 2)
+    figures.lesson_01.longer_query(k, q[0], np.array([0.0, 1.0, 2.0]), np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]]), target=1)
     said = capsys.readouterr().out
-    assert "query 1 [0, 1] has dot products 1, 0" in said
+    assert "it has the dot products 1 with cat, 0 with it" in said
     assert "Weights: 0.5, 0.5; 0.6698, 0.3302." in said
     assert "The printed results 5.3, 4.2 lie below it" in said
-    assert "token 0 from 5.00 to 5.00" in said
+    assert "cat from 5.00 to 5.00" in said
+    assert "0, where each key has 0.50, to its full length, where key 1 has 0.60, and to twice that, where it has 0.80" in said
 
 
 def drawn_machine(monkeypatch, **how):

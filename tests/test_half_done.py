@@ -46,7 +46,7 @@ def test_a_stub_that_is_called_is_named():
 
 def test_a_line_of_a_helper_says_whose_it_is():
     verdict = judged("softmax_rows", "def helper(x):\n    return [y @ y for y in [x]]\n\ndef softmax_rows(scores):\n    return helper(scores)")
-    assert verdict.details[0] == "Your line in `helper` (line 2 of its cell): return [y @ y for y in [x]]"
+    assert (verdict.line.function, verdict.line.number, verdict.line.text) == ("helper", 2, "return [y @ y for y in [x]]")
     assert "Your line in `helper` (line 2 of its cell):\n    return" in text.verdict(verdict)
 
 

@@ -2,108 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from grader.figures import COLOURS, arrows, matrix, panels, show
 
-Attention = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Array = np.ndarray
 
 
-def queries_and_keys(Q: np.ndarray, K: np.ndarray) -> None:
-    """One panel a query (n, 2): the query as a pale band behind the keys, each key with its dot product."""
-    fig, axes = panels(len(Q), width=8.8, height=3.4)
-    for i, (ax, query) in enumerate(zip(axes, Q, strict=True)):
-        ax.plot(*zip((0, 0), query), color=COLOURS["vermillion"], alpha=0.35, linewidth=9, solid_capstyle="butt")
-        ax.annotate(f"query {i}", 0.7 * query, (-14, -14) if query[1] == 0 else (28, -4), textcoords="offset points",
-                    ha="center", va="center", color=COLOURS["vermillion"], fontweight="bold")
-        for j, key in enumerate(K):
-            arrows({"": key}, "", ax=ax, reach=1.45)
-            ax.annotate(f"key {j}: {query @ key:g}", key, (10, 12), textcoords="offset points", ha="center",
-                        va="center", color=COLOURS["blue"], fontweight="bold")
-        ax.set_title(f"Query {i} asks for [{query[0]:g}, {query[1]:g}]")
-        ax.set_xticks([0, 1])
-        ax.set_yticks([0, 1])
-        ax.set_xlabel("first feature")
-    axes[0].set_ylabel("second feature")
-    said = "; ".join(f"query {i} [{q[0]:g}, {q[1]:g}] has dot products " + ", ".join(f"{q @ k:g}" for k in K)
-                     for i, q in enumerate(Q))
-    keys = ", ".join(f"[{x:g}, {y:g}]" for x, y in K)
-    show(fig, alt=f"Three panels, one a query, with the keys {keys} as arrows: {said}, in the order of the keys.")
+def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
+    """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its foot on the query's line and its dot product."""
+    fig, axes = panels(len(Q), width=8.8, height=3.5)
+    for ax, query, asks in zip(axes, Q, names, strict=True):
+        ax.axline((0, 0), query, color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
+        arrows({"": query}, "", ax=ax, colour="vermillion", reach=1.55)
+        for key, name in zip(K, names, strict=True):
+            foot = (key @ query) / (query @ query) * query
+            ax.plot(*zip(key, foot), color=COLOURS["grey"], linewidth=1.4, linestyle=":", zorder=2)
+            ax.plot(*foot, "o", markersize=6, markerfacecolor="white", markeredgecolor=COLOURS["vermillion"], zorder=3)
+            ax.plot(*key, "o", color=COLOURS["blue"], markersize=9, zorder=4)
+            ax.annotate(f"{name}: {query @ key:g}", key, (9, 9), textcoords="offset points", ha="left" if not key[0] else "center",
+                        color=COLOURS["blue"], fontweight="bold", zorder=5,
+                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85})  # fmt: skip
+        ax.set_title(f"{asks} asks [{query[0]:g}, {query[1]:g}]")
+        ax.set(xticks=[0, 1], yticks=[0, 1], xlabel="a thing", xlim=(-0.2, 1.55), ylim=(-0.2, 1.55))
+    axes[0].set_ylabel("can be tired")
+    products = [", ".join(f"{q @ k:g} with {name}" for k, name in zip(K, names, strict=True)) for q in Q]
+    said = "; ".join(f"{asks} has the dot products {listed}" for asks, listed in zip(names, products, strict=True))
+    show(fig, alt=f"Three panels, one for each query, an arrow. The keys are dots, and a dotted line leads from each to its foot on the "
+                  f"query's line. {said}.")  # fmt: skip
 
 
-def scores_map(scores: np.ndarray) -> None:
-    """The scores (n_q, n_k) as one labelled heat map."""
-    fig, (ax,) = panels(1, width=3.9, height=3.6)
-    matrix(scores, "Scores: every query meets every key", kind="scores", ax=ax)
+def scores_map(scores: Array, names: Sequence[str]) -> None:
+    """The scores (n_q, n_k) as one labeled heat map."""
+    fig, (ax,) = panels(1, width=4.4, height=3.6)
+    matrix(scores, "Scores: every query meets every key", kind="scores", ax=ax, rows=names, columns=names, xlabel="key of",
+           ylabel="query of")  # fmt: skip
     show(fig, alt=f"Heat map of the scores, one row a query: {_rows(scores)}.")
 
 
-def whole_step(Q: np.ndarray, K: np.ndarray, weights: np.ndarray, output: np.ndarray) -> None:
-    """The four stages of one attention step side by side; scores and scaled scores share their colours."""
+def whole_step(Q: Array, K: Array, V: Array, weights: Array, output: Array, names: Sequence[str]) -> None:
+    """The stages of one attention step side by side, V among them; scores and scaled scores share their colors."""
     scores = Q @ K.T
-    sizes = [array.shape[1] for array in (scores, scores, weights, output)]
-    fig, axes = panels(4, width=8.8, height=2.9, ratios=sizes)
-    scaled, reach = scores / np.sqrt(Q.shape[1]), float(np.abs(scores).max())
-    matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), fmt=".2f")
-    matrix(scaled, "Scores ÷ √d_k", kind="scores", ax=axes[1], limits=(-reach, reach), ylabel="")
-    matrix(weights, "Weights: a row sums to 1", ax=axes[2], ylabel="")
-    matrix(output, "Output", kind="values", ax=axes[3], limits=(0, 10), ylabel="", xlabel="feature of V")
-    show(fig, alt=f"Four heat maps, one row a query. Scores: {_rows(scores)}. Divided by the root of d_k: "
-                  f"{_rows(scaled)}. "
-                  f"Weights: {_rows(weights)}. Output: {_rows(output)}.")
+    sizes = [array.shape[1] for array in (scores, scores, weights, V, output)]
+    fig, axes = panels(5, width=9.2, height=2.9, columns=5, ratios=[size + 0.35 for size in sizes])
+    scaled, reach, numbers = scores / np.sqrt(Q.shape[1]), float(np.abs(scores).max()), [str(i) for i in range(len(names))]
+    how = {"rows": names, "columns": names, "ylabel": "", "xlabel": "key of"}
+    matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), **{**how, "ylabel": "query of"})
+    matrix(scaled, "Scores ÷ √d_k", kind="scores", ax=axes[1], limits=(-reach, reach), fmt=".2f", **{**how, "rows": numbers})
+    matrix(weights, "Weights", ax=axes[2], **{**how, "rows": numbers})
+    about = {"kind": "values", "limits": (0, 10), "ylabel": "", "xlabel": "about", "columns": ["animal", "street"][: V.shape[1]]}
+    matrix(V, "× V", ax=axes[3], **about)
+    matrix(output, "= Output", ax=axes[4], fmt=".2f", **about)
+    for ax in axes[1:]:
+        ax.set_yticks([])
+    for ax in axes:
+        ax.tick_params(axis="x", labelrotation=40, labelsize=8.5)
+    show(fig, alt=f"Five heat maps, a row for each token. Scores: {_rows(scores)}. Divided by the root of d_k: {_rows(scaled)}. "
+                  f"Weights: {_rows(weights)}. V: {_rows(V)}. Output: {_rows(output)}.")  # fmt: skip
 
 
-def impossible_outputs(V: np.ndarray, output: Sequence[Sequence[float]], printed: Sequence[Sequence[float]]) -> None:
-    """Outputs (n, 2) of the first n tokens on the line where the rows of V (n_k, 2) lie, printed results beside it."""
-    output = np.asarray(output, dtype=float)
-    fig, (ax,) = panels(1, width=5.6, height=5.0)
+def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequence[float]]) -> None:
+    """The first token's output (2,) on the line where the rows of V (n_k, 2) lie, printed results beside it."""
+    x, y = map(float, output)
+    fig, (ax,) = panels(1, width=5.8, height=4.6)
     total = float(V[0].sum())
-    ax.axline((0, total), slope=-1, color=COLOURS["green"], linewidth=1.6)
-    ax.annotate(f"all that sums to {total:g}:\nevery blend of the values", (4.1, total - 4.1), (10, 8),
-                textcoords="offset points", color=COLOURS["green"])
-    ax.plot(*output.T, "o", color=COLOURS["blue"], markersize=8)
-    for i, point in enumerate(output):
-        ax.annotate(f"token {i}", point, (9, 5), textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
-    for x, y in printed:
+    ax.axline((0, total), slope=-1, color=COLOURS["green"], linewidth=1.8)
+    ax.annotate(f"all that sums to {total:g}:\nhere lies every blend", (6.0, total - 6.0), (12, 2),
+                textcoords="offset points", color=COLOURS["green"])  # fmt: skip
+    ax.plot(x, y, "o", color=COLOURS["blue"], markersize=9)
+    ax.annotate(f"computed: [{x:g}, {y:g}]", (x, y), (9, 5), textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
+    for at, (x, y) in enumerate(printed):
         ax.plot(x, y, "X", color=COLOURS["vermillion"], markersize=10)
-        ax.annotate(f"printed: [{x:g}, {y:g}] sums to {x + y:g}", (x, y), (-10, 0), textcoords="offset points",
-                    ha="right", va="center", color=COLOURS["vermillion"])
+        ax.annotate(f"printed: [{x:g}, {y:g}]\nsums to {x + y:g}", (x, y), (-12, 14 - 26 * at), textcoords="offset points",
+                    ha="right", va="center", color=COLOURS["vermillion"])  # fmt: skip
     ax.set_title("No blend of the values reaches the printed outputs")
-    ax.set_xlim(3.2, 7.4)
-    ax.set_ylim(2.6, 6.8)
-    ax.set_xlabel("first number")
-    ax.set_ylabel("second number")
+    ax.set(xlim=(3.3, 8.1), ylim=(2.7, 6.6), xlabel="first number: about the animal", ylabel="second number: about the street")
     ax.set_aspect("equal")
-    show(fig, alt=f"The rows of V and the computed output {_rows(output)} lie on the straight line where both numbers "
-                  f"sum to {total:g}. The printed results {_rows(np.asarray(printed))} lie below it.")
+    show(fig, alt=f"The computed output {_rows(np.array([output], float))} lies on the straight line where both numbers sum to "
+                  f"{total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.")  # fmt: skip
 
 
-def scale_sweep(attention: Attention, Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> None:
-    """First number of each token's output against what the scores are divided by, right scale marked."""
-    root = float(np.sqrt(Q.shape[1]))
-    divisors = np.geomspace(0.2, 20, 121)
-    first = np.array([attention(Q * (root / divisor), K, V)[0][:, 0] for divisor in divisors])
-    fig, (ax,) = panels(1, width=6.8, height=3.6)
+def scale_sweep(divisors: Array, first: Array, names: Sequence[str], d_k: int) -> None:
+    """First number of each token's output (m, n) against what the scores are divided by (m,), the right scale marked."""
+    root = float(np.sqrt(d_k))
+    fig, (ax,) = panels(1, width=6.8, height=3.7)
     looks = (("-", "black", 7), ("--", "blue", -17), ("-.", "vermillion", -32))
-    for i, (line, (style, colour, lift)) in enumerate(zip(first.T, looks)):
-        ax.plot(divisors, line, style, color=COLOURS[colour])
-        ax.annotate(f"token {i}", (divisors[0], line[0]), (4, lift), textcoords="offset points",
-                    color=COLOURS[colour], fontweight="bold")
+    for name, line, (style, color, lift) in zip(names, first.T, looks, strict=False):
+        ax.plot(divisors, line, style, color=COLOURS[color])
+        ax.annotate(name, (divisors[0], line[0]), (4, lift), textcoords="offset points", color=COLOURS[color], fontweight="bold")
     ax.set_xscale("log")
-    ticks = {0.2: "0.2", 1: "1\n(no scale)", root: "√2", Q.shape[1]: "2\n(d_k)", 20: "20"}
+    ticks = {0.2: "0.2", 0.5: "0.5", 1: "1", root: "√2", d_k: "2", 5: "5", 20: "20"}
     ax.set_xticks(list(ticks), list(ticks.values()))
     ax.minorticks_off()
-    ax.axvline(root, color=COLOURS["grey"], linewidth=1, linestyle=":")
-    ax.set_title("Token 0 gives the same output whatever the scale")
+    for at, said in ((1, "no scale "), (root, "√d_k: right"), (d_k, " d_k")):
+        ax.axvline(at, color=COLOURS["green" if at == root else "grey"], linewidth=2 if at == root else 1, linestyle=":")
+        ax.annotate(said, (at, 9.9), (-3 if at < root else 3, -11 if at == d_k else 0), textcoords="offset points", fontsize=9, va="top",
+                    ha="right" if at < root else "left", color=COLOURS["green"] if at == root else "#555555")  # fmt: skip
+    ax.set_ylim(4.6, 10)
+    ax.set_title(f"The output of {names[0]} is the same whatever the scale")
     ax.set_xlabel("the scores are divided by")
     ax.set_ylabel("first number of the output")
-    ends = ", ".join(f"token {i} from {first[0, i]:.2f} to {first[-1, i]:.2f}" for i in range(len(Q)))
-    show(fig, alt=f"First number of each output as the divisor of the scores grows from 0.2 to 20: {ends}. Token 0 "
-                  f"stays at "
-                  "5 all along; the others move towards 5.")
+    ends = ", ".join(f"{name} from {line[0]:.2f} to {line[-1]:.2f}" for name, line in zip(names, first.T, strict=True))
+    show(fig, alt=f"First number of each output as the divisor of the scores grows from {divisors[0]:g} to {divisors[-1]:g}: {ends}. "
+                  f"A line at √2, the root of d_k, marks the right scale.")  # fmt: skip
 
 
-def _rows(array: np.ndarray) -> str:
+def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, target: int) -> None:
+    """Keys (n, 2) and a query's direction in the plane; the weights (m, n) for the query times each factor (m,)."""
+    fig, (left, right) = panels(2, width=8.8, height=3.9, ratios=(1, 1.35))
+    paints = ["sky", "blue", "orange", "purple", "black"]
+    paints[target] = "blue"
+    left.add_patch(_circle())
+    direction = query / np.linalg.norm(query)
+    arrows({"": 0.8 * direction}, "", ax=left, colour="vermillion", reach=1.35)
+    left.annotate("query", 0.55 * direction, (-6, 10), textcoords="offset points", ha="right", color=COLOURS["vermillion"],
+                  fontweight="bold")  # fmt: skip
+    for at, (key, paint) in enumerate(zip(keys, paints, strict=False)):
+        left.plot(*key, "o", color=COLOURS[paint], markersize=11 if at == target else 8)
+        left.annotate(f"key {at}", 1.3 * key, ha="center", va="center", color=COLOURS[paint], fontweight="bold" if at == target else None)
+        right.plot(factors, weights[:, at], color=COLOURS[paint], linewidth=2.8 if at == target else 1.8)
+    order = np.argsort(-weights[len(factors) // 4])
+    for at in order[:2]:
+        right.annotate(f"key {at}", (factors[len(factors) // 4], weights[len(factors) // 4, at]), (6, -14 if at == target else 8),
+                       textcoords="offset points", color=COLOURS[paints[at]], fontweight="bold")  # fmt: skip
+    left.set(xlim=(-1.6, 1.6), ylim=(-1.45, 1.45), xticks=[], yticks=[])
+    left.spines[:].set_visible(False)
+    left.grid(False)
+    left.set_title("Its direction decides which key wins …")
+    right.axvline(1, color=COLOURS["grey"], linewidth=1, linestyle=":")
+    right.annotate("your query", (1, 0.5), (5, 0), textcoords="offset points", color="#555555", fontsize=9)
+    right.set(xlabel="length, in lengths of your query", ylabel="weight", ylim=(0, 1.03), xlim=(0, float(factors[-1])))
+    right.set_title("… and its length how clearly")
+    at_0, at_1, at_2 = (weights[at, target] for at in (0, len(factors) // 2, -1))
+    show(fig, alt=f"Left: five keys on a circle and a query that points to key {target}. Right: the weights as the query grows from length "
+                  f"0, where each key has {at_0:.2f}, to its full length, where key {target} has {at_1:.2f}, and to twice that, where it "
+                  f"has {at_2:.2f}.")  # fmt: skip
+
+
+def _circle():
+    from matplotlib.patches import Circle
+
+    return Circle((0, 0), 1, fill=False, edgecolor="#BFBFBF", linewidth=1)
+
+
+def _rows(array: Array) -> str:
     return "; ".join(", ".join(f"{number:.4g}" for number in row) for row in array)

@@ -85,7 +85,7 @@ def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
         ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
         lengths = list(next(iter(group.values())))
         ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
-        ax.text(longest + 0.7, 1.03, "longer than\nin training", va="top", fontsize=8.5, color="#555555")
+        ax.text(longest + 0.7, 0.07, "longer than\nin training", va="bottom", fontsize=8.5, color="#555555")
         ax.set(xlabel="letters in the sequence", ylabel="share of letters right", ylim=(0, 1.05), xticks=lengths, title=title)
         ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
     said = "; ".join(

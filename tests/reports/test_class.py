@@ -103,7 +103,7 @@ def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
     read = Elements(page.render(CLASS))
     said = " ".join(read.said.split())
     assert "Attention: report of the class" in said and "Isolation while grading: full" in said
-    assert "2 of 3SM1: Softmax ran over the queries; each query needs its own distribution over the keys." in said
+    assert "2 of 3 SM1: Softmax ran over the queries; each query needs its own distribution over the keys." in said
     assert "Talk to ada, grace@example.org" in said
     assert "nothing attempted1=cmd|' /C calc'!A0" in said
     assert "a wrong result that no known mistake explains1ada" in said

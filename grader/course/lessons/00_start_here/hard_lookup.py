@@ -38,7 +38,7 @@ def _rows(n: int, d_v: int) -> Array:
 FIT = "keys @ query"
 
 
-@exercise(points=1, minutes=5, rtol=TIGHT)
+@exercise(points=1, minutes=5, difficulty=1, rtol=TIGHT)
 class hard_lookup:
     """Return the value whose key has the largest dot product with the query; on a tie, the first."""
 

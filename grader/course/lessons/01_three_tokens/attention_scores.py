@@ -7,7 +7,7 @@ from grader.course.declare import Case, exercise, mistake, patch
 from .shared import TABLE_K, TABLE_Q, single, whole
 
 
-@exercise(points=1, minutes=5, forbids=("softmax", "attention"))
+@exercise(points=1, minutes=5, difficulty=1, forbids=("softmax", "attention"))
 class attention_scores:
     """Multiply every query with every key: one dot product a pair, one row a query."""
 

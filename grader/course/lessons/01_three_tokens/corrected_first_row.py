@@ -3,7 +3,7 @@
 from grader.course.declare import Case, exercise, mistake
 
 
-@exercise(kind="answer", points=2, minutes=5, container="answer", rtol=0.0, atol=0.01)
+@exercise(kind="answer", points=2, minutes=5, difficulty=2, container="answer", rtol=0.0, atol=0.01)
 class corrected_first_row:
     """Give the two numbers that ought to be printed as the first token's output."""
 

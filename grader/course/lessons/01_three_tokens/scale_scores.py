@@ -7,7 +7,7 @@ from grader.course.declare import Case, exercise, mistake, patch
 from .shared import TABLE_SCORES, single
 
 
-@exercise(points=1, minutes=2, forbids=("softmax", "attention"))
+@exercise(points=1, minutes=2, difficulty=1, forbids=("softmax", "attention"))
 class scale_scores:
     """Divide the scores by the square root of d_k."""
 

@@ -15,7 +15,7 @@ EXP_OF_NUMBERS = patch("np.exp(shifted)", "np.array([[math.exp(score) for score 
 ALL_OF_NUMBERS = EXP_OF_NUMBERS + patch(WEIGHTS, "np.array([[number / sum(row) for number in row] for row in exponentials.tolist()])")
 
 
-@exercise(points=2, minutes=10, forbids=("softmax", "attention"))
+@exercise(points=2, minutes=10, difficulty=2, forbids=("softmax", "attention"))
 class softmax_rows:
     """Turn each row of scores into positive weights that sum to 1."""
 

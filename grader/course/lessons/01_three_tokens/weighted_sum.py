@@ -7,7 +7,7 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from .shared import TABLE_V, single, unlike
 
 
-@exercise(points=1, minutes=3, forbids=("softmax", "attention"))
+@exercise(points=1, minutes=3, difficulty=1, forbids=("softmax", "attention"))
 class weighted_sum:
     """Add up the values, each multiplied by its weight: one output row a query."""
 

@@ -11,7 +11,7 @@ LOGS = "shifted - np.log(total)"
 LOGS_BY_MATH = ("[number - math.log(sum(e)) for number in s]",)
 
 
-@exercise(points=2, minutes=8, forbids=("softmax", "attention"))
+@exercise(points=2, minutes=8, difficulty=2, forbids=("softmax", "attention"))
 class log_softmax:
     """Give the logarithms of the weights without ever rounding a weight to 0."""
 

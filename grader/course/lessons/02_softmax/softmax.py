@@ -13,7 +13,7 @@ COMMON = common("x")
 BACK = patch("return grown / total", "return (grown / total).astype(np.result_type(x, np.float32))")  # of what was computed in float64
 
 
-@exercise(points=3, minutes=12, forbids=("softmax", "attention"))
+@exercise(points=3, minutes=12, difficulty=2, forbids=("softmax", "attention"))
 class softmax:
     """Turn numbers into weights that sum to 1 along any axis, whatever their size."""
 

@@ -12,7 +12,7 @@ def weights(rng: np.random.Generator, n: int, scale: float = 1.0) -> np.ndarray:
     return grown / grown.sum()
 
 
-@exercise(points=2, minutes=8, forbids=("softmax", "attention"))
+@exercise(points=2, minutes=8, difficulty=3, forbids=("softmax", "attention"))
 class softmax_jacobian:
     """Say how each weight answers to each score."""
 

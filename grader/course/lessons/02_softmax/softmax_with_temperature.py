@@ -13,7 +13,7 @@ SCALED, UNSCALED, WEIGHTS = "scaled = x / temperature", patch("x / temperature",
 POWERS = f"({WEIGHTS}) ** (1 / temperature)"
 
 
-@exercise(points=2, minutes=6, forbids=("softmax", "attention"))
+@exercise(points=2, minutes=6, difficulty=1, forbids=("softmax", "attention"))
 class softmax_with_temperature:
     """Make the weights sharper or flatter by a temperature."""
 

@@ -16,7 +16,7 @@ def drawn(rng: np.random.Generator, n: int, d: int, scale: float, size: float = 
     return (rng.normal(size=d) * size).round(2), rng.normal(size=(n, d)).round(2), scale
 
 
-@exercise(points=3, minutes=10, container="number", rtol=1e-5, atol=1e-6)
+@exercise(points=3, minutes=10, difficulty=3, container="number", rtol=1e-5, atol=1e-6)
 class query_gradient_norm:
     """Measure how much of a gradient reaches a query through softmax."""
 

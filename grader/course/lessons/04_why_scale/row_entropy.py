@@ -14,7 +14,7 @@ def rows(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@exercise(points=2, minutes=8, rtol=0.0, atol=1e-6)
+@exercise(points=2, minutes=8, difficulty=2, rtol=0.0, atol=1e-6)
 class row_entropy:
     """Say in nats how undecided each row of weights is."""
 

@@ -15,7 +15,7 @@ def axis(of_sum: object, of_top: object = -1):
     return made if of_top == -1 else made + patch(TOP, f"scores.max(axis={of_top}, keepdims=True)")
 
 
-@exercise(points=3, minutes=10, rtol=0.0, atol=1e-6)
+@exercise(points=3, minutes=10, difficulty=2, rtol=0.0, atol=1e-6)
 class softmax_gradient_norm:
     """Measure how much of a gradient softmax lets through at given scores."""
 
@@ -39,10 +39,10 @@ class softmax_gradient_norm:
         gaps = np.array([[14.0, -5.0, -5.0], [19.0, -5.0, 0.0], *([0.0, gap, -3.0] for gap in range(10, 26))])
         yield Case("saturated", "one score 10 to 25 above the others", (gaps,), stage="extremes")
 
-    @holds("the norm lies between 0 and √½")
+    @holds("the norm lies between 0 and ½")
     def bounded(case, parts):
         high = float(parts["result"].max())
-        return None if -1e-6 <= float(parts["result"].min()) and high < 0.708 else f"a norm of {high:.4g} came back."
+        return None if -1e-6 <= float(parts["result"].min()) and high < 0.5 + 1e-6 else f"a norm of {high:.4g} came back."
 
     hints = ("At which scores of two keys does softmax answer most to a change, and at which not at all?",
         "Softmax first, with the row's maximum subtracted. Then the Jacobian diag(p) − p pᵀ of each row.",

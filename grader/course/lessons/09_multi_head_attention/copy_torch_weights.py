@@ -25,7 +25,7 @@ def thirds(weight: str, bias: str, *more: str):
 
 @exercise(points=2, minutes=12, difficulty=2, container="any")
 class copy_torch_weights:
-    """Give a module of ours the weights of torch's own."""
+    """Copy the weights of torch's module into yours."""
 
     def cases(rng):
         sizes = ((4, 2, "four numbers, two heads"), (6, 3, "six numbers, three heads"), (6, 3, "the same sizes, new weights"),
