@@ -55,7 +55,7 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
     with own:
         result = made(*run.args)
     followed = own.has(result)
-    if masks and not (followed and own.sure):
+    if masks and is_a(result, torch.Tensor) and not (followed and own.sure):
         followed = _on_meta(made, run.args[0])
     return {
         "the mask is a buffer": bool(masks),
