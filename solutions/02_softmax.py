@@ -3,32 +3,77 @@
 #
 # **What does the one non-linear step of attention do, and how does it break?**
 #
-# With keys and values held fixed, the scores are straight lines in the query, and the output in the weights; softmax, between them,
-# is where attention makes up its mind. It fits in one line of code, and that line has been published wrong in several ways. We break
-# it first, then mend it, then learn to steer it.
+# **Before this lesson:** lesson 01, the functions eˣ and ln x, and `axis` and `keepdims` in NumPy. Derivatives are explained
+# where they come up.
+#
+# In lesson 01 softmax turned scores into weights. Everything else in attention is a sum of products: with the keys fixed, twice
+# the query gives twice the scores, and with the values fixed, twice the weights give twice the output. Softmax alone is
+# different. It is where attention decides. It fits in one line of code, and this line has been published wrong in several ways.
+# First you see why it is made of exponentials. Then you break it, repair it, steer it, and find out what it means to learn
+# through it.
 
 # %% role="given"
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
-
-scores = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [2.0, 1.0, 1.0]])  # the unscaled scores of lesson 01
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo"
-figures.lesson_02.what_softmax_does()
+figures.machine.draw(lit=("scores", "weights"), title="From scores to weights")
 
 # %% [markdown]
-# ## From scores to weights
+# ## Why exponentials?
 #
-# Softmax raises e to the power of each score and divides by the sum (the name is Bridle's, 1990; Goodfellow, Bengio and Courville
-# 2016, section 6.2.2.3):
+# Scores can be any numbers, and some are negative. Weights have to be positive and sum to 1. There are many ways to get from
+# the one to the other. Here are four of them for the scores (2, 1, 0, −1):
+#
+# | way | weights |
+# |---|---|
+# | divide by the sum | x / Σx |
+# | square first | x² / Σx² |
+# | the largest takes all (argmax) | 1 for the largest, 0 for the others |
+# | exponential first (softmax) | eˣ / Σeˣ |
+
+# %% [markdown]
+# @predict
+#
+# A good way gives no negative weight, gives a larger score a larger weight, and moves the weights a little when a score moves a
+# little. What is wrong with each of the first three?
+#
+# @answer
+#
+# Dividing by the sum keeps −1 negative. (And for scores that sum to 0 it divides by 0.) Squaring makes 1 and −1 equal, so the
+# order is lost. Argmax stays where it is while a score moves, then jumps, so there is nothing to learn from. The exponential
+# has none of these faults: it is positive everywhere, it rises everywhere, and it is smooth.
+#
+# @wrong
+#
+# If you found nothing wrong with the squares, look at the scores 1 and −1 again. If you found nothing wrong with argmax, recall
+# the staircase of lesson 00.
+
+# %% role="demo"
+row = np.array([2.0, 1.0, 0.0, -1.0])
+ways = {
+    "x / Σx": row / row.sum(),
+    "x² / Σx²": row**2 / (row**2).sum(),
+    "argmax": (row == row.max()) * 1.0,
+    "eˣ / Σeˣ": np.exp(row) / np.exp(row).sum(),
+}
+assert ways["x / Σx"].min() < 0 and ways["x² / Σx²"][1] == ways["x² / Σx²"][3]
+figures.lesson_02.four_ways(row, ways)
+
+# %% [markdown]
+# So softmax raises e to the power of each score and divides by the sum (the name is Bridle's, 1990; Goodfellow, Bengio and
+# Courville 2016, section 6.2.2.3):
 #
 # $$\operatorname{softmax}(x)_i = \frac{e^{x_i}}{\sum_j e^{x_j}}$$
 #
-# The exponential makes everything positive and keeps the order. Differences of scores become *ratios* of weights: one more point is
-# e ≈ 2.7 times the weight, whatever else is in the row.
+# One more property makes the exponential special among all smooth, rising functions. The ratio of two weights depends on the
+# *difference* of their scores and on nothing else:
 #
-# **Predict:** what happens to the weights if we add 100 to every score of the row?
+# $$\frac{\operatorname{softmax}(x)_i}{\operatorname{softmax}(x)_j} = \frac{e^{x_i}}{e^{x_j}} = e^{x_i - x_j}$$
+#
+# One point more is always e ≈ 2.7 times the weight. And adding the same number, say 100, to all scores changes no weight: e¹⁰⁰
+# stands above and below the line, and cancels.
 
 # %% role="demo" tags=["nbval-check-output"]
 row = np.array([1.0, 0.0, 2.0])
@@ -37,38 +82,55 @@ for shift in (0, 100, -100):
     print(f"{shift:5}", np.round(grown / grown.sum(), 4))
 
 # %% [markdown]
-# Nothing: e^100 appears above and below the line and cancels. Remember this; it is about to save us.
-#
 # ## Broken, first way: numbers that are too large
 #
-# **Predict** what the formula gives for the scores (1000, 1000), typed as it stands.
+# Now type the formula as it stands, for the scores (1000, 1000). Both weights should be ½.
 
 # %% role="demo" tags=["nbval-check-output"]
 with np.errstate(over="ignore", invalid="ignore"):
     grown = np.exp(np.array([1000.0, 1000.0]))
     print("exp:", grown, " weights:", grown / grown.sum())
-print("the largest x with a finite exp:", round(float(np.log(np.finfo(np.float64).max)), 1), "in float64,",
-      round(float(np.log(np.finfo(np.float32).max)), 1), "in float32")
+for kind in (np.float64, np.float32):
+    print(f"exp is finite up to {np.log(np.finfo(kind).max):.1f} in {np.dtype(kind).name}")
 
 # %% [markdown]
-# ∞ divided by ∞ is NaN. Float32 gives up above 88.7: a query and a key of length 10 that point the same way already score 100. But
-# adding a constant changes nothing, so we may add *minus the largest score*. Then the largest exponent is 0, nothing overflows, and
-# the sum is at least 1, so nothing is divided by 0 (Goodfellow, Bengio and Courville 2016, section 4.1).
-#
+# ∞ divided by ∞ is NaN, "not a number". In float32, in which many models compute, it happens above 88.7. That is not far away:
+# a query and a key of length 10 that point the same way score 100. But adding a constant changes no weight, so we may add
+# *minus the largest score*. Then the largest exponent is 0, nothing overflows, and the sum is at least 1, so nothing is divided
+# by 0 (Goodfellow, Bengio and Courville 2016, section 4.1).
+
+# %% [markdown]
 # ## Broken, second way: no axis
 #
-# A published listing normalises a whole matrix at once: `np.exp(s) / np.sum(np.exp(s))`. **Predict** what the three rows of our
-# table then sum to.
+# The article *Explained: attention mechanism in AI* normalizes a whole matrix at once: `np.exp(s) / np.sum(np.exp(s))`.
+
+# %% [markdown]
+# @predict
+#
+# Three queries, three keys, nine scores, and this formula. What do the weights of each query sum to?
+#
+# - **A** 1, as they should
+# - **B** ⅓ each
+# - **C** numbers that differ from query to query and sum to 1 together
+#
+# @answer
+#
+# **C**. All nine exponentials are divided by one sum, so the three queries share a single unit. A query with larger scores
+# takes more of it. In attention each query has a unit of its own, whatever the other queries are doing.
+#
+# @wrong
+#
+# If you said **A**, note that `np.sum` without an axis adds up everything. If you said **B**, you assumed that the queries'
+# scores are equally large. Nothing makes them so.
 
 # %% role="demo" tags=["nbval-check-output"]
-scaled = scores / np.sqrt(2)
-whole = np.exp(scaled) / np.sum(np.exp(scaled))
+table = np.array([[2.0, 0.5, -1.0], [0.0, 1.5, 1.0], [3.0, 2.0, -0.5]])  # scores: a row for each query
+whole = np.exp(table) / np.sum(np.exp(table))
 print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum().round(3))
 
 # %% [markdown]
-# Each query was to share out one unit among the keys. Here all queries share a single unit, and the third, whose scores are larger,
-# takes nearly half of it. The sums have to be taken **along an axis**, and kept as an axis (`keepdims=True`), so that each row is
-# divided by its own. With T queries and T keys, losing that axis raises no error: it divides by the wrong sums.
+# The sums have to be taken **along an axis**, and the axis has to be kept (`keepdims=True`), so that each row is divided by its
+# own sum. Without `keepdims` and with as many queries as keys, NumPy raises no error: it divides each *column* by a row's sum.
 
 # %% [markdown]
 # @exercise softmax
@@ -80,9 +142,9 @@ print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum
 #     weight_i = exp(x_i − the slice's largest) / sum over j of exp(x_j − the slice's largest)
 # ```
 #
-# Finite for entries of ±10000; float32 gives float32; `x` is left as it is. An entry of −∞ gets weight 0, which is how lesson 06
-# hides keys (no slice is −∞ throughout). From scratch, without `scipy.special.softmax`, `torch.softmax` and the like.
-# `hint(softmax)` helps.
+# Finite for entries of ±10000. For float32 it returns float32, and `x` is left as it is. An entry of −∞ gets the weight 0,
+# which is how lesson 06 hides keys (no slice is −∞ throughout). Write it from scratch, without `scipy.special.softmax`,
+# `torch.softmax` and the like.
 
 # %% role="exercise" exercise="softmax"
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -102,30 +164,51 @@ check(softmax)
 
 # %% role="payoff" exercise="softmax"
 if passed(softmax):
-    figures.lesson_02.axes_compared(softmax, scaled)
+    along = {"axis=1": softmax(table, 1), "axis=0": softmax(table, 0), "no axis": whole}
+    assert np.allclose(along["axis=1"].sum(axis=1), 1) and np.allclose(along["axis=0"].sum(axis=0), 1)
+    figures.lesson_02.axes_compared(along)
 
 # %% [markdown]
-# The same nine numbers, three meanings. In attention row i belongs to query i, so the weights are taken along the keys: the last
-# axis. A softmax over the wrong one still looks like a heat map.
-#
-# ## Weights from something simple
-#
-# A published toy gives each word of a sentence a score that needs no learning: its length. **Predict:** in *Awareness is power in a
-# world where knowledge is everywhere*, do three long words share the weight evenly?
-
-# %% role="payoff" exercise="softmax"
-if passed(softmax):
-    figures.lesson_02.word_lengths(softmax)
+# The same nine scores make three different maps; the sums stand beside each row and below each column. In attention row i
+# belongs to query i, so each *row* has to sum to 1, and softmax runs along the keys, the last axis. A map over the wrong axis
+# still looks like a heat map: only the sums tell.
 
 # %% [markdown]
-# They do not: *everywhere* has one letter more than *Awareness* and *knowledge*, so it gets e times their weight. The toy shows two
-# things. Softmax exaggerates differences; and a score that is not learnt knows nothing of meaning. Lesson 10 learns its scores.
+# ## Broken, third way: one maximum for everything
 #
+# Subtracting a number leaves a row's weights alone, so why not subtract the largest number of the whole array, `x.max()`? Here
+# are two rows that lie far apart.
+
+# %% role="demo" tags=["nbval-check-output"]
+rows = np.array([[0.0, 1.0], [-2000.0, -2001.0]])
+with np.errstate(invalid="ignore"):
+    grown = np.exp(rows - rows.max())
+    print(grown / grown.sum(axis=1, keepdims=True))
+
+# %% [markdown]
+# The first row is right. In the second every exponential is e⁻²⁰⁰¹ or less, which is too small for any float and is rounded to
+# 0. Then 0/0 is NaN. Each row needs its *own* maximum. A test with rows of similar size would never have noticed.
+
+# %% [markdown]
 # ## Steering it: temperature
 #
-# If differences are exaggerated, we can shrink or stretch them first, by dividing all scores by a number T > 0.
+# Softmax exaggerates: a lead of one point becomes a factor of 2.7. We can shrink or stretch the differences beforehand, by
+# dividing all scores by a number T > 0, the **temperature**.
+
+# %% [markdown]
+# @predict
 #
-# **Predict:** which way do the weights go for T → 0, and which way for T → ∞?
+# Which way do the weights go for T → 0, and which way for T → ∞?
+#
+# @answer
+#
+# For T → 0 all differences grow without bound, and the largest score takes all the weight: the hard look-up of lesson 00. For T
+# → ∞ all differences shrink to 0, and all weights become equal: the plain average.
+#
+# @wrong
+#
+# If you had it the other way around, you multiplied by T. It divides: a *small* T makes *large* differences. Physics has it the
+# same way: in the cold everything settles in one state.
 
 # %% [markdown]
 # @exercise softmax_with_temperature
@@ -136,7 +219,7 @@ if passed(softmax):
 # T = 1 changes nothing, a small T sharpens, a large T flattens
 # ```
 #
-# Temperatures from 0.001 to 10000. The exercise can be written with our own `softmax` or without it.
+# Temperatures go from 0.001 to 10000. You can use your own `softmax` or do without it.
 
 # %% role="exercise" exercise="softmax_with_temperature"
 def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) -> np.ndarray:
@@ -159,12 +242,32 @@ check(softmax_with_temperature)
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
-    figures.lesson_02.temperatures(softmax_with_temperature)
+    row = np.array([2.0, 1.5, 0.5, 0.0, -1.0])
+    at_temperature = {T: softmax_with_temperature(row, T) for T in (0.1, 0.5, 1.0, 5.0)}
+    assert at_temperature[0.1].max() > 0.99 and at_temperature[5.0].max() < 0.3
+    figures.lesson_02.temperatures(row, at_temperature)
 
 # %% [markdown]
-# Towards 0 softmax becomes the hard look-up of lesson 00: it is a *soft argmax*, and Goodfellow et al. (section 6.2.2.3) would rather
-# have called it that. Towards ∞ it becomes a plain average. The factor 1/√d_k of attention (Vaswani et al. 2017, section 3.2.1) is a
-# temperature of √d_k, and lesson 04 asks why that one. Where widgets run, a slider follows.
+# Temperature is best known from the way a language model writes. The model gives a score to every token that could come next.
+# Softmax makes weights of the scores, and the next token is *drawn* by these weights. Say that *… because it was too* got the
+# five scores below (designed for this lesson, no model made them). Change the temperatures and draw again.
+
+# %% role="given"
+words = np.array(["tired", "wide", "busy", "dark", "purple"])
+word_scores = np.array([3.0, 2.3, 1.8, 0.9, -1.5])  # designed: how well each word continues the sentence
+
+# %% role="payoff" exercise="softmax_with_temperature" tags=["nbval-check-output"]
+if passed(softmax_with_temperature):
+    for T in (0.2, 1.0, 4.0):
+        weights = softmax_with_temperature(word_scores, T)
+        drawn = np.random.default_rng(0).choice(words, size=8, p=weights)
+        print(f"T = {T}: purple has {weights[4]:.4f}   " + " ".join(drawn))
+    assert "purple" in drawn and weights[4] > 0.05  # at the last temperature
+
+# %% [markdown]
+# In the cold the model repeats its favorite. In the heat it even says *purple*. In between it varies and still makes sense, and
+# so people who use language models choose a temperature. The factor 1/√d_k of attention (Vaswani et al. 2017, section 3.2.1) is
+# a temperature, too: √d_k. Lesson 04 asks why that one. Where your notebook can show widgets, a slider follows.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -173,8 +276,27 @@ if passed(softmax_with_temperature):
 # %% [markdown]
 # ## In logarithms
 #
-# A model is judged by the logarithm of the weight that it gave to the right answer. **Predict** `np.log` of the second weight for the
-# scores (0, −10000). Is the true value −∞?
+# A model is judged by the logarithm of the weight that it gave to the right answer. Soon you will see why. First a trap: take
+# the scores (0, −10000) and look for the logarithm of the second weight.
+
+# %% [markdown]
+# @predict
+#
+# What does `np.log` of the second weight give, and what is the true value?
+#
+# - **A** both are −∞
+# - **B** `np.log` gives −∞, the true value is −10000
+# - **C** both are −10000
+#
+# @answer
+#
+# **B**. The weight is e⁻¹⁰⁰⁰⁰ divided by a sum near 1, and its logarithm is −10000, an ordinary number. But the weight itself
+# is smaller than any float and was rounded to 0, and ln 0 is −∞.
+#
+# @wrong
+#
+# If you said **A**, you took the rounded 0 for the truth: no finite score gets the weight 0. If you said **C**, you trusted the
+# computer to keep what a float cannot hold.
 
 # %% role="demo" tags=["nbval-check-output"]
 grown = np.exp(np.array([0.0, -10000.0]))
@@ -182,10 +304,12 @@ with np.errstate(divide="ignore"):
     print("weights:", grown / grown.sum(), " logarithms:", np.log(grown / grown.sum()))
 
 # %% [markdown]
-# The true value is −10000. The weight e^−10000 is smaller than any float, was rounded to 0, and 0 remembers nothing. We must not leave
-# the logarithms in between:
+# What was rounded to 0 cannot be brought back. So we never leave the logarithms. With m the largest score of the row:
 #
-# $$\ln \operatorname{softmax}(x)_i = (x_i - m) - \ln \sum_j e^{x_j - m}, \qquad m = \max_j x_j$$
+# $$\ln \operatorname{softmax}(x)_i = \ln \frac{e^{x_i - m}}{\sum_j e^{x_j - m}} = (x_i - m) - \ln \sum_j e^{x_j - m}$$
+#
+# On the right the score x_i itself has stayed in the formula, so nothing is lost where its exponential would be rounded to 0.
+# The sum contains e⁰ = 1, so its logarithm is safe.
 
 # %% [markdown]
 # @exercise log_softmax
@@ -215,14 +339,54 @@ def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 # %% role="check" exercise="log_softmax"
 check(log_softmax)
 
+# %% [markdown]
+# How wrong is the logarithm taken afterward? The next cell compares both ways with the exact value for the scores (0, −a), for
+# a up to 1000, in both precisions.
+
 # %% role="payoff" exercise="log_softmax"
 if passed(log_softmax) and passed(softmax):
-    figures.lesson_02.logarithms(softmax, log_softmax)
+    gaps = np.arange(0.0, 1001.0)
+    exact = -gaps - np.log1p(np.exp(-gaps))
+    errors, last = {}, {}
+    for kind in ("float32", "float64"):
+        pairs = np.stack([0 * gaps, -gaps], axis=-1).astype(kind)
+        with np.errstate(divide="ignore"):
+            late = np.log(softmax(pairs))[:, 1]
+        errors[kind] = np.abs(late - exact), np.abs(log_softmax(pairs)[:, 1] - exact)
+        last[kind] = gaps[np.isfinite(late)].max()
+    assert all(direct.max() < 1e-3 for _, direct in errors.values())
+    figures.lesson_02.logarithms(gaps, errors)
+
+# %% [markdown]
+# Taken afterward, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f }} in float32 and beyond
+# {{ last["float64"]:.0f }} in float64. Shortly before, it is already wrong, because the smallest floats have few digits left.
+# Yours stays exact to rounding.
+
+# %% [markdown]
+# ## What the logarithm is for: the cost of a prediction
+#
+# A language model predicts the next token with weights p. Then the next token is read, and it turns out which one it was: the
+# **target**. The prediction is charged the **cross entropy**, minus the logarithm of the weight that the target had:
+#
+# $$\text{loss} = -\ln p_{\text{target}}$$
+#
+# A weight of 1 costs nothing, a weight of ½ costs ln 2 = 0.69, one of 0.1 costs 2.30, and one of 0.001 costs 6.91. The unit is
+# the **nat**, after the natural logarithm. Why a logarithm? First, the probability of a whole text is the *product* of the
+# weights of its tokens, each given those before it, and the logarithm turns the product into a sum over tokens. Second, a model
+# that was sure and wrong has to pay much more than one that was undecided.
 
 # %% [markdown]
 # @exercise cross_entropy
 #
-# `scores` (..., n), `targets` (...) whole numbers → (...): −log softmax(scores)[target]
+# `scores` (..., n), `targets` (...) whole numbers from 0 to n − 1 → losses (...)
+#
+# ```text
+# for each row of scores and its target t:  −ln softmax(row)[t]
+# ```
+#
+# One loss for each target; for a single row (n,) the target is 0-d and the result one number. Finite for entries of ±10000.
+# Your own functions of this lesson may be used. A ready-made softmax, log-sum-exp (`np.logaddexp.reduce` is one) or cross
+# entropy may not.
 
 # %% role="exercise" exercise="cross_entropy"
 def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -239,16 +403,59 @@ def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 # %% role="check" exercise="cross_entropy"
 check(cross_entropy)
 
+# %% role="payoff" exercise="cross_entropy" tags=["nbval-check-output"]
+if passed(cross_entropy):
+    every_target = np.arange(len(words))
+    losses = cross_entropy(np.broadcast_to(word_scores, (5, 5)), every_target)
+    for word, loss in zip(words, losses):
+        print(f"if the next word is {word:6}: {loss:.2f} nats")
+
+# %% [markdown]
+# The model above thought of *tired*. If *tired* comes next, the prediction was cheap; if *purple* comes next, it was expensive.
+
+# %% [markdown]
+# ## How to pay less: the gradient
+#
+# Learning asks of each score: if it grew a little, and all other scores stayed, how fast would the loss grow? This rate is the
+# **partial derivative** ∂loss/∂x_j. All of them together are the **gradient**. Written out, the loss of one row with target t
+# has two terms:
+#
+# $$\text{loss} = -\ln \frac{e^{x_t}}{\sum_k e^{x_k}} = -x_t + \ln \sum_k e^{x_k}$$
+#
+# The first term falls at the rate 1 when x_t grows, and does not depend on the other scores. The second contains every score.
+# The derivative of ln u is 1/u, times the derivative of u, so it grows with x_j at the rate $e^{x_j} / \sum_k e^{x_k}$. That is
+# a number you know: the weight p_j.
+
+# %% [markdown]
+# @predict
+#
+# The weights are (0.7, 0.2, 0.1) and the target is token 1, whose weight is 0.2. What is the gradient? What does a small step
+# *against* it do to the three scores?
+#
+# @answer
+#
+# (0.7, −0.8, 0.1): the weights, with 1 subtracted at the target. A step against it raises the target's score and lowers the
+# other two, the one with the larger weight more. If the target already had the weight 1, the gradient would be 0: nothing left
+# to learn.
+#
+# @wrong
+#
+# If your gradient is positive at the target, you have its negative: the direction in which the loss falls. If yours is 0 at the
+# other tokens, you forgot that every score is in the sum: raising one takes weight from the target.
+
 # %% [markdown]
 # @exercise cross_entropy_gradient
 #
-# `scores` (..., n), `targets` (...) → (..., n): how the sum of all losses grows with each score
+# `scores` (..., n), `targets` (...) → gradient (..., n)
+#
+# The gradient of the *sum* of all losses with respect to every score. A score belongs to one row, and so to one loss only. The
+# same is forbidden as before. Derive the formula for a row from the two terms above before you write it.
 
 # %% role="exercise" exercise="cross_entropy_gradient"
 def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Gradient of the sum of all cross entropies with respect to the scores.
 
-    scores: (..., n). targets: (...) integers. Returns: (..., n), in each row the weights minus 1 at the target.
+    scores: (..., n). targets: (...) integers. Returns: (..., n).
     """
     # region solution
     weights = softmax(scores)
@@ -260,22 +467,57 @@ def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarra
 check(cross_entropy_gradient)
 
 # %% [markdown]
-# ## How weights answer to scores
+# With a gradient you can train. Ten readers were asked to go on with *… because it was too*: six said *tired*, three *wide*,
+# one *busy* (made up, like the scores). We begin with scores of 0 and take 200 small steps against the gradient. Your functions
+# do all the work.
+
+# %% role="payoff" exercise="cross_entropy_gradient" tags=["nbval-check-output"]
+if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
+    said = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2])
+    learned = np.zeros(5)
+    for step in range(201):
+        each = np.broadcast_to(learned, (10, 5))  # the same five scores before each answer
+        if step in (0, 1, 10, 50, 200):
+            mean_loss = cross_entropy(each, said).mean()
+            print(f"step {step:3}: {mean_loss:.3f} nats, weights", np.round(softmax(learned), 2))
+        learned = learned - 0.1 * cross_entropy_gradient(each, said).sum(axis=0)
+    floor = -(0.6 * np.log(0.6) + 0.3 * np.log(0.3) + 0.1 * np.log(0.1))
+    final = cross_entropy(each, said).mean()
+    assert floor < final < floor + 0.03 and np.allclose(softmax(learned)[:3], [0.6, 0.3, 0.1], atol=0.01)
+
+# %% [markdown]
+# The weights go to 0.6, 0.3 and 0.1, the shares of the answers, because there the gradients p − y of the ten answers sum to 0.
+# The mean loss falls from ln 5 = 1.609 to {{ final:.3f }} nats. It cannot reach 0: the readers disagree, and the best possible
+# prediction costs {{ floor:.3f }} nats (their *entropy*, of which more in lesson 04). Lesson 12 trains a language model with
+# this very loss and this very gradient.
+
+# %% [markdown]
+# ## * How every weight answers every score
 #
-# Learning needs to know how each weight moves when a score does. All these derivatives make a matrix, the Jacobian. Take the logarithm
-# first: $\ln p_i = x_i - \ln \sum_k e^{x_k}$. A nudge to $x_j$ moves the first term only if $i = j$, and the second at the rate
-# $e^{x_j} / \sum_k e^{x_k} = p_j$. A change of $\ln p_i$ times $p_i$ is the change of $p_i$, so:
+# *This section may be skipped now. Lessons 04 and 08 come back to it.*
+#
+# So far we followed one number, the loss. Now we ask for all of it: how does each weight p_i move when a score x_j does? These
+# derivatives form a square table, the **Jacobian**, with a row for each weight and a column for each score. From ln p_i = x_i −
+# ln Σ e^x and what we found above, ∂ ln p_i/∂x_j is 1 − p_j for i = j and −p_j otherwise. A change of ln p_i times p_i is the
+# change of p_i, so:
 #
 # $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}
 # \qquad\text{so}\qquad J = \operatorname{diag}(p) - p\,p^\top$$
 #
-# **Predict** for p = (½, ¼, ¼): what is the first row, and what does it sum to? A small change of a score is a second witness.
+# For p = (½, ¼, ¼), moving the first score gives (¼, −⅛, −⅛). The next cell confirms it without a formula: it moves scores by a
+# millionth and watches the weights.
 
 # %% role="demo" tags=["nbval-check-output"]
 x, step = np.log(np.array([0.5, 0.25, 0.25])), 1e-6
-moved = x + np.array([step, 0, 0])
-before, after = (np.exp(z) / np.exp(z).sum() for z in (x, moved))
-print("weights move by", np.round((after - before) / step, 4), "for each unit of the first score")
+for name, moved in (("first score", x + np.array([step, 0, 0])), ("all scores ", x + step)):
+    before, after = (np.exp(z) / np.exp(z).sum() for z in (x, moved))
+    print(f"nudge {name}: weights move by", np.round((after - before) / step, 4) + 0.0, "per unit")
+
+# %% [markdown]
+# The first line is a **column** of J: one score moved, all weights answered. It sums to 0 because the weights always sum to 1:
+# what one gains the others lose. The second line shows why each **row** sums to 0 as well, for another reason: moving all
+# scores together changes no weight. The two facts agree because J is symmetric: entry (i, j) is −p_i p_j, and so is entry (j,
+# i).
 
 # %% [markdown]
 # @exercise softmax_jacobian
@@ -301,28 +543,85 @@ check(softmax_jacobian)
 
 # %% role="payoff" exercise="softmax_jacobian"
 if passed(softmax_jacobian) and passed(softmax):
-    figures.lesson_02.jacobians(softmax, softmax_jacobian)
+    row = np.array([1.0, 0.5, 0.0])
+    decided = {"undecided": softmax(0 * row), "leaning": softmax(1.5 * row), "decided": softmax(12 * row)}
+    jacobians = {name: softmax_jacobian(p) for name, p in decided.items()}
+    largest = {name: np.abs(jacobian).max() for name, jacobian in jacobians.items()}
+    assert largest["decided"] < 0.0025 and largest["undecided"] > 0.2
+    figures.lesson_02.jacobians(decided, jacobians)
 
 # %% [markdown]
-# Each row sums to 0: what one weight gains the others lose. And where the weights are decided the Jacobian is nearly all zeros: hardly
-# any error signal passes, whichever way it points. Softmax is *saturated* there. Keep this picture for lesson 04.
-#
-# ## Break it on purpose: one maximum for everything
-#
-# A shortcut subtracts `x.max()` of the whole array. **Predict** where it fails: rows of large numbers, or rows far from one another?
-
-# %% role="demo" tags=["nbval-check-output"]
-rows = np.array([[0.0, 1.0], [-2000.0, -2001.0]])
-with np.errstate(invalid="ignore"):
-    grown = np.exp(rows - rows.max())
-    print(grown / grown.sum(axis=1, keepdims=True))
-
-# %% role="demo"
-explain("SM6")
+# Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever the rest of a model
+# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Keep this picture for lesson
+# 04. Cross entropy escapes it: its gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the
+# logarithm cancels the small p.
 
 # %% [markdown]
-# ## Where this goes on
+# ## What we keep
 #
-# Subtracting the maximum needs it beforehand, so a row is read three times: for the maximum, for the sum, for the weights. Milakov and
-# Gimelshein (2018, section 3) keep a running maximum and mend the sum when it rises, which saves one of the three: this *online
-# softmax* is what FlashAttention is made of. Lesson 03 puts our softmax between two products of batched arrays.
+# - Softmax is positive, keeps the order, is smooth, and turns differences of scores into ratios of weights.
+# - Subtract each row's own maximum, sum along the axis of the keys, keep that axis.
+# - A temperature sharpens below 1 and flattens above; attention's is √d_k.
+# - Logarithms of weights are computed without the weights. The loss of a prediction is −ln p of the target, and its gradient is
+#   p − y.
+# - Subtracting the maximum reads a row three times: for the maximum, the sum, the weights. A running maximum saves one of the
+#   three (Milakov and Gimelshein 2018, section 3). FlashAttention is built on this *online softmax* (Dao et al. 2022).
+#
+# | what | shape |
+# |---|---|
+# | softmax, softmax with temperature, log-softmax | (...) → (...), along one axis |
+# | cross entropy | (..., n), targets (...) → (...) |
+# | its gradient, p − y | (..., n), targets (...) → (..., n) |
+# | Jacobian of softmax, diag(p) − p pᵀ | (n,) → (n, n) |
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners write the softmax that all later lessons use, for any axis and any size of numbers, and see each published way to
+# break it. With cross entropy and its gradient p − y they hold what lesson 12 trains a language model with.
+#
+# ## Cut for 60 minutes
+#
+# Keep everything up to temperature. Show the sampling on the projector. Give log-softmax, cross entropy and the starred section
+# as homework, and come back to them before lesson 12.
+#
+# ## Cut for 90 minutes
+#
+# Leave out the starred section on the Jacobian, which lessons 04 and 08 take up again, and derive p − y at the board in place
+# of the exercise.
+#
+# ## Mistakes to expect
+#
+# - softmax SM4: For three rows, what shape has the sum without `keepdims`, and along which axis does NumPy line it up?
+# - softmax SX1: What does your function do with `axis=0`?
+# - softmax SM6: What becomes of a row that lies 2000 below another one?
+# - softmax SX3: Which dtype came in, and which went out?
+# - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
+# - softmax_with_temperature SM5: You divided first. Can x / T still be too large for exp?
+# - log_softmax SX30: What was the weight before you took its logarithm?
+# - log_softmax SX35: You took the maximum out of the sum. Where does it have to come back?
+# - cross_entropy CE2: How many losses were asked for, and how many came back?
+# - cross_entropy CE7: For three rows and three targets, how many numbers do you pick?
+# - cross_entropy SX31: What is the largest loss that your function can return?
+# - cross_entropy_gradient CG1: What would one row's gradient be if there were twice as many other rows?
+# - cross_entropy_gradient CG4: If another word's score grows, what happens to the target's weight?
+# - cross_entropy_gradient CG11: Row 0 has target 2. At which places of row 0 did you subtract 1?
+# - softmax_jacobian SX46: If the first score grows, which weights move?
+# - softmax_jacobian SX41: What is the shape of p pᵀ, and what did you subtract?
+#
+# ## To discuss
+#
+# - Is there a use for weights that can be exactly 0? A good answer names masks (a score of −∞), says that a finite score never
+#   gets 0, and what it would cost: where a weight is 0, its score has no gradient.
+# - A model gives the right answer the weight 0.999 on 99 tokens and 10⁻⁶ on one. Another gives it 0.8 on all 100. Which has the
+#   smaller mean loss? A good answer computes 0.139 against 0.223 nats, and notes how much of the first comes from the single
+#   token.
+#
+# ## On paper
+#
+# The scores are (0, ln 3) and the target is token 0. Compute the weights, the loss, and the gradient. Take one step of size 1
+# against the gradient, and say which way the loss moves. *Solution:* the weights are (¼, ¾), the loss is ln 4 = 1.386, the
+# gradient (¼ − 1, ¾) = (−¾, ¾). The new scores are (0.75, ln 3 − 0.75 = 0.349). The difference is now 0.401 in favor of token
+# 0, its weight e^0.401 / (1 + e^0.401) = 0.599, and the loss 0.513: it fell.

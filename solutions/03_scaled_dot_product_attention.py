@@ -23,7 +23,7 @@ import timeit
 
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -177,13 +177,15 @@ check(project_qkv)
 if passed(project_qkv):
     q, k, v = project_qkv(x, w_q, w_k, w_v)
     weights = softmax(q @ k.T / math.sqrt(2))  # d_k = 2
-    print("output of it (living, place, pronoun):", (weights @ v)[2].round(2))
+    print("output of it (living, place, pronoun):      ", (weights @ v)[2].round(2))
+    print("with keys in place of values (noun, pronoun):", (weights @ k)[2].round(2))
     assert weights[2, :2].min() > 0.49
     figures.lesson_03.sentence_weights({"'it' looks at both nouns, half and half": weights}, words)
 
 # %% [markdown]
-# So *it* is half living and half a place: the head found both nouns and cannot choose. You could. Let us see whether
-# the head can learn from the last word.
+# With keys for values, "it" would learn that what it found is a noun, which is what it asked for. With values of their own
+# it learns something new: what it found is half living and half a place. So the head found both nouns and cannot
+# choose between them. You can, from the last word. Can the head?
 
 # %% [markdown]
 # @predict

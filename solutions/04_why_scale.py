@@ -20,7 +20,7 @@
 # %% role="given"
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def softmax(scores):
@@ -43,8 +43,8 @@ figures.lesson_04.bars_of(rows)
 # %% [markdown]
 # ## The table of lesson 01 cannot tell
 #
-# Two of the published walk-throughs in lesson 01 left the scale out, and nobody noticed. Could you have noticed from the
-# output of their first token?
+# One of the two published walk-throughs in lesson 01 left the scale out. Could a reader have noticed from the output of
+# the first token?
 
 # %% role="demo" tags=["nbval-check-output"]
 Q = np.array([[1.0, 0], [0, 1], [1, 1]])
@@ -131,10 +131,10 @@ check(dot_product_std)
 
 # %% role="payoff" exercise="dot_product_std"
 if passed(dot_product_std):
-    widths = 2 ** np.arange(13)  # 1 to 4096
-    measured = np.array([dot_product_std(int(d_k), 1000, np.random.default_rng(d_k)) for d_k in widths])
-    assert np.abs(measured / np.sqrt(widths) - 1).max() < 0.15
-    figures.lesson_04.spread(widths, measured)
+    lengths = 2 ** np.arange(13)  # 1 to 4096
+    measured = np.array([dot_product_std(int(d_k), 1000, np.random.default_rng(d_k)) for d_k in lengths])
+    assert np.abs(measured / np.sqrt(lengths) - 1).max() < 0.15
+    figures.lesson_04.spread(lengths, measured)
 
 # %% [markdown]
 # The measured points lie on the line √d_k, from one dimension to four thousand. So dividing by √d_k brings the scores of
@@ -182,14 +182,18 @@ def row_entropy(weights: np.ndarray) -> np.ndarray:
 check(row_entropy)
 
 # %% [markdown]
-# Now the experiment. The cell below draws random queries, each with eight keys of its own, and returns their dot
-# products. You divide them by 1 or by √d_k and measure.
+# Now the experiment. The function below draws random queries, each with eight keys of its own, and returns their dot
+# products. The three divisors are what we compare; the third comes up later.
 
 # %% role="given"
 def random_scores(d_k: int, n_rows: int, rng: np.random.Generator, n_keys: int = 8) -> np.ndarray:
     """Unscaled scores (n_rows, n_keys) of standard-normal queries, each with keys of its own."""
     q, keys = rng.standard_normal((n_rows, 1, d_k)), rng.standard_normal((n_rows, n_keys, d_k))
     return (q * keys).sum(axis=-1)
+
+
+widths = 2 ** np.arange(13)  # of d_k: 1 to 4096
+divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided by d_k": lambda d_k: d_k}
 
 # %% [markdown]
 # @predict
@@ -213,14 +217,15 @@ def random_scores(d_k: int, n_rows: int, rng: np.random.Generator, n_keys: int =
 
 # %% role="payoff" exercise="row_entropy"
 if passed(row_entropy):
-    widths, entropies = 2 ** np.arange(13), {"divided by √d_k": [], "undivided": []}
+    entropies = {"divided by √d_k": [], "undivided": []}
     for d_k in widths:
         scores = random_scores(int(d_k), 200, np.random.default_rng(2))
-        entropies["divided by √d_k"].append(row_entropy(softmax(scores / np.sqrt(d_k))).mean())
-        entropies["undivided"].append(row_entropy(softmax(scores)).mean())
+        for name, means in entropies.items():
+            means.append(row_entropy(softmax(scores / divisors[name](d_k))).mean())
     flat, falling = entropies["divided by √d_k"], entropies["undivided"]
     assert max(flat[4:]) - min(flat[4:]) < 0.1 and falling[-1] < 0.1
-    figures.lesson_04.curves(widths, entropies, "Undivided rows are decided before they learn", "entropy (nats)", top=np.log(8))
+    title = "Undivided rows are decided before they learn"
+    figures.lesson_04.curves(widths, entropies, title, "entropy (nats)", top=np.log(8))
 
 # %% [markdown]
 # Without the scale a wide head is decided before it has learned anything: at d_k = 4096 its mean entropy is
@@ -252,8 +257,8 @@ if passed(row_entropy):
 #
 # @wrong
 #
-# "¼": you forgot the root's effect on a sum of four. "½ and 1": a decided row looks strong, but J measures how a row
-# *moves* when scores move, and (1, 0) does not move.
+# "¼" is the sum of the squares, before the root. "½ and 1": a decided row looks strong, but J measures how a row *moves*
+# when scores move, and (1, 0) does not move.
 
 # %% role="demo" tags=["nbval-check-output"]
 for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
@@ -295,14 +300,14 @@ check(softmax_gradient_norm)
 
 # %% role="payoff" exercise="softmax_gradient_norm"
 if passed(softmax_gradient_norm):
-    divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided by d_k": lambda d_k: d_k}
     norms = {name: [] for name in divisors}
     for d_k in widths:
         scores = random_scores(int(d_k), 200, np.random.default_rng(2), n_keys=16)
         for name, divisor in divisors.items():
             norms[name].append(softmax_gradient_norm(scores / divisor(d_k)).mean())
     assert norms["undivided"][-1] < 0.06 and norms["divided by d_k"][-1] > 0.2
-    figures.lesson_04.curves(widths, norms, "Through softmax: dividing by d_k looks almost as good", "mean norm of J, 16 keys")
+    title = "Through softmax: dividing by d_k looks almost as good"
+    figures.lesson_04.curves(widths, norms, title, "mean norm of J, 16 keys")
 
 # %% [markdown]
 # Undivided, little gets through softmax. But the figure has a loose end. Divided by d_k, the norm at 4096 is
@@ -379,21 +384,22 @@ if passed(query_gradient_norm):
 #   it is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps it where it was.
 # - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, and the *median* falls to
 #   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is half of the truth. The typical row passes
-#   nothing. A few rows, in which two keys happen to be nearly level, pass a great deal, since here nothing makes the
-#   factor `keys` smaller.
+#   nothing. A few rows, in which two keys happen to be nearly level, pass a great deal, because their factor ∂s/∂q is
+#   √d_k times as large as with the paper's scale.
 #
 # *Dive into Deep Learning* (Zhang et al., section 11.1) says of softmax that "its gradient never vanishes". In exact
 # arithmetic that is true: no weight is ever 0. We test it in the arithmetic of a computer.
 
 # %% role="demo" tags=["nbval-check-output"]
-scores = random_scores(4096, 2000, np.random.default_rng(6), n_keys=16).astype(np.float32)
+scores = random_scores(4096, 300, np.random.default_rng(6), n_keys=16).astype(np.float32)
 for name, divisor in (("undivided", 1), ("divided by √d_k", 64)):
     p = softmax(scores / np.float32(divisor))
-    stuck = (p * (1 - p) == 0).all(axis=-1)  # the diagonal of J: no score moves its own weight
-    print(f"{name:15} {stuck.mean():.0%} of the rows have a gradient of exactly 0 in float32")
+    top = p.max(axis=-1)
+    stuck = top * (1 - top) == 0  # its entry on the diagonal of J
+    print(f"{name:15} in {stuck.mean():.0%} of the rows the largest weight has a gradient of exactly 0 in float32")
 
 # %% [markdown]
-# ## The consequence: two heads learn
+# ## The consequence: three heads try to learn
 #
 # A gradient is only a means. Does a head learn worse without the scale? We train a small one, by hand and in the open.
 # 64 tokens, each of which is to retrieve one of 16 entries. Queries and keys come from learned w_q and w_k, as in lesson
@@ -451,17 +457,21 @@ with np.errstate(all="ignore"):  # steps that are too large overflow; they lose
         steps[name] = min(tried, key=lambda step: np.nan_to_num(tried[step][-1], nan=np.inf))
         runs[name] = tried[steps[name]]
 ends = {name: losses[-1] for name, losses in runs.items()}
-assert ends["undivided"] > 10 * max(ends["divided by √d_k"], ends["divided by d_k"])
+assert ends["undivided"] > runs["divided by √d_k"][0] > 10 * max(ends["divided by √d_k"], ends["divided by d_k"])
 figures.lesson_04.losses(runs, steps)
 
 # %% [markdown]
-# The undivided head ends at {{ ends["undivided"]:.2f }}, not far below where it began; the head divided by √d_k ends at
-# {{ ends["divided by √d_k"]:.3f }}. Dividing by d_k works too, with steps
-# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. The trouble with it is practical: each width
-# would need a step size of its own. With √d_k one step size serves all widths, because what reaches the query stays the
-# same.
+# The undivided head ends at {{ ends["undivided"]:.2f }}. The other two *begin* at {{ runs["divided by √d_k"][0]:.2f }},
+# with nearly equal weights for all entries, so 300 steps have not even taken it that far. Divided by √d_k the head
+# ends at {{ ends["divided by √d_k"]:.3f }}.
 #
-# Change `d_k` in `train_head` to 4 and run the cell again: without the scale, a narrow head learns well enough.
+# Dividing by d_k works too, here even a little better, with steps
+# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. The trouble with it is practical. What
+# reaches the query then shrinks as the width grows, so each width needs a step size of its own. With √d_k it is the
+# same at every width.
+#
+# Change `d_k` in `train_head` to 4, and the scales to 1, 1/2 and 1/4, and run both cells again: without
+# the scale a narrow head learns nearly as well as with it.
 #
 # ## Break it on purpose: an experiment that sees nothing
 #

@@ -3,16 +3,14 @@
 #
 # **How do the projections learn, and how do we know that nothing else changed?**
 #
-# Lesson 03's attention computes, but it cannot learn: somebody has to hand it the projections `w_q`, `w_k` and
-# `w_v`. In this lesson we move the same attention to PyTorch, which keeps a record of every step and turns it
-# into gradients. We check at each stage that the numbers stay the same, and at the end our own layer learns to
-# look in the right place.
+# **Before this lesson:** Python classes, partial derivatives and the chain rule; lesson 02 (the Jacobian of softmax) and
+# lesson 03 (attention and its projections).
 #
-# **Predict** three things, and write the answers down before reading on:
+# In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with four lines of calculus
+# written for that head and no other. Both end here. PyTorch computes the same attention, keeps a record of every step
+# while it does, and turns the record into gradients, for any program that you write.
 #
-# 1. `nn.Linear(3, 2)` maps 3 numbers to 2. What is the shape of its weight?
-# 2. The same attention, once in float64 and once in float32: in which digit do the results part?
-# 3. Someone writes `weights.detach() @ v` and trains. Which of q, k and v still learn?
+# What learns is in color: the three matrices that make queries, keys and values out of tokens.
 
 # %% role="given"
 import math
@@ -22,161 +20,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
-
-# %% [markdown]
-# The picture of this lesson: attention computes from left to right, as before. What is new comes back along the arrows, a gradient
-# for each input, whose size (norm) is written beside it.
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo"
-figures.lesson_05.graph()
-
-# %% [markdown]
-# ## The starting point
-#
-# This is attention as lesson 03 left it: scores, a stable softmax over the keys, a weighted sum. The scale comes
-# from `math.sqrt`, which returns a plain Python float. NumPy's own `np.sqrt(8)` returns a float64 *scalar*, and
-# from version 2 on NumPy lets such a scalar turn a float32 array into float64.
-
-# %% role="given"
-def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """q (..., T_q, d_k), k (..., T_k, d_k), v (..., T_k, d_v)
-    -> output (..., T_q, d_v), weights (..., T_q, T_k)."""
-    scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights = e / e.sum(axis=-1, keepdims=True)
-    return weights @ v, weights
-
-# %% [markdown]
-# ## Arrays and tensors
-#
-# A tensor is PyTorch's array: the same numbers, shapes, slices and `@`. One difference meets us at once. A Python
-# 0.1 becomes float64 in NumPy and float32 in PyTorch, and `torch.from_numpy` keeps what it is given. Layers are
-# float32, and they refuse to mix.
-
-# %% role="demo" tags=["nbval-check-output"]
-print("NumPy makes     ", np.array([0.1]).dtype)
-print("PyTorch makes   ", torch.tensor([0.1]).dtype)
-print("from_numpy keeps", torch.from_numpy(np.array([0.1])).dtype)
-try:
-    nn.Linear(2, 1)(torch.from_numpy(np.ones((1, 2))))
-except RuntimeError as error:
-    print("a layer says:   ", error)
-
-# %% [markdown]
-# ## How equal is equal?
-#
-# float64 carries about 16 digits, float32 about 7. So two right programs rarely agree to the last digit, and "the
-# same numbers" needs a tolerance. Which one? We run `attention_numpy` on the same inputs in both precisions.
-
-# %% role="demo"
-rng = np.random.default_rng(5)
-q, k, v = rng.normal(size=(3, 6, 8))  # three arrays of six tokens, eight numbers each
-
-in64, _ = attention_numpy(q, k, v)
-in32, _ = attention_numpy(*(array.astype(np.float32) for array in (q, k, v)))
-print(f"largest difference: {np.abs(in64 - in32).max():.0e}")
-for dtype in (np.float32, np.float64):
-    print(f"the next {dtype.__name__} after 1 is {np.finfo(dtype).eps:.0e} away")
-assert np.abs(in64 - in32).max() < 1e-6
-
-# %% [markdown]
-# The results part around the seventh digit. One published walk-through compares its NumPy and its PyTorch
-# attention with a tolerance of 10⁻⁶, and for these scores that holds.
-#
-# **Predict:** softmax ignores a number that is added to every score. So if we add 10, 100 or 1000 to all of them,
-# does the difference between the two precisions stay as it is?
-
-# %% role="demo"
-figures.lesson_05.rounding(attention_numpy)
-
-# %% [markdown]
-# float32 numbers near 1000 lie 0.00006 apart. Each score is rounded to one of them before softmax sees it, and
-# `exp` turns an absolute error of its argument into a relative error of its result. So a fixed 10⁻⁶ fails right
-# code once the scores are large; a tolerance comes from the precision *and* the size of the numbers. `check`
-# leaves room for float32.
-#
-# ## The untransposed weight
-#
-# In our equations a projection is x @ w with w of shape (d_in, d_out). `nn.Linear` computes x @ weightᵀ: its
-# weight has shape (out, in), as its documentation says, so that of `nn.Linear(3, 2)` is (2, 3). Suppose we forget
-# that and copy a *square* w as it is.
-
-# %% role="demo"
-w = np.array([[1.0, 2.0], [3.0, 4.0]])
-x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-untransposed = nn.Linear(2, 2, bias=False)
-with torch.no_grad():
-    untransposed.weight.copy_(torch.tensor(w))  # no error: the shapes fit
-    got = untransposed(torch.tensor(x, dtype=torch.float32)).numpy()
-names = ("x @ w", "layer(x), w copied as it is")
-figures.lesson_05.compare(x @ w, got, names, "Nothing raised, yet the numbers differ")
-
-# %% [markdown]
-# The figure's third panel shows by how much. With a 2 × 3 weight PyTorch would have complained about the shapes;
-# with d_model = d_k, as in many models, it cannot. The rule that we take from this: **test with sizes that are
-# all different.**
-#
-# There is a second trap on the way from an array to a layer. Some functions copy, others look at the same memory.
-
-# %% role="demo" tags=["nbval-check-output"]
-w32 = np.ones(3, dtype=np.float32)
-copied, shared = torch.tensor(w32), torch.from_numpy(w32)
-w32[0] = 7
-print("torch.tensor:    ", copied)
-print("torch.from_numpy:", shared)
-
-# %% [markdown]
-# @exercise linear_from_numpy
-#
-# `w` (d_in, d_out), an array of floats or integers → `nn.Linear` with `layer(x)` = x @ w
-#
-# The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`: a later change of
-# one must not reach the other. `w` may be square or not, float64 or float32, and lie in memory in any order.
-#
-# When stuck, `hint(linear_from_numpy)` in a new cell asks a question first; called again it says where to look.
-
-# %% role="exercise" exercise="linear_from_numpy"
-def linear_from_numpy(w: np.ndarray) -> nn.Linear:
-    """Turn a NumPy weight into a trainable layer without bias, layer(x) = x @ w.
-
-    w: (d_in, d_out). Returns: nn.Linear, float32, that shares no memory with w.
-    """
-    # region solution
-    d_in, d_out = w.shape
-    layer = nn.Linear(d_in, d_out, bias=False, dtype=torch.float32)
-    with torch.no_grad():  # filling the weight is no step of a computation to be differentiated
-        layer.weight.copy_(torch.tensor(w.T))
-    return layer
-    # endregion
-
-# %% role="check" exercise="linear_from_numpy"
-check(linear_from_numpy)
-
-# %% [markdown]
-# The payoff compares our layer with x @ w for a weight of five rows and three columns, and then takes one
-# training step. The layer moves, w stays where it is.
-
-# %% role="payoff" exercise="linear_from_numpy"
-if passed(linear_from_numpy):
-    w = rng.normal(size=(5, 3))
-    x = rng.normal(size=(4, 5))
-    layer = linear_from_numpy(w)
-    before, inputs = w.copy(), torch.tensor(x, dtype=torch.float32)
-    got = layer(inputs).detach().numpy()
-    names = ("x @ w in NumPy", "layer(x) in PyTorch")
-    figures.lesson_05.compare(x @ w, got, names, "The same projection")
-    layer(inputs).square().mean().backward()
-    torch.optim.SGD(layer.parameters(), lr=0.1).step()
-    moved = np.abs(layer.weight.detach().numpy().T - w).max()
-    print(f"after one step the layer's weight moved by up to {moved:.2f}, w by {np.abs(w - before).max():.0f}")
+figures.machine.draw(lit=("query", "key", "value"), title="What learns: how tokens become queries, keys and values")
 
 # %% [markdown]
 # ## A record beside the numbers
 #
-# A tensor that *requires grad* remembers how it was made. Every operation adds a node to a graph, and
-# `backward()` walks it from the end to the beginning with the chain rule. By hand: softmax of the scores (0, 0)
-# is (½, ½), and lesson 02's Jacobian gives ∂p₁/∂s = (p₁(1 − p₁), −p₁p₂) = (¼, −¼).
+# A tensor is PyTorch's array: the same numbers, shapes, slices and `@`. What is new is the record. A tensor that
+# *requires grad* remembers how it was made. Every operation adds a node to a graph, and `backward()` walks that graph
+# from the end to the beginning with the chain rule.
+#
+# We check it against numbers made by hand. Softmax of the scores (0, 0) is (½, ½), and lesson 02's Jacobian gives
+# ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
 
 # %% role="demo" tags=["nbval-check-output"]
 s = torch.zeros(2, requires_grad=True)
@@ -186,26 +43,73 @@ print("weights: ", p.detach())
 print("gradient:", s.grad)
 
 # %% [markdown]
-# ## Break it on purpose: the cut graph
-#
-# `detach()`, `.data`, `torch.no_grad()` and a trip through NumPy keep the numbers and drop the record. Two scores
-# choose between the values 10 and 4. **Predict** which gradient is missing when the weights are detached.
+# Now all of attention. Numbers run forward, from q, k and v to the output and to a *loss*, one number that says how far
+# the output is from what was wanted. Gradients run back along the same edges, and at q, k and v they say in which
+# direction to move so that the loss falls.
 
-# %% role="demo" tags=["nbval-check-output"]
-s = torch.zeros(2, requires_grad=True)
-values = torch.tensor([10.0, 4.0], requires_grad=True)
-result = torch.softmax(s, dim=-1).detach() @ values
-result.backward()
-print("result:", result.item())
-print("gradient of the values:", values.grad)
-print("gradient of the scores:", s.grad)
-
-# %% [markdown]
-# The result is right, nothing raises, and a loss may even fall, because the values still learn. The scores never
-# do. In attention everything behind the cut is q and k: the part that decides where to look.
+# %% role="given"
+def gradient_sizes(cut: bool) -> dict[str, float | None]:
+    """The gradients' norms for q, k and v, None where none arrives; cut: with the weights detached."""
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(5, 4, generator=generator, requires_grad=True) for _ in range(3))
+    weights = torch.softmax(q @ k.mT / 2, dim=-1)
+    output = (weights.detach() if cut else weights) @ v
+    loss = output.square().sum()
+    loss.backward()
+    arrived = {"q": q.grad, "k": k.grad, "v": v.grad}
+    return {name: None if grad is None else grad.norm().item() for name, grad in arrived.items()}
 
 # %% role="demo"
-figures.lesson_05.cut_graph()
+whole = gradient_sizes(cut=False)
+figures.lesson_05.graph({"Numbers run forward, gradients come back": whole})
+
+# %% [markdown]
+# ## Break it on purpose: the cut graph
+#
+# `detach()`, `.data`, `torch.no_grad()` and a trip through NumPy keep the numbers and drop the record.
+
+# %% [markdown]
+# @predict
+#
+# Someone writes `weights.detach() @ v` and trains. The output is the same. Which of q, k and v still learn?
+#
+# - **A** None of them: the graph is cut.
+# - **B** Only v.
+# - **C** q and k, since the values were not touched.
+#
+# @answer
+#
+# **B.** The gradient reaches `output`, and from there v directly. On its way to q and k it would have to pass the weights,
+# and there the record ends. What stops learning is where to look; what is passed on still learns.
+#
+# @wrong
+#
+# A: a cut stops only what lies behind it, and v lies beside it. C: read the arrows from the loss backwards. q and k are
+# behind the weights.
+
+# %% role="demo"
+cut = gradient_sizes(cut=True)
+assert cut["q"] is None and cut["k"] is None and cut["v"] == whole["v"]
+figures.lesson_05.graph({"The whole graph: q, k and v learn": whole, "weights.detach(): only v learns": cut})
+
+# %% [markdown]
+# This mistake is hard to see, because nothing raises, the output is right, and the loss even falls: the values still
+# learn. Remember it. It returns at the end of the lesson, in a training run.
+#
+# ## The same attention, on tensors
+#
+# This is attention as lesson 03 left it. The scale comes from `math.sqrt`, which returns a plain Python float. (NumPy's
+# own `np.sqrt(8)` is a float64 *scalar*, and from version 2 on NumPy lets such a scalar turn a float32 array into
+# float64.)
+
+# %% role="given"
+def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q (..., T_q, d_k), k (..., T_k, d_k), v (..., T_k, d_v)
+    -> output (..., T_q, d_v), weights (..., T_q, T_k)."""
+    scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = e / e.sum(axis=-1, keepdims=True)
+    return weights @ v, weights
 
 # %% [markdown]
 # @exercise attention_torch
@@ -239,39 +143,26 @@ def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 check(attention_torch)
 
 # %% [markdown]
-# First the proof that nothing else changed. Five words, random embeddings, random projections: NumPy in float64
-# on the left, our function in float32 in the middle. These weights come from random numbers, not from a trained
-# model, so they say nothing about English.
+# First the proof that nothing else changed: one random x of five tokens, three random projections, then NumPy in float64
+# on the left and your function in float32 in the middle.
 
 # %% role="payoff" exercise="attention_torch"
 if passed(attention_torch):
-    words = ["The", "quick", "brown", "fox", "jumps"]
-    q, k, v = (rng.normal(size=(5, 8)) @ rng.normal(size=(8, 4)) / math.sqrt(8) for _ in range(3))
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(5, 8))
+    q, k, v = (x @ w for w in rng.normal(size=(3, 8, 4)) / math.sqrt(8))
     _, expected = attention_numpy(q, k, v)
     _, got = attention_torch(*(torch.tensor(array, dtype=torch.float32) for array in (q, k, v)))
-    figures.lesson_05.compare_weights(expected, got.numpy(), words)
+    assert np.abs(expected - got.numpy()).max() < 1e-6
+    figures.lesson_05.compare_weights(expected, got.numpy(), [f"token {i}" for i in range(5)])
 
 # %% [markdown]
-# Why normal random numbers, and not `rng.random`, which published walk-throughs use? Uniform numbers in [0, 1)
-# are all positive, so the key with the largest entries wins, whoever asks. **Predict** how often five queries
-# then prefer one and the same key.
-
-# %% role="demo"
-fresh = np.random.default_rng(0)
-for name, draw in (("uniform [0, 1)", fresh.random), ("standard normal", fresh.standard_normal)):
-    x, w_q, w_k = draw((1000, 5, 8)), draw((1000, 8, 8)), draw((1000, 8, 8))
-    _, weights = attention_numpy(x @ w_q, x @ w_k, x)
-    favourite = weights.argmax(axis=-1)
-    agree = (favourite == favourite[:, :1]).all(axis=-1).mean()
-    print(f"{name:15}: all five queries prefer the same key in {agree:.0%} of 1000 sentences")
-
-# %% [markdown]
-# Where every query looks at the same key, it hardly matters which query asks; and where one weight is nearly 1,
-# the scale hardly matters either. Test inputs, too, must be able to show a mistake.
+# The results part around the seventh digit, which is where float32 ends. How equal two right programs have to be is a
+# question of its own; the appendix at the end answers it.
 #
-# Now what NumPy could not do. We take the table of lesson 01 and its second query, (0, 1), and ask for more of
-# the second number of the output. The gradient of our own attention says in which direction to move the query;
-# forty small steps later it has found the token whose value is (0, 10).
+# Now what NumPy could not do. We take keys and values of the table of lesson 01 and the query of its token 1, (0, 1), and
+# ask for more of the second number of the output. The gradient of your own attention says in which direction to move
+# the query. Forty small steps later it has found the token whose value is (0, 10).
 
 # %% role="payoff" exercise="attention_torch"
 if passed(attention_torch):
@@ -280,19 +171,38 @@ if passed(attention_torch):
     query = torch.tensor([[0.0, 1.0]], requires_grad=True)
     path = [query.detach().clone()]
     for _ in range(40):
-        output, _ = attention_torch(query, K, V)
+        output, weights = attention_torch(query, K, V)
         (gradient,) = torch.autograd.grad(output[0, 1], query)
         with torch.no_grad():
             query += 0.3 * gradient
         path.append(query.detach().clone())
+    assert weights[0, 1] > 0.9
     figures.lesson_05.query_walk(attention_torch, torch.cat(path), K, V)
 
 # %% [markdown]
 # ## A home for parameters
 #
-# Nobody trains queries directly: they depend on the sentence. What is learned are the projections, and they need
-# an owner. An `nn.Module` enters every `nn.Parameter` and every layer that we assign to `self` in a register.
-# **Predict** which of the three names below appear in it.
+# Here a query itself was moved. In most models queries depend on the sentence, so they are not stored and not trained;
+# what is trained are the projections that make them. (There are exceptions: the object queries of DETR, Carion et al.
+# 2020, and the latents of Perceiver, Jaegle et al. 2021, are learned queries.)
+#
+# Projections need an owner. An `nn.Module` enters every `nn.Parameter` and every layer that is assigned to `self` in a
+# register.
+
+# %% [markdown]
+# @predict
+#
+# Which names does the register of the module below hold: `visitor`, `tenant`, `family.weight`?
+#
+# @answer
+#
+# `tenant` and `family.weight`. A plain tensor such as `visitor` is only visiting: no optimizer sees it, `.double()` and
+# `.to(device)` leave it behind, and `state_dict()` does not save it.
+#
+# @wrong
+#
+# All three: assigning to `self` is not enough; it has to be a parameter or a module. Only `tenant`: a layer brings its own
+# parameters with it, under its own name and a dot.
 
 # %% role="demo" tags=["nbval-check-output"]
 class Home(nn.Module):
@@ -306,16 +216,94 @@ print([name for name, _ in Home().named_parameters()])
 print("after .double():", Home().double().visitor.dtype, "and", Home().double().tenant.dtype)
 
 # %% [markdown]
-# A plain tensor is only visiting: no optimizer sees it, `.double()` and `.to(device)` leave it behind,
-# `state_dict()` does not save it. And one default is worth knowing. `nn.Linear` adds a bias, which the
-# projections of the paper do not have (Vaswani et al. 2017, section 3.2.2: QW, a plain product). A bias shows
-# itself at once: it answers a zero with something else.
+# The projections of attention are `nn.Linear` layers, and two things about those catch nearly everyone.
+#
+# The first is a default. `nn.Linear` adds a bias, which the projections of the paper do not have (Vaswani et al. 2017,
+# section 3.2.2: QW, a plain product). A bias shows itself at once: it answers a zero with something else.
 
 # %% role="demo"
 torch.manual_seed(0)
 zero = torch.zeros(1, 4)
 print("with its default bias:", nn.Linear(4, 2)(zero).detach())
 print("with bias=False:      ", nn.Linear(4, 2, bias=False)(zero).detach())
+
+# %% [markdown]
+# The second is a transpose. Our equations say x @ w with w of shape (d_in, d_out). `nn.Linear` computes x @ weightᵀ: its
+# weight has shape (d_out, d_in), as its documentation says, so that of `nn.Linear(3, 2)` is (2, 3).
+
+# %% [markdown]
+# @predict
+#
+# Someone copies a *square* w into `nn.Linear(2, 2)` as it is. What happens?
+#
+# - **A** An error about shapes.
+# - **B** No error, and the right numbers, since the shapes agree.
+# - **C** No error, and wrong numbers.
+#
+# @answer
+#
+# **C.** A (2, 2) array fits into a (2, 2) weight, and the layer then computes x @ wᵀ. With a 2 × 3 weight PyTorch would
+# have complained; with d_model = d_k, as in many models, it cannot.
+#
+# @wrong
+#
+# A: an error needs shapes that differ, and a square transposed is the same square. B: shapes that agree say nothing about
+# which axis is which. It is the lesson of `k.T` once more.
+
+# %% role="demo"
+w = np.array([[1.0, 2.0], [3.0, 4.0]])
+x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+untransposed = nn.Linear(2, 2, bias=False)
+with torch.no_grad():
+    untransposed.weight.copy_(torch.tensor(w))  # no error: the shapes fit
+    got = untransposed(torch.tensor(x, dtype=torch.float32)).numpy()
+assert np.allclose(got, x @ w.T) and not np.allclose(got, x @ w)
+claim = "Nothing raised, yet the numbers differ"
+figures.lesson_05.compare(x @ w, got, ("x @ w", "layer(x), w as it is"), claim)
+
+# %% [markdown]
+# @exercise linear_from_numpy
+#
+# `w` (d_in, d_out), an array of floats or integers → `nn.Linear` with `layer(x)` = x @ w
+#
+# The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`: a later change of
+# one must not reach the other. `w` may be square or not, float64 or float32, and lie in memory in any order. (NumPy's
+# floats are float64 by default, and some functions of PyTorch copy an array while others look at the same memory. The
+# appendix shows both.)
+
+# %% role="exercise" exercise="linear_from_numpy"
+def linear_from_numpy(w: np.ndarray) -> nn.Linear:
+    """Turn a NumPy weight into a trainable layer without bias, layer(x) = x @ w.
+
+    w: (d_in, d_out). Returns: nn.Linear, float32, that shares no memory with w.
+    """
+    # region solution
+    d_in, d_out = w.shape
+    layer = nn.Linear(d_in, d_out, bias=False, dtype=torch.float32)
+    with torch.no_grad():  # filling the weight is no step of a computation to be differentiated
+        layer.weight.copy_(torch.tensor(w.T))
+    return layer
+    # endregion
+
+# %% role="check" exercise="linear_from_numpy"
+check(linear_from_numpy)
+
+# %% [markdown]
+# Your layer against x @ w, for a weight of five rows and three columns. Then one training step: the layer moves, w stays
+# where it is.
+
+# %% role="payoff" exercise="linear_from_numpy"
+if passed(linear_from_numpy):
+    draws = np.random.default_rng(6)
+    w, x = draws.normal(size=(5, 3)), draws.normal(size=(4, 5))
+    layer = linear_from_numpy(w)
+    before, inputs = w.copy(), torch.tensor(x, dtype=torch.float32)
+    got = layer(inputs).detach().numpy()
+    figures.lesson_05.compare(x @ w, got, ("x @ w in NumPy", "layer(x)"), "The same projection")
+    layer(inputs).square().mean().backward()
+    torch.optim.SGD(layer.parameters(), lr=0.1).step()
+    moved = np.abs(layer.weight.detach().numpy().T - w).max()
+    print(f"after one step the layer's weight moved by up to {moved:.2f}, w by {np.abs(w - before).max():.0f}")
 
 # %% [markdown]
 # @exercise SelfAttention
@@ -327,7 +315,7 @@ print("with bias=False:      ", nn.Linear(4, 2, bias=False)(zero).detach())
 # d_v). In *self*-attention queries, keys and values all come from the same x. After `.double()` it works on
 # float64 inputs. Gradients reach x and all three weights.
 #
-# From scratch again; calling our own `attention_torch` is fine.
+# From scratch again; calling your own `attention_torch` is fine.
 
 # %% role="exercise" exercise="SelfAttention"
 class SelfAttention(nn.Module):
@@ -358,70 +346,154 @@ check(SelfAttention)
 # %% [markdown]
 # ## Does it learn where to look?
 #
-# A task that attention alone can solve. Six tokens, each with one of three colours and a random number. For each
-# token we want the mean number *of its own colour*. Nothing tells the layer what a colour is: it must find out,
-# from the loss alone, that a token should attend to its own colour, equally to all, and ignore the rest.
+# A task that attention alone can solve. Six tokens, each with one of three colors and a random number. For each token we
+# want the mean number *of its own color*. Nothing tells the layer what a color is. It has to find out, from the loss
+# alone, that a token should attend to its own color, equally to all of that color, and ignore the rest.
 
 # %% role="given"
-def colour_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) -> tuple[Tensor, Tensor, Tensor]:
-    """-> x (batch, tokens, 4): a one-hot colour and a number; the target (batch, tokens, 1); the colours."""
-    colours = torch.randint(3, (batch, tokens), generator=generator)
+def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+    """-> x (batch, tokens, 4): a one-hot color and a number; the target (batch, tokens, 1); the colors."""
+    colors = torch.randint(3, (batch, tokens), generator=generator)
     numbers = torch.randn(batch, tokens, 1, generator=generator)
-    one_hot = F.one_hot(colours, 3).float()
-    same = one_hot @ one_hot.mT  # 1 where two tokens share a colour
+    one_hot = F.one_hot(colors, 3).float()
+    same = one_hot @ one_hot.mT  # 1 where two tokens share a color
     target = same @ numbers / same.sum(dim=-1, keepdim=True)
-    return torch.cat([one_hot, numbers], dim=-1), target, colours
+    return torch.cat([one_hot, numbers], dim=-1), target, colors
 
 # %% [markdown]
-# The training loop has four steps, the same for every model in this course: compute the loss, clear the old
-# gradients, walk the graph backwards, move the parameters. Adam (Kingma and Ba 2015) chooses the step's length
-# for each number.
+# The training loop has four steps, the same for every model in this course: compute the loss, clear the old gradients,
+# walk the graph backwards, move the parameters. Adam (Kingma and Ba 2015) chooses the step's length for each number.
+# Between the last two we look: how large is the gradient that arrives at each projection?
 
 # %% role="given"
-def train(layer: nn.Module, steps: int = 300) -> list[float]:
-    """Train a layer on colour batches, always the same ones. Returns: the loss at each step."""
+def train(layer: nn.Module, steps: int = 300) -> tuple[list[float], dict[str, list[float]]]:
+    """Train on color batches, always the same ones. Returns: losses, and each projection's gradient norms."""
     generator = torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam([p for p in layer.parameters() if p.requires_grad], lr=0.03)
-    losses = []
+    losses, norms = [], {"w_q": [], "w_k": [], "w_v": []}
     for _ in range(steps):
-        x, target, _ = colour_batch(generator)
+        x, target, _ = color_batch(generator)
         loss = F.mse_loss(layer(x)[0], target)
         optimizer.zero_grad()
         loss.backward()
+        for name, seen in norms.items():
+            grad = getattr(layer, name).weight.grad
+            seen.append(0.0 if grad is None else grad.norm().item())
         optimizer.step()
         losses.append(loss.item())
-    return losses
+    return losses, norms
 
 # %% [markdown]
-# We train the layer twice from the same beginning: once whole, and once with `w_q` and `w_k` frozen. Freezing
-# them is what a `detach()` on the weights does. **Predict** how the two loss curves differ: does the frozen one
-# fall at all?
+# @predict
+#
+# We train your layer twice from the same beginning: once whole, and once with `w_q` and `w_k` frozen, which is what a
+# `detach()` on the weights does. Does the frozen layer's loss fall?
+#
+# - **A** No, it stays where it began.
+# - **B** It falls a little and then stays.
+# - **C** It falls as far as the other, only later.
+#
+# @answer
+#
+# **B.** w_v still learns. With weights that look nearly everywhere alike, the best it can do is to pass on a share of all
+# numbers, which is a little better than nothing. Then there is nothing left to learn.
+#
+# @wrong
+#
+# A: one of three projections still has its gradient. C: no amount of training changes where it looks, and the task is
+# about where to look.
 
 # %% role="payoff" exercise="SelfAttention"
 if passed(SelfAttention):
-    x, _, colours = colour_batch(torch.Generator().manual_seed(9), batch=1)
+    x, _, colors = color_batch(torch.Generator().manual_seed(9), batch=1)
     torch.manual_seed(1)
-    whole = SelfAttention(4, 3, 1)
+    learner = SelfAttention(4, 3, 1)
     frozen = SelfAttention(4, 3, 1)
-    frozen.load_state_dict(whole.state_dict())
+    frozen.load_state_dict(learner.state_dict())
     frozen.w_q.requires_grad_(False)
     frozen.w_k.requires_grad_(False)
-    before = whole(x)[1][0].detach()
-    losses = {"everything learns": train(whole), "w_q and w_k frozen": train(frozen)}
-    figures.lesson_05.training(losses, before.numpy(), whole(x)[1][0].detach().numpy(), colours[0].tolist())
+    before = learner(x)[1][0].detach().numpy()
+    losses, norms = train(learner)
+    losses_frozen, norms_frozen = train(frozen)
+    after = learner(x)[1][0].detach().numpy()
+    assert np.mean(losses[-10:]) < 0.1 * np.mean(losses_frozen[-10:]) < 0.1 * losses_frozen[0]
+    both = {"everything learns": losses, "w_q and w_k frozen": losses_frozen}
+    figures.lesson_05.training(both, before, after, colors[0].tolist())
 
 # %% [markdown]
-# Right: before training every token looks everywhere; afterwards each row of weights is spread over the tokens of
-# one colour, its own. Left: the frozen layer's loss falls a little, because w_v still learns, and then it stays.
-# A loss that falls is no proof that everything learns. Look at the gradients: `layer.w_q.weight.grad is None`
-# tells it in one line. Or put a `.detach()` behind the softmax of `SelfAttention`, run its check, and read what
-# the verdict says; then take it out again.
+# Middle: before training every token looks everywhere. Right: afterwards each row of weights is spread over the tokens of
+# one color, its own. Left: the loss of the frozen layer falls from {{ losses_frozen[0]:.2f }} to
+# {{ np.mean(losses_frozen[-10:]):.2f }} and stays; that of the whole layer reaches
+# {{ np.mean(losses[-10:]):.5f }}. A loss that falls is no proof that everything learns. So look at the gradients.
+
+# %% role="payoff" exercise="SelfAttention"
+if passed(SelfAttention):
+    for name in norms:
+        print(f"{name}: at step 0 {norms[name][0]:.3f}, frozen {norms_frozen[name][0]:.3f}")
+    assert max(norms_frozen["w_q"]) == max(norms_frozen["w_k"]) == 0 < min(norms["w_q"])
+    figures.lesson_05.gradients({"everything learns": norms, "w_q and w_k frozen": norms_frozen})
+
+# %% [markdown]
+# The two lines of `w_q` and `w_k` are what the frozen layer lacks. In your own code one line tells it at once:
+# `layer.w_q.weight.grad is None`. Try it: put a `.detach()` behind the softmax of `SelfAttention`, run its check, read what
+# the verdict says, and take it out again.
 #
-# ## Back to NumPy
+# In lesson 03 "a pronoun looks for nouns" was wired by hand. Here the layer found "a color looks for its own color", from
+# nothing but a loss.
 #
-# Above we wrote `.detach().numpy()` for each plot. Published walk-throughs of attention end with
-# `output.numpy()`, on the output of layers with weights, and stop there with an error. Three things can stand
-# between a tensor and NumPy: the graph, the device, and a type that NumPy does not have.
+# ## Appendix: between NumPy and PyTorch
+#
+# Four small things that cost hours when one does not know them: types, shared memory, tolerances, and the way back.
+#
+# **Types.** A Python 0.1 becomes float64 in NumPy and float32 in PyTorch, and `torch.from_numpy` keeps what it is given.
+# Layers are float32, and they refuse to mix.
+
+# %% role="demo" tags=["nbval-check-output"]
+print("NumPy makes     ", np.array([0.1]).dtype)
+print("PyTorch makes   ", torch.tensor([0.1]).dtype)
+print("from_numpy keeps", torch.from_numpy(np.array([0.1])).dtype)
+try:
+    nn.Linear(2, 1)(torch.from_numpy(np.ones((1, 2))))
+except RuntimeError as error:
+    print("a layer says:   ", error)
+
+# %% [markdown]
+# **Shared memory.** `torch.tensor` copies. `torch.from_numpy` and `torch.as_tensor` look at the array's own memory where
+# they can, so a change of one is a change of the other.
+
+# %% role="demo" tags=["nbval-check-output"]
+w32 = np.ones(3, dtype=np.float32)
+copied, shared = torch.tensor(w32), torch.from_numpy(w32)
+w32[0] = 7
+print("torch.tensor:    ", copied)
+print("torch.from_numpy:", shared)
+
+# %% [markdown]
+# **Tolerances.** float64 carries about 16 digits, float32 about 7, so two right programs rarely agree to the last digit.
+# Is "equal up to 10⁻⁶" a good rule for weights? Softmax ignores a number that is added to every score, so we add larger
+# and larger ones and compare the weights in both precisions.
+
+# %% role="demo"
+draws, offsets, errors = np.random.default_rng(0), np.repeat(np.logspace(0, 4, 17), 8), []
+for offset in offsets:
+    q, k, v = draws.normal(size=(3, 6, 9))
+    q[:, -1], k[:, -1] = 3 * offset, 1  # adds the offset to every score, since the scale is 1/√9
+    exact, rounded = (
+        attention_numpy(*(a.astype(kind) for a in (q, k, v)))[1] for kind in (np.float64, np.float32)
+    )
+    errors.append(np.abs(exact - rounded).max())
+spacing = np.spacing(offsets.astype(np.float32))  # from one float32 number to the next, at this size
+assert np.mean(np.array(errors) < spacing) > 0.9 and np.mean(np.array(errors)[offsets > 100] > 1e-6) > 0.9
+figures.lesson_05.rounding(offsets, errors, spacing)
+
+# %% [markdown]
+# Near 1000, float32 numbers lie {{ np.spacing(np.float32(1000)):.1e }} apart, and near 10,000 {{ np.spacing(np.float32(10000)):.1e }}.
+# Each score is rounded to one of them before softmax sees it, and `exp` turns an absolute error of its argument into a
+# relative error of its result. So a fixed 10⁻⁶ fails right code once the scores are large. A tolerance comes from the
+# precision *and* the size of the numbers; `check` leaves room for float32.
+#
+# **The way back.** For each plot above we wrote `.detach().numpy()`. Three things can stand between a tensor and NumPy: the
+# graph, the device, and a type that NumPy does not have.
 
 # %% role="demo"
 trained = nn.Linear(2, 2)(torch.ones(1, 2))
@@ -459,31 +531,89 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
 check(as_numpy)
 
 # %% [markdown]
-# Converting bfloat16 to float32 loses nothing, and brings nothing back. The payoff sends the numbers from 1 to
-# 1.05 through three types and returns them with our function. Models are trained in bfloat16 all the same: it
-# spends its 16 bits on range, the same as that of float32, and keeps about two digits.
+# Converting bfloat16 to float32 loses nothing, and brings nothing back. The payoff sends the numbers from 1 to 1.05
+# through three types and returns them with your function.
 
 # %% role="payoff" exercise="as_numpy"
 if passed(as_numpy):
     fine = torch.linspace(1, 1.05, 501, dtype=torch.float64)
     rounded = {dtype: as_numpy(fine.to(dtype)) for dtype in (torch.float32, torch.float16, torch.bfloat16)}
+    kept = {dtype: len(np.unique(numbers)) for dtype, numbers in rounded.items()}
     figures.lesson_05.staircase(as_numpy(fine), rounded)
 
 # %% [markdown]
+# Of {{ len(fine) }} numbers bfloat16 keeps {{ kept[torch.bfloat16] }} apart. It spends its 16 bits on range, the same as that of
+# float32, and has about two digits left. Large models compute in it all the same. What it cannot hold is the sum of many
+# small steps: 1 plus 0.001 is 1 again. So the weights that the optimizer moves, or the optimizer's own state, stay in
+# float32 (Micikevicius et al. 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
+#
 # ## What we keep
 #
-# - Same equation, same numbers: PyTorch adds the record from which `backward()` makes gradients.
-# - "The same" needs a tolerance, and the tolerance depends on the precision and on the size of the numbers.
-# - `nn.Linear` stores (out, in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
-# - A cut graph gives right numbers and learns in part. Ask for `.grad`, not only for the loss.
+# - Same equation, same numbers: PyTorch adds the record from which `backward()` makes gradients, for any program.
+# - A cut graph gives right numbers and learns in part. Ask for `.grad`, because a falling loss does not tell.
+# - `nn.Linear` stores (d_out, d_in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
 # - An `nn.Module` owns what is learned; what is no parameter stays behind.
+# - "The same" needs a tolerance, and the tolerance depends on the precision and on the size of the numbers.
 #
-# Sources: Vaswani et al. 2017, *Attention is all you need*, section 3.2; the PyTorch documentation of `nn.Linear`
-# and of autograd; Kingma and Ba 2015, *Adam*.
+# | what | shape |
+# |---|---|
+# | `nn.Linear(d_in, d_out).weight` | (d_out, d_in) |
+# | x | (B, T, d_model) |
+# | w_q(x), w_k(x); w_v(x) | (B, T, d_k); (B, T, d_v) |
+# | weights; output | (B, T, T); (B, T, d_v) |
+# | a gradient | as what it belongs to |
 #
-# Where this goes on: the record of every step costs memory, and large models keep only some steps and compute the others again (Chen
-# et al. 2016, *Training deep nets with sublinear memory cost*, section 4). Our layer lets every token look at every other. Next: **06
-# · Masks**, who may look at whom.
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section
+# 3.2. Kingma and Ba 2015, *Adam*, [arXiv:1412.6980](https://arxiv.org/abs/1412.6980). Carion et al. 2020, *DETR*,
+# [arXiv:2005.12872](https://arxiv.org/abs/2005.12872). Jaegle et al. 2021, *Perceiver*,
+# [arXiv:2103.03206](https://arxiv.org/abs/2103.03206). Micikevicius et al. 2018,
+# [arXiv:1710.03740](https://arxiv.org/abs/1710.03740). The PyTorch documentation of `nn.Linear` and of autograd.
 
-# %% role="demo"
-progress()
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# To move attention to PyTorch and to learn to distrust a falling loss. The learner meets autograd as a record that can be
+# cut, confirms that the numbers stay the same, builds the layer that owns its projections, and watches it find out where
+# to look while the gradients of its three matrices are plotted.
+#
+# ## Cut for 60 minutes
+#
+# Record, cut graph, `attention_torch`, `SelfAttention` and the color task. Tell the transposed weight in one minute. The
+# appendix and both exercises about conversion (`linear_from_numpy`, `as_numpy`) are homework.
+#
+# ## Cut for 90 minutes
+#
+# All but the appendix; `as_numpy` is homework. Let the room vote on the frozen layer before the training cell runs.
+#
+# ## Mistakes to expect
+#
+# - attention_torch BW3: Which of the three inputs has a gradient, and what stands between the others and the loss?
+# - attention_torch AB16: Which axes does `.T` exchange when there are three?
+# - attention_torch NT9: Which dtype went in, which came out, and which line changed it?
+# - linear_from_numpy PJ1: Which shape does the documentation give for the weight of nn.Linear(3, 2)?
+# - linear_from_numpy NT2: If I set w[0, 0] = 100 after the call, what does your layer give?
+# - linear_from_numpy NT29: What would it mean to differentiate the line that fills the weight?
+# - SelfAttention NT26: What does your module answer to an x of zeros?
+# - SelfAttention NT19: Where does the register of parameters come from?
+# - SelfAttention NT22: If forward runs twice on the same x, which weights does each run use?
+# - as_numpy NT10: What would be lost silently if `.numpy()` did not refuse?
+# - as_numpy NT12: Which types does NumPy lack, and which of yours did you convert?
+#
+# ## To discuss
+#
+# **A colleague's loss falls nicely, and the attention maps look the same after training as before. What do you ask?** A good
+# answer asks for the gradient of w_q and w_k, names at least two ways of cutting a graph, and knows why the loss can fall
+# nevertheless.
+#
+# **Why does PyTorch not simply detach in `.numpy()`?** A good answer says that a silent cut would be the mistake of this
+# lesson, built into the library, and that an explicit `detach()` can be found by reading.
+#
+# ## On paper
+#
+# Two scores s = (0, 0), values v = (10, 4), output o = p · v with p = softmax(s). Compute ∂o/∂v and ∂o/∂s. Then the same where
+# the weights are detached.
+#
+# *Solution.* p = (½, ½), o = 7. ∂o/∂v = p = (½, ½). ∂o/∂s_j = p_j (v_j − o): (½ · 3, ½ · (−3)) = (1.5, −1.5). Detached: ∂o/∂v is
+# unchanged, and ∂o/∂s does not exist, though o is still 7.

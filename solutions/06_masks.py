@@ -3,17 +3,22 @@
 #
 # **Who may look at whom, and how do we make sure that nobody peeks?**
 #
-# So far every query saw every key. A model that writes text must not see the words it is about to write, and a batch of
-# sentences of different lengths is filled up with tokens that mean nothing. A *mask* says which pairs may meet. It is one line of
-# code and the source of more silent mistakes than anything else in attention, so we make them visible.
+# **Before this lesson:** attention in torch and as an `nn.Module` (lesson 05), softmax (lesson 02), broadcasting, boolean tensors.
+#
+# So far every query saw every key. There are two situations in which it must not. A model that learns to predict the next word must
+# not see that word. And in a batch of sentences of different lengths, the short ones are filled up with tokens that mean nothing.
+#
+# A *mask* says which query may look at which key. It is one line of code, and its mistakes are hard to notice: nothing raises, and a
+# model that can peek at the answer even reports a better loss. So in this lesson you also build the test that shows a leak.
 
 # %% role="given"
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def plain_attention(q, k, v):
@@ -22,35 +27,69 @@ def plain_attention(q, k, v):
     return weights @ v, weights
 
 # %% [markdown]
-# Three rules for one sentence, "The cat sat on" and two fill-ups. A dark cell means that this query may look at this key.
+# ## One pass, many questions
+#
+# A language model learns to say which token comes next. The sentence "The animal didn't cross the street" holds five such questions.
+# What comes after *The*? What after *The animal*? And so on. We could ask them one by one, with five passes through the model.
+#
+# Attention can answer all of them in a single pass, since it computes an output for every position. The output at each position has
+# to predict the token one place further on. So input and target are the same text, shifted by one.
 
 # %% role="demo"
-figures.lesson_06.who_may_look()
+figures.lesson_06.shifted("The animal didn't cross the street".split())
 
 # %% [markdown]
+# Look at what this asks for. The token that the output at *animal* must predict, *didn't*, stands in the input, one place to the
+# right. A model that may look there has nothing to learn: it copies. Its training loss looks wonderful, and when it has to write by
+# itself there is no token on the right to copy from. This is why each query may see its past and itself, and no more. Attention with
+# such a mask is called **causal**.
+#
 # ## A leak, made visible
 #
-# A published chapter prints attention weights for "The cat sat" and calls them causal. Whether they are can be tested without
-# knowing any weight: change a later token and watch the earlier outputs. If one of them moves, it has looked ahead.
-#
-# **Predict:** in attention without a mask we change token 3 of five. Which outputs move?
-
-# %% role="demo" tags=["nbval-check-output"]
-torch.manual_seed(6)
-x = torch.randn(5, 4)
-changed = x.clone()
-changed[3] += 1.0
-moved = (plain_attention(x, x, x)[0] - plain_attention(changed, changed, changed)[0]).abs().amax(dim=-1)
-for position, by in enumerate(moved):
-    print(f"output {position} moves by {by:.3f}")
+# Whether attention is causal can be tested without knowing a single weight. Change one token, and watch the outputs *before* it. If one
+# of them moves, it has looked ahead.
 
 # %% [markdown]
-# All of them. To be causal, outputs 0, 1 and 2 have to stay exactly where they were.
+# @predict
 #
+# Five tokens go through attention without a mask. Token 3 is changed. Which outputs move?
+#
+# - **A** Output 3 only.
+# - **B** Outputs 3 and 4.
+# - **C** All five.
+#
+# @answer
+#
+# **C.** Every query sees key 3 and value 3, so every output depends on token 3. To be causal, outputs 0, 1 and 2 would have to stay
+# exactly where they were.
+#
+# @wrong
+#
+# If you said A, you thought of a layer that treats each token by itself, such as `nn.Linear`. Mixing tokens is what attention is
+# for. If you said B, you took it to be causal already: nothing in its equation makes it so.
+
+# %% role="given"
+def leaks(attend, x):
+    """How far output i moves when token j changes, as a matrix (i, j). attend: from tokens (T, d) to outputs (T, d)."""
+    moved = torch.zeros(len(x), len(x))
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] += 1.0
+        moved[:, j] = (attend(changed) - attend(x)).abs().amax(dim=-1)
+    return moved
+
+# %% role="demo"
+torch.manual_seed(6)
+x = torch.randn(5, 4)
+without_mask = leaks(lambda y: plain_attention(y, y, y)[0], x)
+print("token 3 changes; the outputs move by", [round(by, 3) for by in without_mask[:, 3].tolist()])
+assert (without_mask > 0).all()
+
+# %% [markdown]
 # ## True means may attend
 #
 # We write a mask as a boolean matrix with a row for each query and a column for each key, **True where attention is allowed**.
-# For a sequence of three tokens, with its past and itself allowed:
+# For three tokens, each of which may see its past and itself:
 #
 # ```text
 #          key 0  key 1  key 2
@@ -59,8 +98,25 @@ for position, by in enumerate(moved):
 # query 2  True   True   True
 # ```
 #
-# **Predict:** a model has already processed five tokens and kept their keys; now two more queries arrive, the last two of seven
-# positions. How many keys may the first of them see? With how many would a mask "from the top left" leave it?
+# There need not be as many queries as keys. A model that writes has already processed the beginning and keeps its keys and values.
+# When new tokens arrive, only these ask, but they may look at everything before them. So the queries are always the *last* ones.
+
+# %% [markdown]
+# @predict
+#
+# A model has processed five tokens and kept their keys. Now two more arrive, so that two queries stand against seven keys. How many
+# keys may the first of the two queries see? And how many would it see if somebody built the mask as a triangle from the top left
+# corner?
+#
+# @answer
+#
+# **Six**, the five kept keys and its own. From the top left corner it would see **one**: that triangle treats the first query as if
+# it were the first token of the text.
+#
+# @wrong
+#
+# If you said seven, you counted the key of the second new token, which lies in the future. If you said five, you left out the
+# query's own key: a token may see itself.
 
 # %% [markdown]
 # @exercise causal_mask
@@ -91,14 +147,36 @@ check(causal_mask)
 
 # %% role="payoff" exercise="causal_mask"
 if passed(causal_mask):
-    figures.lesson_06.masks(causal_mask)
+    figures.lesson_06.masks(causal_mask(5), causal_mask(2, 7))
 
 # %% [markdown]
+# torch has a causal mask built in, `is_causal=True`, and it is the triangle from the top left. As long as there are as many queries
+# as keys, the two are the same. With kept keys they are not. Here the values are rows of the identity matrix, so that the output
+# *is* the weights:
+
+# %% role="payoff" exercise="causal_mask"
+if passed(causal_mask):
+    two, seven = torch.randn(2, 4), torch.randn(7, 4)
+    built_in = F.scaled_dot_product_attention(two, seven, torch.eye(7), is_causal=True)
+    yours = F.scaled_dot_product_attention(two, seven, torch.eye(7), causal_mask(2, 7))
+    print("keys seen with is_causal:", (built_in > 0).sum(dim=-1).tolist())
+    print("keys seen with your mask:", (yours > 0).sum(dim=-1).tolist())
+    assert (built_in > 0).sum(dim=-1).tolist() == [1, 2] and (yours > 0).sum(dim=-1).tolist() == [6, 7]
+
+# %% [markdown]
+# Nothing raises: a model that writes like this forgets what it has read (pytorch/pytorch#144858 is one report of it).
+#
 # ## Padding
 #
-# Sentences of 2 and 3 tokens in one batch need the same width, say 4; the rest is filled with a token that means nothing. No
-# query may look there. This mask depends on the keys alone, so all queries of an item share one row: its shape is
-# (B, 1, max_len), and the axis of length 1 lets it broadcast over the queries.
+# Sentences of 2 and 3 tokens in one batch need the same width, say 4. The rest is filled with a token `<pad>` that means nothing, and
+# no query may look there. This mask depends on the keys alone, so all queries of an item share one row. Its shape is (B, 1, max_len),
+# and the axis of length 1 broadcasts over the queries.
+
+# %% role="demo"
+figures.lesson_06.who_may_look(["The", "cat", "sat", "on", "<pad>", "<pad>"])
+
+# %% [markdown]
+# A pair may meet where *both* rules allow it, which is `causal & real` for boolean masks. That is one reason to keep masks boolean.
 
 # %% [markdown]
 # @exercise padding_mask
@@ -130,27 +208,91 @@ if passed(padding_mask) and passed(causal_mask):
     print((causal_mask(4) & padding_mask(torch.tensor([2, 3]), 4)).int())
 
 # %% [markdown]
-# Two masks are combined by `&`: a pair may meet where both allow it. That is one reason to keep masks boolean.
+# Look at the last rows of each item. They belong to `<pad>` tokens, and these still see the real ones. That is fine. Their outputs
+# mean nothing, and nobody reads them: a training loss leaves these positions out.
 #
 # ## Hiding a score
 #
-# Where does the mask act? **Predict** what each of three candidates does to the row of scores (2, 1, 0) whose last key is
-# hidden: multiply the *weights* by the mask, fill the hidden *score* with 0, fill it with −∞.
-
-# %% role="demo" tags=["nbval-check-output"]
-scores, allowed = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([True, True, False])
-after = torch.softmax(scores, -1) * allowed
-print("weights * mask  ", after, "sum", after.sum())
-print("score filled 0  ", torch.softmax(scores.masked_fill(~allowed, 0.0), -1))
-print("score filled -∞ ", torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1))
+# Where does the mask act? Take one row of scores, (2, 1, 3), and hide the last key, the one with the largest score. Here are four
+# candidates that people try: multiply the *weights* by the mask; do the same and divide by the new sum; fill the hidden *score*
+# with 0; fill it with −∞.
 
 # %% [markdown]
-# The first no longer sums to 1. The second leaves the hidden key a weight of e⁰, here the very one it had. Only the third does what
-# we want. Until a row has nothing left to see:
+# @predict
+#
+# Which two of the four give the same weights?
+#
+# - **A** The weights times the mask, and the score filled with 0.
+# - **B** The weights times the mask divided by the new sum, and the score filled with −∞.
+# - **C** The score filled with 0, and the score filled with −∞.
+#
+# @answer
+#
+# **B.** Softmax is exp(score) over a sum. Dividing by the sum of what is left cancels the old sum, and what remains is
+# exp(score) over the sum of the visible ones. A score of −∞ gives exp(−∞) = 0, which is the same thing.
+#
+# @wrong
+#
+# If you said A or C, you took a score of 0 for "no attention". A score of 0 has the weight e⁰ = 1 before the division, more than any
+# negative score.
+
+# %% role="demo" tags=["nbval-check-output"]
+scores, allowed = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
+cut = torch.softmax(scores, -1) * allowed
+filled_0 = torch.softmax(scores.masked_fill(~allowed, 0.0), -1)
+filled_inf = torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1)
+rows = {"weights · mask   ": cut, "… / their sum    ": cut / cut.sum(), "score filled 0   ": filled_0, "score filled -inf": filled_inf}
+for name, row in rows.items():
+    print(name, row, f"  sum {row.sum():.3f}")
+assert torch.allclose(cut / cut.sum(), filled_inf) and filled_0[2] > 0.05
+
+# %% [markdown]
+# The first row sums to {{ cut.sum():.2f }} only, so the output comes out too small. In the third the hidden key still gets
+# {{ filled_0[2]:.2f }} of the weight. The second and the fourth agree, but only as long as floating point has room. If the hidden
+# score is far above the others, they are 0 before anybody divides:
+
+# %% role="demo" tags=["nbval-check-output"]
+far = torch.tensor([2.0, 1.0, 200.0])
+cut = torch.softmax(far, -1) * allowed
+print("… / their sum    ", cut / cut.sum())
+print("score filled -inf", torch.softmax(far.masked_fill(~allowed, -torch.inf), -1))
+
+# %% [markdown]
+# So the scores are masked, before softmax.
+#
+# ## Rows with nothing to see
+#
+# What if a row has no key left? It happens less often than one might think. A `<pad>` query behind a sentence still sees the
+# sentence. But an empty sentence has no visible key. And when a batch is padded on the *left*, so that all sentences end at the
+# last position, a causal mask leaves the first `<pad>` query nothing but `<pad>`:
+
+# %% role="payoff" exercise="causal_mask"
+if passed(causal_mask):
+    real = torch.tensor([False, False, True, True])  # <pad> <pad> The cat
+    print((causal_mask(4) & real).int())
+
+# %% [markdown]
+# @predict
+#
+# A row of three scores (2, 1, 0), all of them hidden, is filled with −1e9 and goes through softmax in float32. What are the weights?
+#
+# - **A** All 0.
+# - **B** NaN.
+# - **C** ⅓ each.
+#
+# @answer
+#
+# **C.** The three scores are equal now, and softmax of equal scores is uniform. The row attends evenly to everything that it must not
+# see.
+#
+# @wrong
+#
+# If you said A, you took −1e9 for −∞ and left out the division: weights sum to 1 whatever the scores are. If you said B, you thought of
+# −∞, where every exponential is 0 and softmax divides 0 by 0.
 
 # %% role="demo" tags=["nbval-check-output"]
 row, nothing = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([False, False, False])
-for name, fill in (("-∞  ", -torch.inf), ("-1e9", -1e9)):
+for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
     print(name, torch.softmax(row.masked_fill(~nothing, fill), -1))
 try:
     row.half().masked_fill(~nothing, -1e9)
@@ -158,12 +300,13 @@ except RuntimeError as error:
     print("float16:", error)
 
 # %% [markdown]
-# Padding makes such rows: an empty sequence, or a query that is padding itself. With −∞ softmax divides 0 by 0. With −1e9,
-# as many published walk-throughs write it, the row becomes *uniform*: it attends to everything it must not see. And in float16, which
-# ends at ±65504, the number −1e9 does not exist. We ask for zeros: who may see nothing receives nothing, which is also what
-# `F.scaled_dot_product_attention` returns.
+# Neither is what anyone wants. −1e9 is what *The Annotated Transformer* (Rush 2018) fills in, and much code after it. In float16,
+# which ends at ±65504, the number does not even exist (NVIDIA/apex#1052). The lowest finite number of each dtype,
+# `torch.finfo(dtype).min`, exists in all of them.
 #
-# The lowest finite number of each dtype, `torch.finfo(dtype).min`, works in all of them.
+# This course asks for zeros: a query that may see nothing receives nothing. `F.scaled_dot_product_attention` returns them, too, but
+# only since torch 2.5; before, it returned NaN (pytorch/pytorch#103749, changed by #133882). `nn.MultiheadAttention` returns NaN to
+# this day.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -204,31 +347,96 @@ def masked_attention(
 check(masked_attention)
 
 # %% [markdown]
-# Back to the leak. The same experiment, every token changed in turn, with our own mask:
+# Back to the leak. The same test as before, on six words with random vectors, once without a mask and once with yours. A cell says 0
+# only where the output did not move at all.
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
-    figures.lesson_06.leaks(plain_attention, masked_attention, causal_mask)
+    torch.manual_seed(6)
+    x = torch.randn(6, 4)
+    open_matrix = leaks(lambda y: plain_attention(y, y, y)[0], x)
+    causal_matrix = leaks(lambda y: masked_attention(y, y, y, causal_mask(6))[0], x)
+    figures.lesson_06.leaks(open_matrix, causal_matrix)
+    assert (open_matrix > 0).all() and (causal_matrix.triu(1) == 0).all() and (causal_matrix.tril() > 0).sum() == 21
 
 # %% [markdown]
-# Below the diagonal of the right picture lies information that flows forward in time; above it there is nothing.
+# Below the diagonal of the right picture, information flows forward in time. Above it there is exactly nothing. These few lines work on
+# any model, however large. It is worth running them once on every model that you build.
+#
+# ### What a leak does to a loss
+#
+# Now we train a tiny model to predict the next of eight symbols in *random* text. Nobody can predict that: the best possible loss is
+# that of an even guess, ln 8 = 2.08. Each token gets a learned vector for its position as well (the subject of lesson 07), so that a
+# query can tell which key stands to its right.
+
+# %% role="payoff" exercise="masked_attention"
+if passed(masked_attention) and passed(causal_mask):
+    def predict_random_text(mask, steps=300):
+        torch.manual_seed(0)
+        embed, place, qkv, out = nn.Embedding(8, 32), nn.Embedding(16, 32), nn.Linear(32, 96), nn.Linear(32, 8)
+        optimizer = torch.optim.Adam(nn.ModuleList([embed, place, qkv, out]).parameters(), lr=0.01)
+        for _ in range(steps):
+            ids = torch.randint(0, 8, (32, 17))
+            q, k, v = qkv(embed(ids[:, :-1]) + place.weight).chunk(3, dim=-1)
+            predicted = out(masked_attention(q, k, v, mask)[0])
+            loss = F.cross_entropy(predicted.flatten(0, 1), ids[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
+    causal_loss, leaky_loss = predict_random_text(causal_mask(16)), predict_random_text(None)
+    torch.set_num_threads(threads)
+    print(f"loss with your causal mask: {causal_loss:.3f}   without a mask: {leaky_loss:.3f}")
+    assert abs(causal_loss - math.log(8)) < 0.02 and leaky_loss < 0.3
+
+# %% [markdown]
+# With the mask the loss is {{ causal_loss:.2f }}, an even guess, as it has to be. Without it the model "predicts" pure chance with a loss
+# of {{ leaky_loss:.2f }}. What is left of the loss comes from the last position, whose target is not among the inputs:
+# 2.08 / 16 = 0.13. In practice a loss that is too good to be true is how most leaks are found.
 #
 # ## Three languages for one mask
 #
-# Libraries disagree on what a mask is. Ours and `F.scaled_dot_product_attention` say True for *may attend*;
-# `nn.MultiheadAttention` says True for *may not*; and both accept numbers that are added to the scores, 0 and −∞. Translating is
-# one line each. **Predict** which line of the next cell prints a difference if we forget the `~`.
+# Libraries disagree on what a mask is. This course and `F.scaled_dot_product_attention` say True for *may attend*.
+# `nn.MultiheadAttention` says True for *may not*, in `attn_mask` and in `key_padding_mask` alike. And both accept numbers that are
+# added to the scores: 0 where attention is allowed, −∞ where it is not. Each translation is one line:
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention):
-    figures.lesson_06.translations(masked_attention)
+    torch.manual_seed(0)
+    x, allowed = torch.randn(1, 4, 6), torch.ones(4, 4, dtype=torch.bool).tril()
+    layer = nn.MultiheadAttention(6, 1, batch_first=True, bias=False)
+    with torch.no_grad():  # projections that change nothing, so that only the mask is compared
+        layer.in_proj_weight.copy_(torch.eye(6).repeat(3, 1))
+        layer.out_proj.weight.copy_(torch.eye(6))
+        yours = masked_attention(x, x, x, allowed)[0]
+        same = {
+            "F.sdpa, True = may attend": F.scaled_dot_product_attention(x, x, x, allowed),
+            "F.sdpa, 0 and -inf added ": F.scaled_dot_product_attention(x, x, x, torch.where(allowed, 0.0, -torch.inf)),
+            "nn.MHA, True = may not   ": layer(x, x, x, attn_mask=~allowed)[0],
+        }
+    for name, output in same.items():
+        print(f"{name}  differs from yours by {(output - yours).abs().max():.0e}")
+        assert torch.allclose(output, yours, atol=1e-5)
+
+# %% [markdown]
+# What happens if the `~` is forgotten? Try it in the cell above. The layer then sees the future instead of the past, and the last token,
+# which has no future, sees nothing:
+
+# %% role="payoff" exercise="masked_attention"
+if passed(masked_attention):
+    forgotten = layer(x, x, x, attn_mask=allowed)[0]
+    print("without ~, the last output is", forgotten[0, -1].tolist())
+    assert forgotten[0, -1].isnan().all() and forgotten[0, :-1].isfinite().all()
 
 # %% [markdown]
 # ## A mask inside a module
 #
-# A module that always uses the same mask can build it once. It is not learnt, so it is no parameter; it has to follow the module
-# to a GPU, so it cannot be a plain attribute. torch calls this third kind of tensor a **buffer**. We see the difference without any
-# GPU, on the *meta* device, where tensors have shapes and no numbers:
+# A module that always uses the same mask can build it once. The mask is not learned, so it is no parameter. But it has to follow the
+# module to a GPU, so it cannot be a plain attribute. torch calls this third kind of tensor a **buffer**. The difference shows without
+# any GPU, on the *meta* device, where tensors have shapes and no numbers:
 
 # %% role="demo" tags=["nbval-check-output"]
 class Forgetful(nn.Module):
@@ -239,6 +447,10 @@ class Forgetful(nn.Module):
 
 module = Forgetful().to("meta")
 print("attribute:", module.mask.device, "  buffer:", module.kept.device, "  saved:", list(module.state_dict()))
+
+# %% [markdown]
+# The attribute stayed behind on the CPU. `persistent=False` keeps the buffer out of what is saved: it follows from `max_len` and need
+# not be stored.
 
 # %% [markdown]
 # @exercise CausalSelfAttention
@@ -289,31 +501,137 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Our module now reads a sentence from left to right. Its weights are random, so the picture shows who *may* be looked at and not
-# yet who *should* be: lesson 11 trains it.
+# Your module now reads a sentence from left to right. Which words does each output depend on? The gradient tells: it is 0 where an
+# output cannot feel a word at all.
 
 # %% role="payoff" exercise="CausalSelfAttention"
 if passed(CausalSelfAttention):
-    figures.lesson_06.first_words(CausalSelfAttention)
+    torch.manual_seed(11)
+    module, x = CausalSelfAttention(8, 10), torch.randn(1, 6, 8, requires_grad=True)
+    output, reach = module(x), torch.zeros(6, 6)
+    for i in range(6):
+        (grad,) = torch.autograd.grad(output[0, i].sum(), x, retain_graph=True)
+        reach[i] = grad[0].norm(dim=-1) / grad[0].norm(dim=-1).sum()
+    figures.lesson_06.reach(reach)
+    assert (reach.triu(1) == 0).all() and reach[0, 0] == 1
 
 # %% [markdown]
+# The weights are random, so the picture shows who *may* be looked at, and not yet who *should* be. Lesson 12 trains a model with this
+# mask inside.
+#
 # ## Break it on purpose: a NaN that hides
 #
-# `nan_to_num` mends the output of an empty row. **Predict:** is the gradient mended too, if the mask was *added* as −∞?
-
-# %% role="demo" tags=["nbval-check-output"]
-q = torch.ones(1, 2, requires_grad=True)
-scores = q @ torch.ones(3, 2).mT + torch.full((1, 3), -torch.inf)
-output = torch.softmax(scores, dim=-1).nan_to_num(0.0) @ torch.ones(3, 1)
-output.sum().backward()
-print("output", output.detach(), " gradient", q.grad)
+# A quick repair is popular. Let softmax divide 0 by 0 in an empty row, and turn the NaN into 0 with `nan_to_num`. The output is right.
+# Is the training? We give a small attention layer a left-padded item, add the mask as 0 and −∞, and train six steps.
 
 # %% [markdown]
-# The output looks right and the first optimiser step destroys the model. Such a NaN shows up a thousand steps later, in another
-# place. It is why the exercise asks for gradients, and why we fill with a finite number.
+# @predict
+#
+# Only the first row of four is empty, and `nan_to_num` repairs its weights. What does training look like?
+#
+# - **A** Fine: the loss falls as usual.
+# - **B** The loss is NaN from the first or second step on.
+# - **C** The loss stays finite, and the layer is ruined all the same.
+#
+# @answer
+#
+# **C.** The backward pass through the empty row multiplies by the NaN that softmax computed, so every gradient of w_q and w_k is NaN.
+# One step writes it into all of their weights. From then on every row of scores is NaN, and `nan_to_num` turns *all* attention into 0.
+# The outputs are zeros, and the loss is finite, constant, and does not complain.
+#
+# @wrong
+#
+# If you said A, you repaired the value and forgot that the gradient takes its own way back. If you said B, you are right about the
+# weights, but the repair that was meant to help now hides the damage.
+
+# %% role="demo"
+torch.manual_seed(0)
+x, target = torch.randn(4, 8), torch.randn(4, 8)
+added = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -torch.inf)
+added[:, 0] = -torch.inf  # token 0 is <pad>, so row 0 is empty
+w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
+optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
+losses = []
+for step in range(6):
+    weights = torch.softmax(w_q(x) @ w_k(x).mT / math.sqrt(8) + added, dim=-1).nan_to_num(0.0)
+    loss = ((weights @ w_v(x) - target) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+    print(f"step {step}: loss {loss:.4f}, row sums {weights.sum(-1).tolist()}, NaN in w_q: {w_q.weight.isnan().sum()} of 64")
+assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weights.sum() == 0
+
+# %% [markdown]
+# In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be a better guess
+# than what the untrained layer said. Then it stays there for ever. The exercise asks for finite gradients for this reason, and the
+# remedy is to fill with a finite number, so that no NaN is ever made.
 #
 # ## Where this goes on
 #
-# Masks that are mostly empty need not be computed: sliding windows (Beltagy et al. 2020, section 3.1) keep a band beside the
-# diagonal, and FlexAttention compiles a mask written as a function, which lesson 13 tries. A mask says *who*, not *where*: without it
-# attention has no idea of order at all. Lesson 07 gives it one.
+# A mask that hides most pairs wastes the work on them. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band beside the
+# diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be looked at and
+# not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
+#
+# ## What we keep
+#
+# - True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where j ≤ i + (t_k − t_q).
+# - The mask acts on the scores, before softmax. Cutting weights afterwards loses their sum; a score of 0 hides nothing.
+# - A query that sees nothing gets zeros. −∞ gives NaN there, −1e9 gives a uniform row.
+# - To test a model for leaks, change a token and see that no earlier output moves.
+# - Repairing a NaN in the output does not repair the gradient. Do not make one.
+#
+# | built | shape |
+# |---|---|
+# | `causal_mask` | (t_q, t_k) bool |
+# | `padding_mask` | (B, 1, max_len) bool |
+# | `masked_attention` | q (…, T_q, d_k), k (…, T_k, d_k), v (…, T_k, d_v) → (…, T_q, d_v), (…, T_q, T_k) |
+# | `CausalSelfAttention` | (B, T, d_model) → (B, T, d_model) |
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners can say why a language model must be causal, write the two masks that every model uses, and *test* attention for a leak
+# instead of believing it. Numerically, they learn to keep NaN out of the backward pass. The polarity of masks costs people more hours
+# than anything else here, so it is worth saying "True means may attend" aloud several times.
+#
+# ## Cut for 60 minutes
+#
+# Keep the shifted text, the leak test, `causal_mask`, "Hiding a score" and `masked_attention`. Leave out padding and rows with nothing
+# to see (say in a sentence that empty rows must give zeros), the three languages, the module, and the NaN that hides.
+#
+# ## Cut for 90 minutes
+#
+# Add padding with `padding_mask`, rows with nothing to see, and the NaN that hides. `CausalSelfAttention` is good homework: it joins
+# lessons 05 and 06.
+#
+# ## Mistakes to expect
+#
+# - causal_mask MA1: Which of your rows belongs to the first token, and what does it see?
+# - causal_mask MK7: May a token see itself? What would the first token see otherwise?
+# - causal_mask MK14: Two new tokens after five: at which position does your first query stand?
+# - padding_mask MA5: Along which axis should this mask be the same for everyone?
+# - padding_mask MK1: Does your mask say who may be seen, or who may not?
+# - masked_attention MK2: What does a row of your weights sum to when a key is hidden?
+# - masked_attention MK3: What is e to the power of 0?
+# - masked_attention MK9: What does softmax make of a row in which nothing is left?
+# - CausalSelfAttention DT3: Your mask is an attribute. Who tells it that the module has moved?
+# - CausalSelfAttention MA15: The sentence has 3 tokens and the mask is 10 by 10. Which part of it do you need?
+#
+# ## To discuss
+#
+# 1. *A colleague's model reaches a training loss near 0 in an hour. What do you ask first?* A good answer suspects a leak, names the
+#    shift by one and the mask, and describes the test: change a late token, look at early outputs.
+# 2. *Should a library raise an error where a query sees no key?* A good answer weighs both: an error finds mistakes early, but empty
+#    rows are normal in left-padded batches, and a check on every call costs a synchronization on a GPU. Zeros are quiet. NaN is loud,
+#    but late.
+#
+# ## On paper
+#
+# Three keys with scores (0, 0, 0) and values 3, 6, 30. The third is hidden. Compute the output if (a) the weights are multiplied by
+# the mask, (b) the hidden score is filled with 0, (c) with −∞.
+#
+# *Solution.* (a) ⅓ · 3 + ⅓ · 6 = 3: the weights sum to ⅔ only. (b) Nothing changes, since the score was 0 already:
+# ⅓ · (3 + 6 + 30) = 13. (c) ½ · 3 + ½ · 6 = 4.5. This is also why (b) is a poor test when the hidden score is 0 to begin with.

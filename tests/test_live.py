@@ -164,7 +164,7 @@ EINSUM = {
 
 def _by_both(monkeypatch, *cells: str):
     """The offence that grade finds in these cells, and the one that check finds where they ran."""
-    monkeypatch.setattr("grader.notebook.live._ipython", object)
+    monkeypatch.setattr("grader.notebook.live.ipython", object)
     ran = sources("attend", None, {"In": list(cells)})
     return [offence("attend", (), ("einsum_products",), each) for each in (Sources(cells), ran)]
 
@@ -184,5 +184,5 @@ def test_check_and_grade_find_the_same(monkeypatch, beside):
 
 def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
-    monkeypatch.setattr("grader.notebook.live._ipython", object)
+    monkeypatch.setattr("grader.notebook.live.ipython", object)
     assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")

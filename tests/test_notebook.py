@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from grader import check, explain, hint, passed, progress, solution
-from grader.notebook import api
+from grader.notebook import judged
 from tests.live import from_cells
 
 RIGHT = """
@@ -30,7 +30,7 @@ STUB = 'def softmax_rows(scores):\n    raise NotImplementedError("softmax_rows i
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(api, "_verdicts", {})
+    monkeypatch.setattr(judged, "verdicts", {})
 
 
 def made(source: str, name: str = "softmax_rows"):
@@ -189,8 +189,8 @@ def test_hostile_objects_do_not_break_anything():
 
 def test_the_same_code_is_judged_once(monkeypatch):
     calls = []
-    real = api._judge
-    monkeypatch.setattr(api, "_judge", lambda *args: calls.append(1) or real(*args))
+    real = judged._judge
+    monkeypatch.setattr(judged, "_judge", lambda *args: calls.append(1) or real(*args))
     assert check(made(RIGHT)) and check(made("# again\n" + RIGHT)) and passed(made(RIGHT))
     assert len(calls) == 1
     assert not check(made(WRONG_AXIS)) and check(made(RIGHT))
@@ -210,8 +210,8 @@ def test_a_repeated_check_returns_at_once():
 
 def test_code_with_a_state_is_judged_every_time(monkeypatch):
     calls = []
-    real = api._judge
-    monkeypatch.setattr(api, "_judge", lambda *args: calls.append(1) or real(*args))
+    real = judged._judge
+    monkeypatch.setattr(judged, "_judge", lambda *args: calls.append(1) or real(*args))
     source = "rng = np.random.default_rng(0)\n" + RIGHT.replace("    return", "    rng.random()\n    return")
     function = made(source)
     assert check(function) and check(function)
@@ -234,7 +234,8 @@ def test_an_interrupted_check_says_what_to_do_and_payoffs_do_not_start_it_again(
     function = made("def softmax_rows(scores):\n    raise KeyboardInterrupt\n")
     said = str(check(function))
     assert "The check of softmax_rows was interrupted." in said
-    assert "look for a loop whose condition never becomes false" in said.replace("\n", " ")
+    assert "Your line (line 2 of its cell):\n    raise KeyboardInterrupt" in said
+    assert "look for a loop around it whose condition never becomes false" in said.replace("\n", " ")
     assert said.endswith("check(softmax_rows) tries again.")
     assert passed(function) is False
     assert capsys.readouterr().out.endswith("This opens once check(softmax_rows) passes.\n")
@@ -317,12 +318,14 @@ def test_progress_shows_the_course_and_what_is_next():
     check("corrected_first_row", [5, 5])
     shown = progress()
     said = str(shown)
-    assert said.startswith("1 of ") and "\n01_three_tokens\n" in said
+    assert said.startswith("1 of ") and said.index("\n01_three_tokens\n") < said.index("\n00_start_here ")
     lines = {line.split()[0]: line for line in said.splitlines() if line.startswith("  ")}
     assert "✗ failed" in lines["softmax_rows"] and lines["softmax_rows"].endswith("0/2         1")
     assert "✓ passed" in lines["corrected_first_row"] and "○ not started" in lines["scale_scores"]
-    assert said.endswith("Next: hard_lookup, in lesson 00_start_here.")
-    assert "<table>" in shown.html
+    assert said.endswith("Next: attention_scores, in this lesson.")
+    assert "02_softmax" in said and "stable_softmax" not in said  # the other lessons are told in a line each
+    assert '<td>01_three_tokens</td><th scope="row">softmax_rows</th>' in shown.html
+    assert '<th scope="row"><a href="02_softmax.ipynb">02_softmax</a></th>' in shown.html
 
 
 def test_a_record_that_cannot_be_kept_is_said_once(tmp_path, monkeypatch):

@@ -67,6 +67,7 @@ def test_the_wheel_carries_the_course(wheel):
         for path in (registry.source_path(lesson), registry.notebook_path(lesson), registry.solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
         assert f"grader/course/lessons/{lesson}/__init__.py" in names
+    assert f"grader/_course/notebooks/{registry.GLOSSARY}" in names
     for path in (ROOT / "grader" / "authoring" / "release" / "files").iterdir():
         assert f"grader/authoring/release/files/{path.name}" in names
     assert zipfile.ZipFile(wheel).read("grader/_course/constraints.txt") == (ROOT / "constraints.txt").read_bytes()

@@ -153,6 +153,17 @@ def test_what_pythons_f_strings_write_may_be_quoted():
     assert prose.filled(text, values) == "one 1.000, **x**, $p = 5.0%$"
 
 
+def test_an_answer_is_markdown_inside_of_html():
+    """As nbconvert's renderer has it; a real JupyterLab is asked in test_lab.py. Without blank lines the list would be plain text."""
+    from nbconvert.filters.markdown_mistune import markdown2html_mistune
+
+    page = markdown2html_mistune(prose.folded(prose.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards.")))
+    question, answer = page.split("<details>")
+    assert question.count("<li>") == 2 and "<strong>Predict.</strong>" in question
+    assert "<summary>Answer</summary>" in answer and answer.count("<li>") == 2
+    assert "<p><strong>A</strong>:</p>" in answer and "<em>B</em>" in answer and answer.count("</details>") == 1
+
+
 # --- as notebooks have it ----------------------------------------------------------------------
 
 @pytest.fixture

@@ -23,6 +23,8 @@ def test_a_stop_names_what_the_lesson_has(stop):
     chosen = routes.exercises_of(stop)
     assert chosen and set(chosen) <= set(names)
     assert not stop.until or names.index(stop.until) >= max(map(names.index, chosen))
+    headings = {cell.text.split("\n")[0] for cell in registry.cells(stop.lesson) if cell.role == "prose"}
+    assert {f"## {heading}" for heading in stop.without} <= headings
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.title)
@@ -32,11 +34,21 @@ def test_a_route_fits_its_time(route):
     assert lessons == sorted(lessons)
 
 
-def test_reading_ends_with_the_last_exercise_that_is_reached(monkeypatch, tmp_path):
-    more = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
-    small.install(monkeypatch, tmp_path, small.SOURCE + more)
+def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):
+    words = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
+    small.install(monkeypatch, tmp_path, small.SOURCE + words)
     whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
-    assert whole[0] == until[0] == 3 and whole[1] - until[1] == 10
+    assert whole == until and whole[0] == 3
+    small.install(monkeypatch, tmp_path, small.SOURCE + words + "\n# %% [markdown]\n# @exercise treble\n" + words)
+    whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
+    assert whole[1] - until[1] == 10
+
+
+def test_a_section_that_is_left_out_is_not_read(monkeypatch, tmp_path):
+    words = "\n# %% [markdown]\n# ## {}\n#\n# " + "word " * 1500 + "\n"
+    small.install(monkeypatch, tmp_path, small.SOURCE + words.format("One") + words.format("Two"))
+    all_of_it, rest = (routes.minutes_of(routes.Stop(small.NAME, without=headings))[1] for headings in ((), ("One",)))
+    assert all_of_it - rest == 10
 
 
 def test_the_page_states_each_total():

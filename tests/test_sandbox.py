@@ -21,7 +21,7 @@ from grader.sandbox.zygote import StartedParent
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
-from grader.worker.values import Observation, describe
+from grader.worker.values import AtHand, Observation, describe
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +86,7 @@ def test_a_function_is_called_with_the_case_s_inputs(sandbox):
 def test_what_a_function_raises_comes_with_its_line(sandbox):
     failure = seen(sandbox, "f", "def f(x):\n    y = x[:2]\n    return y @ x")
     assert (failure.kind, failure.type, failure.line) == ("exception", "ValueError", "return y @ x")
-    assert ("x", "(3,) float64") in failure.shapes
+    assert AtHand("x", "(3,) float64", "array", (3,)) in failure.shapes
 
 
 @pytest.mark.parametrize(

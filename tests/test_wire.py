@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from grader.worker import protocol
-from grader.worker.values import Failure, Observation, Part, Tensor, describe
+from grader.worker.values import AtHand, Failure, Observation, Part, Tensor, describe
 
 
 def through(value):
@@ -113,9 +113,9 @@ def test_observations_come_back():
 
 
 def test_failures_come_back_and_long_texts_are_cut():
-    failure = Failure("exception", "E" * 5000, "message \ud800", "line", 3, (("x", "(2,)"),), function="Home.forward")
+    failure = Failure("exception", "E" * 5000, "message \ud800", "line", 3, (AtHand("x", "(2,)", "array", (2,)),), function="Home.forward")
     back = protocol.failure_from_message(through(protocol.failure_to_message(failure)))
-    assert (back.kind, len(back.type), back.line_number, back.shapes) == ("exception", 2000, 3, (("x", "(2,)"),))
+    assert (back.kind, len(back.type), back.line_number, back.shapes) == ("exception", 2000, 3, (AtHand("x", "(2,)", "array", (2,)),))
     assert back.function == "Home.forward"
     assert back.message == "message ?"
 

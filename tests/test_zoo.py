@@ -10,7 +10,9 @@ import pytest
 
 from grader.course import registry
 from grader.judging.judge import judge
+from grader.reports import text
 from tests.live import from_cells
+from tests.zoo import beginners
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -64,3 +66,13 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
     assert "row 0 has 0.5 on column 0, and at least 0.9 was asked for" in verdict.headline
     (table,) = verdict.tables
     assert table.role == "actual" and np.allclose(table.array, [[0.5, 0.5], [1, 0]])
+
+
+@pytest.mark.parametrize("number", range(len(beginners.SAID)))
+def test_what_beginners_let_slip_is_told_in_its_own_words(number):
+    exercise, cell, must, must_not = beginners.SAID[number]
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, cell))
+    said = " ".join(text.verdict(verdict).split())
+    assert not verdict.passed and verdict.status != "could_not_grade"
+    assert all(words in said for words in must), said
+    assert not any(words in said for words in must_not), said

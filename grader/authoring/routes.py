@@ -9,6 +9,7 @@ from pathlib import Path
 from grader.authoring import reading, teaching
 from grader.course import registry
 from grader.course.percent import Cell
+from grader.course.stubs import task_name
 from grader.util.files import write_whole
 
 
@@ -17,11 +18,13 @@ class Stop:
     """A lesson on a route. until: the last exercise that is reached, '' for the whole lesson.
 
     work: the exercises that learners write, () for all up to `until`; the others are shown solved.
+    without: headings of sections that are left out.
     """
 
     lesson: str
     until: str = ""
     work: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ ROUTES = (
         "For people who have heard of attention and want to have computed it once. It needs matrix products and some NumPy. "
         "It ends with the learners' own attention on three tokens, and with the mistake found in published numbers.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
             Stop("01_three_tokens", "three_token_attention", ("attention_scores", "softmax_rows", "three_token_attention")),
         ),
     ),
@@ -49,7 +52,7 @@ ROUTES = (
         "Four hours, with a break after lesson 01. It needs NumPy; PyTorch is used only as a library of arrays. "
         "It ends with masked attention, the operation inside every language model.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
             Stop("02_softmax", "softmax"),
             Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),
@@ -125,11 +128,19 @@ def total(route: Route) -> tuple[int, int]:
 
 
 def _read(stop: Stop) -> Sequence[Cell]:
-    """The cells up to the last one that belongs to the last exercise that is reached."""
+    """The cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
     cells = registry.cells(stop.lesson)
-    if not stop.until:
-        return cells
-    return cells[: max(number for number, cell in enumerate(cells) if cell.exercise == stop.until) + 1]
+    if stop.until:
+        own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
+        tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
+        cells = cells[: next((number for number in tasks if number > own), None)]
+    kept, heading = [], ""
+    for cell in cells:
+        if cell.role == "prose" and cell.text.startswith("## "):
+            heading = cell.text.split("\n", 1)[0].removeprefix("## ").strip()
+        if heading not in stop.without:
+            kept.append(cell)
+    return kept
 
 
 def _lessons() -> str:
@@ -149,7 +160,9 @@ def _table(route: Route) -> str:
     for stop in route.stops:
         work, read = minutes_of(stop)
         names = ", ".join(f"`{name}`" for name in exercises_of(stop))
-        rows.append(f"| {registry.heading(stop.lesson)} | {f'`{stop.until}`' if stop.until else 'its end'} | {names} | {work} | {read} |")
+        far = f"`{stop.until}`" if stop.until else "its end"
+        far += "".join(f", without *{heading}*" for heading in stop.without)
+        rows.append(f"| {registry.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
     work, read = total(route)
     rows.append(f"| together {work + read} minutes | | | {work} | {read} |")
     return "\n".join(rows)

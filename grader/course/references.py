@@ -29,6 +29,14 @@ def explained(id: str) -> MistakeText:
     return text
 
 
+def wrong_lines(exercise_name: str, id: str) -> str:
+    """The lines of an exercise's reference as a mistake has them; '' where it is none of its patches."""
+    for mistake in registry.exercise(exercise_name).mistakes:
+        if id in mistake.id.split("+") and isinstance(mistake.wrong, Patch):
+            return hunk_lines(edits_of(exercise_name, mistake.wrong), normal_forms(exercise_name))[1]
+    return ""
+
+
 @cache
 def namespace(name: str) -> dict[str, Any]:
     """What a lesson's given cells and solutions define: the references, by running those cells."""

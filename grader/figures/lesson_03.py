@@ -47,7 +47,7 @@ def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
     fig, (ax,) = panels(1, width=_WIDTH)
     _equations(ax, [[(term, term[1], term[2], term[0]) for term in (first, second, result)]], sizes, colours)
     ax.set_title(f"{' and '.join(summed)} is not right of the arrow, so it is summed")
-    show(fig, alt=f"""Three stacks of boxes labelled {first}, {second} and {result}. The letters of the result,
+    show(fig, alt=f"""Three stacks of boxes labeled {first}, {second} and {result}. The letters of the result,
          {', '.join(result)}, are axes that stay; {', '.join(summed)} stands in both inputs and not in the
          result, so it is summed.""")
 

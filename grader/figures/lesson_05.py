@@ -15,30 +15,20 @@ if TYPE_CHECKING:
 COLOUR_WORDS = ("red", "green", "blue")  # the three colours of the training task, as words
 
 
-def rounding(attention: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
-    """How far float32 weights are from float64 ones, as all scores grow by the same amount, 1 to 10,000."""
-    rng = np.random.default_rng(0)
-    scores, errors = [], []
-    for offset in np.repeat(np.logspace(0, 4, 17), 8):
-        q, k, v = rng.normal(size=(3, 6, 9))
-        q[:, -1], k[:, -1] = 3 * offset, 1  # adds the offset to every score: the scale is √9
-        exact, rounded = (attention(*(a.astype(t) for a in (q, k, v)))[1] for t in (np.float64, np.float32))
-        scores.append(offset)
-        errors.append(np.abs(exact - rounded).max())
+def rounding(offsets: Sequence[float], errors: Sequence[float], spacing: Sequence[float]) -> None:
+    """How far float32 weights are from float64 ones, beside float32's spacing, where a number is added to every score."""
     fig, (ax,) = panels(1, width=6.8, height=3.9)
-    ax.loglog(scores, errors, "o", color=COLOURS["blue"], markersize=4, alpha=0.6, label="one draw of q, k and v")
-    span = np.array([min(scores), max(scores)])
-    spacing = span * np.finfo(np.float32).eps
-    ax.loglog(span, spacing, color=COLOURS["black"], linewidth=1.4, label="spacing of float32 there")
-    ax.axhline(1e-6, color=COLOURS["vermillion"], linestyle="--", linewidth=1.6, label="the published tolerance, 10⁻⁶")
-    ax.set_ylim(5e-9, 3e-3)
+    ax.loglog(offsets, errors, "o", color=COLOURS["blue"], markersize=4, alpha=0.6, label="one draw of q, k and v")
+    ax.step(offsets, spacing, where="post", color=COLOURS["black"], linewidth=1.4, label="from one float32 to the next")
+    ax.axhline(1e-6, color=COLOURS["vermillion"], linestyle="--", linewidth=1.6, label="a tolerance of 10⁻⁶")
+    ax.set_ylim(5e-9, 3e-2)
     ax.set_title("The larger the scores, the larger the rounding error")
     ax.set_xlabel("number added to every score")
     ax.set_ylabel("largest difference of a weight,\nfloat32 against float64")
     ax.legend(loc="upper left", frameon=False)
-    above = np.mean(np.array(errors)[np.array(scores) > 100] > 1e-6)
+    above = np.mean(np.array(errors)[np.array(offsets) > 100] > 1e-6)
     show(fig, alt="Scatter plot on two logarithmic axes. The largest difference between float32 and float64 weights "
-                  f"rises with the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, along the "
+                  f"rises with the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, below the "
                   f"spacing of float32. Where it is above 100, {above:.0%} of the draws lie above the dashed line "
                   "at 10⁻⁶.")
 
@@ -97,72 +87,66 @@ def _raised(power: int) -> str:
     return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-_PLACES = {"q": (0, 2), "k": (0, 1), "v": (0, 0), "scores": (1.15, 1.5), "weights": (2.3, 1.5), "output": (3.45, 0.75)}
-_HALF = {"q": 0.13, "k": 0.13, "v": 0.13, "scores": 0.32, "weights": 0.36, "output": 0.32}  # widths of the boxes
-_EDGES = (("q", "scores"), ("k", "scores"), ("scores", "weights"), ("weights", "output"), ("v", "output"))
+_PLACES = {
+    "q": (0, 2), "k": (0, 1), "v": (0, 0), "scores": (1.35, 1.5), "weights": (2.7, 1.5), "output": (4.0, 0.75), "loss": (5.25, 0.75),
+}  # fmt: skip
+_HALF = {"q": 0.15, "k": 0.15, "v": 0.15, "scores": 0.36, "weights": 0.4, "output": 0.36, "loss": 0.26}  # widths of the boxes
+_EDGES = (
+    ("q", "scores"), ("k", "scores"), ("scores", "weights"), ("weights", "output"), ("v", "output"), ("output", "loss"),
+)  # fmt: skip
+_APART = 0.075  # how far the two arrows of an edge lie from its middle
 
 
-def graph() -> None:
-    """Attention's graph with the gradients that arrive at its three inputs."""
-    fig, (ax,) = panels(1, width=5.6, height=2.9)
-    sizes = _gradient_sizes(cut=False)
-    _draw_graph(ax, sizes, cut=False)
-    ax.set_title("Numbers run to the right, gradients come back")
-    show(fig, alt="A diagram in which q and k lead to scores, weights and output, and v to output. Gradients come back to all three: "
-                  + ", ".join(f"{name} {_said(size)}" for name, size in sizes.items()) + ".")  # fmt: skip
-
-
-def cut_graph() -> None:
-    """Attention's graph, whole and with the weights detached, and the gradients that really arrive."""
-    fig, axes = panels(2, width=9.6, height=3.1)
+def graph(sizes: Mapping[str, Mapping[str, float | None]]) -> None:
+    """Attention from q, k, v to a loss, numbers forward and gradients back: title -> the gradients' norms, None where none arrives."""
+    fig, axes = panels(len(sizes), width=6.6 if len(sizes) == 1 else 7.0, height=2.9 * len(sizes), columns=1)
     said = []
-    titles = ("The whole graph: q, k and v learn", "weights.detach(): only v learns")
-    for ax, cut, title in zip(axes, (False, True), titles):
-        sizes = _gradient_sizes(cut)
-        _draw_graph(ax, sizes, cut)
+    for ax, (title, norms) in zip(axes, sizes.items(), strict=True):
+        _draw_graph(ax, norms)
         ax.set_title(title)
-        said.append(title + ", with gradients " + ", ".join(f"{name} {_said(size)}" for name, size in sizes.items()))
-    show(fig, alt="Two diagrams in which q and k lead to scores, weights and output, and v to output. "
-                  + "; ".join(said) + ".")
-
-
-def _gradient_sizes(cut: bool) -> dict[str, float | None]:
-    """The norm of the gradient of q, k and v for one random draw, None where no gradient arrives."""
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(3, 4, generator=generator, requires_grad=True) for _ in range(3))
-    weights = torch.softmax(q @ k.mT / 2, dim=-1)
-    output = (weights.detach() if cut else weights) @ v
-    output.square().sum().backward()
-    return {name: None if t.grad is None else t.grad.norm().item() for name, t in (("q", q), ("k", k), ("v", v))}
+        said.append(title + ", with gradients " + ", ".join(f"{name} {_said(size)}" for name, size in norms.items()))
+    show(fig, alt="A diagram in which q and k lead to scores, weights, output and loss, and v to output. Gradients come back. "
+                  + "; ".join(said) + ".")  # fmt: skip
 
 
 def _said(size: float | None) -> str:
     return "None" if size is None else f"norm {size:.2f}"
 
 
-def _draw_graph(ax: Axes, sizes: Mapping[str, float | None], cut: bool) -> None:
+def _draw_graph(ax: Axes, sizes: Mapping[str, float | None]) -> None:
+    cut = sizes["q"] is None
     ax.set_axis_off()
     for name, (x, y) in _PLACES.items():
         box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": COLOURS["black"], "linewidth": 1.2}
         ax.text(x, y, name, ha="center", va="center", bbox=box, zorder=3, fontsize=10.5)
     for start, end in _EDGES:
-        lost = cut and start != "v"
-        style = {"arrowstyle": "<|-,head_width=0.3,head_length=0.6", "linewidth": 2, "shrinkA": 2, "shrinkB": 2}
-        style |= {"color": "#A8A8A8", "linestyle": ":"} if lost else {"color": COLOURS["blue"]}
-        (x, y), (x_end, y_end) = _PLACES[start], _PLACES[end]
-        ax.annotate("", (x_end - _HALF[end], y_end), (x + _HALF[start], y), arrowprops=style, zorder=2)
+        lost = cut and start not in ("v", "output")
+        _arrow(ax, start, end, COLOURS["grey"], _APART)
+        if not lost:
+            _arrow(ax, end, start, COLOURS["blue"], _APART)
     for name, size in sizes.items():
         colour = COLOURS["vermillion"] if size is None else COLOURS["blue"]
         x, y = _PLACES[name]
-        ax.text(x - 0.22, y, f"gradient: {_said(size)}", color=colour, ha="right", va="center", fontweight="bold")
+        ax.text(x - 0.26, y, f"gradient: {_said(size)}", color=colour, ha="right", va="center", fontweight="bold")
     if cut:
-        x, y = 2.9, 1.125  # halfway from the weights' box to that of the output
+        x, y = 3.35, 1.125  # halfway from the weights' box to that of the output
         ax.plot(x, y, "x", color=COLOURS["vermillion"], markersize=13, markeredgewidth=3, zorder=4)
-        ax.text(x + 0.14, y + 0.2, "detach", color=COLOURS["vermillion"], ha="left", va="center", fontweight="bold")
-    ax.set_xlim(-1.75, 3.85)
-    ax.set_ylim(-0.3, 2.3)
+        ax.text(x + 0.2, y + 0.16, "detach", color=COLOURS["vermillion"], ha="left", va="center", fontweight="bold")
+    ax.text(4.0, 2.15, "numbers →", color=COLOURS["grey"], ha="left", va="center", fontsize=10)
+    ax.text(4.0, 1.85, "← gradients", color=COLOURS["blue"], ha="left", va="center", fontsize=10, fontweight="bold")
+    ax.set_xlim(-1.95, 5.6)
+    ax.set_ylim(-0.35, 2.35)
+
+
+def _arrow(ax: Axes, start: str, end: str, colour: str, aside: float) -> None:
+    """An arrow between two boxes, a little to its own left, so that the one back lies beside it."""
+    (x, y), (x_end, y_end) = _PLACES[start], _PLACES[end]
+    way = 1 if x_end > x else -1
+    x, x_end = x + way * (_HALF[start] + 0.06), x_end - way * (_HALF[end] + 0.06)
+    length = np.hypot(x_end - x, y_end - y)
+    left, up = -(y_end - y) / length * aside, (x_end - x) / length * aside
+    ax.annotate("", (x_end + left, y_end + up), (x + left, y + up), zorder=2, arrowprops={
+        "arrowstyle": "-|>,head_width=0.22,head_length=0.45", "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0, "color": colour})
 
 
 def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any) -> None:
@@ -180,15 +164,15 @@ def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any)
     _draw_walk(ax, across, up, height, path.numpy())
     for token, style in zip(range(3), ("-", "--", ":")):
         first, second = values[token]
-        right.plot(weights[:, token], style, label=f"token {token + 1}, value ({first:g}, {second:g})")
-    right.set_title("Its weight moves to the token with that value")
+        right.plot(weights[:, token], style, label=f"token {token}, value ({first:g}, {second:g})")
+    right.set_title("The weight moves to token 1")
     right.set_xlabel("step")
     right.set_ylabel("weight")
     right.set_ylim(0, 1.02)
     right.legend(frameon=False, loc="center right")
     show(fig, alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} "
                   f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f})."
-                  " Right: the weight of the second token "
+                  " Right: the weight of token 1 "
                   f"rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.")
 
 
@@ -215,7 +199,7 @@ def training(
     fig, (ax, left, right) = panels(3, width=11.4, height=4.0)
     for (name, curve), style in zip(losses.items(), ("-", "--")):
         ax.semilogy(_smooth(curve), style, linewidth=2, label=name)
-    ax.set_title("One learns where to look, one cannot")
+    ax.set_title("Only one learns where to look")
     ax.set_xlabel("step")
     ax.set_ylabel("loss (mean of the last 10 steps)")
     ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
@@ -229,8 +213,22 @@ def training(
     share = [float((weights * same).sum() / len(colours)) for weights in (before, after)]
     ends = ", ".join(f"{name} ends at {np.mean(curve[-10:]):.2g}" for name, curve in losses.items())
     show(fig, alt=f"Left: loss curves on a logarithmic axis; {ends}. Right: heat maps of the weights for six tokens "
-                  f"sorted by colour. On average a token gives {share[0]:.0%} of its weight to its own colour before "
+                  f"sorted by color. On average a token gives {share[0]:.0%} of its weight to its own color before "
                   f"training and {share[1]:.0%} after.")
+
+
+def gradients(runs: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+    """The norm of each projection's gradient during training, a panel for each run: title -> name -> norms."""
+    fig, axes = panels(len(runs), width=8.8, height=3.1)
+    said = []
+    top = 1.1 * max(max(_smooth(norms)) for by_name in runs.values() for norms in by_name.values())
+    for ax, (title, by_name) in zip(axes, runs.items(), strict=True):
+        for (name, norms), style in zip(by_name.items(), ("-", "--", ":"), strict=True):
+            ax.plot(_smooth(norms), style, linewidth=2, label=name)
+            said.append(f"{title}, {name}: at most {max(norms):.2f}, at the end {np.mean(norms[-10:]):.2g}")
+        ax.set(title=title, xlabel="step", ylabel="norm of the gradient\n(mean of the last 10 steps)", ylim=(-0.02 * top, top))
+    axes[0].legend(frameon=False)
+    show(fig, alt="Line plots of the gradients' norms during training. " + "; ".join(said) + ".")
 
 
 def _smooth(curve: Sequence[float], width: int = 10) -> np.ndarray:

@@ -32,7 +32,7 @@ def constant_columns(published: Any, right: Any) -> None:
     """Standard deviation of each column over the positions, of the published table and of the right one."""
     fig, (ax,) = panels(1, width=7.4, height=3.3)
     counts = []
-    for name, table, colour in (("published code", published, "vermillion"), ("our function", right, "blue")):
+    for name, table, colour in (("published code", published, "vermillion"), ("your function", right, "blue")):
         spread = _numpy(table).std(axis=0)
         counts.append(int((spread < NEARLY_CONSTANT).sum()))
         ax.plot(np.maximum(spread, 1e-12), ".", markersize=3, color=COLOURS[colour],
@@ -76,7 +76,7 @@ def turning(apply_rope: Callable[..., Any]) -> None:
         arrows({str(p): end for p, end in enumerate(ends)}, f"Pair {pair}: {steps[-1]:.2f} rad a position", colour=colours, ax=ax,
                reach=1.3)  # fmt: skip
         ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), xlabel=f"x[{2 * pair}]", ylabel=f"x[{2 * pair + 1}]")
-    show(fig, alt="Arrows of length 1 labelled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
+    show(fig, alt="Arrows of length 1 labeled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
                   f"{steps[0]:.2f} rad a position, nearly once around; those of pair 1 by {steps[1]:.2f} rad.")  # fmt: skip
 
 

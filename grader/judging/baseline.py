@@ -33,7 +33,7 @@ class Baseline:
     parts: tuple[Mapping[str, Part], ...]  # the parts of `expected` by name
     inputs: tuple[Mapping[str, Part], ...]
     diagnosis: Diagnosis
-    verdicts: dict[tuple[bytes, ...], Verdict] = field(default_factory=dict)
+    verdicts: dict[tuple[Any, ...], Verdict] = field(default_factory=dict)
 
 
 @cache

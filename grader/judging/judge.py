@@ -9,19 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from grader.course import registry
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
-from grader.judging import evidence, runtime_policy, wording
+from grader.judging import beginner, evidence, runtime_policy, wording
 from grader.judging.baseline import drawn
+from grader.judging.beginner import Evidence
 from grader.judging.compare import compare, flatten, largest_difference, numbers
 from grader.judging.findings import ORDER, Finding
 from grader.judging.verdict import Line, Table, Verdict
 from grader.source import policy
+from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
 STATUS = {
@@ -85,16 +87,19 @@ class _Judging:
             return self._verdict_on_what_was_seen()
 
     def _verdict_on_what_was_seen(self) -> Verdict:
-        """Made once for what workers show in the same bytes: it depends on nothing else."""
-        digests = tuple(observation.digest for observation in self.actual.values())
+        """Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else."""
+        digests: tuple[Any, ...] = tuple(observation.digest for observation in self.actual.values())
         if not all(digests):
             return self._judged()
-        kept = self.drawn.verdicts
+        kept, digests = self.drawn.verdicts, (self._slips(), *digests)
         if digests not in kept:
             if len(kept) >= MOST_KEPT:
                 del kept[next(iter(kept))]  # the oldest
             kept[digests] = self._judged()
         return kept[digests]
+
+    def _slips(self) -> tuple[Slip, ...]:
+        return self.candidate.sources.slips(self.exercise.name) if self.candidate.sources is not None else ()
 
     def _judged(self) -> Verdict:
         """The stages that look at what was observed."""
@@ -271,7 +276,7 @@ class _Judging:
             self.verified.append(wording.extremes(titles))
 
     def _passed(self) -> Verdict:
-        following = registry.next_exercise(self.exercise.name) or ""
+        following = wording.following(self.exercise)
         return Verdict(
             self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
             max_difference=None if self.exercise.compare else self._largest_difference(), following=following,
@@ -295,11 +300,15 @@ class _Judging:
         found = self.drawn.diagnosis.mistakes(self.actual)
         sentences = tuple(" Also: ".join(registry.mistake_text(id).sentence for id in ids) for ids in found)
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
+        seen_so = Evidence(self.exercise, finding, self.drawn.cases, self.drawn.parts, self.actual, self._slips())
+        slip = "" if self.exercise.kind == "answer" else beginner.told(seen_so, bool(found))
+        if not found and not slip and finding.kind == "failure":  # where a mistake is proven, general advice is silent
+            details = (*details, *wording.advice(failure, self._slips()))
         return Verdict(
             self.exercise.name, status, wording.headline(self.exercise, finding), finding.stage,
             wording.experiment(self.exercise, case), tuple(details), tuple(tables), tuple("+".join(ids) for ids in found), sentences,
             tuple(self.verified), look=wording.look(self.exercise, status, found), case=case.key,
-            line=wording.line(self.exercise.name, failure) if failure else None,
+            line=wording.line(self.exercise.name, failure) if failure else None, slip=slip,
         )  # fmt: skip
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
@@ -314,7 +323,8 @@ class _Judging:
             return Verdict(name, status, wording.not_started(self.exercise), "attempted", look=look)
         if status == "missing":
             return Verdict(name, status, failure.message or f"No cell defines {name}.", "attempted", look=look)
-        details, line = wording.details(failure), wording.line(name, failure)
+        details = (*wording.details(failure), *wording.advice(failure, self._slips()))
+        line = wording.line(name, failure)
         return Verdict(name, status, wording.failed(name, failure), "runs", details=details, line=line, look=look)
 
 

@@ -74,8 +74,9 @@ class Verdict:
     mistakes:   ids that reproduce the learner's output, most likely first; a pair that only
                 together reproduces it is one entry 'SM1+SD1'.
     sentences:  one for each entry of `mistakes`.
+    slip:       a beginner's error that was proven beside the catalogue, one sentence; '' for none.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
-    look:       where to look next. following: the next exercise, after a pass.
+    look:       where to look next. following: the next exercise, after a pass; of another lesson, also which.
     """
 
     exercise: str
@@ -93,6 +94,7 @@ class Verdict:
     following: str = ""
     case: str = ""
     line: Line | None = None
+    slip: str = ""
     seconds: float = 0.0
 
     @property

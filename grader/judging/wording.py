@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from grader.course import registry
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
 from grader.judging.compare import allowed_kinds
 from grader.judging.findings import Finding
 from grader.judging.verdict import Line
+from grader.source.slips import Slip
 from grader.worker.values import Failure, Part, Tensor
 
 _KINDS = {
@@ -170,16 +172,21 @@ def not_started(exercise: Exercise) -> str:
 
 
 def details(failure: Failure) -> tuple[str, ...]:
-    """Sentences on a failure: the shapes at hand, and what such an exception most often means."""
+    """A sentence on the shapes at hand in the line that failed."""
+    shapes = ", ".join(f"{one.name} {one.said}" for one in failure.shapes)
+    return (f"Shapes on that line: {shapes}.",) if shapes else ()
+
+
+def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
+    """What such a failure most often means; it is for those whose mistake is not known."""
+    if failure is None:
+        return ()
     if failure.kind == "timeout":
         return ("Look for a loop that never ends, or for work that grows with every call.",)
-    if failure.kind not in ("exception", "call", "memory"):
-        return ()
-    shapes = ", ".join(f"{name} {told}" for name, told in failure.shapes)
-    advice = exceptions.on(failure.type, failure.message)
     if failure.kind == "memory":
-        advice = "Look for an array that is far larger than the inputs, or a list that keeps growing."
-    return tuple(filter(None, (f"Shapes on that line: {shapes}." if shapes else "", advice)))
+        return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
+    said = exceptions.on(failure, slips) if failure.kind in ("exception", "call") else ""
+    return (said,) if said else ()
 
 
 def of_modified() -> tuple[str, ...]:
@@ -256,6 +263,14 @@ def look(exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = ()
         calls = " or ".join(dict.fromkeys(f'explain("{id}")' for ids in mistakes for id in ids))
         return f"For more, {calls}; hint({exercise.name}) asks a question first."
     return f"hint({exercise.name}) asks a question that leads on."
+
+
+def following(exercise: Exercise) -> str:
+    """What comes next in the course; of another lesson, also which one. '' after the last."""
+    name = registry.next_exercise(exercise.name)
+    if name is None or registry.lesson_of(name) == registry.lesson_of(exercise.name):
+        return name or ""
+    return f"{name}, in lesson {registry.lesson_of(name)}"
 
 
 LAST = "That was the last exercise of the course."

@@ -1,1 +1,1 @@
-"""What a learner calls: check, hint, solution, explain, progress; their record; reset and update."""
+"""What a learner calls: check, hint, solution, replay, reset, explain, progress; their record; update."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +11,8 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from grader.course.spec import Case
+from grader.notebook.fingerprint import globals_named, of_library
+from grader.notebook.showing import ipython
 from grader.source.definitions import parse
 from grader.source.dependencies import Effects, Reached, TooMuch
 from grader.source.policy import Sources
@@ -57,6 +58,30 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     return Sources(tuple(ran[at][0] for at in sorted(kept)))
 
 
+def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of this notebook that an object's code reads, and what they are; those nearest to it come first.
+
+    Functions and classes that were defined here are followed to what they read in their turn.
+    """
+    found: dict[str, Any] = {}
+    waiting = [obj]
+    while waiting:
+        for function in _functions(waiting.pop(0)):
+            for name in globals_named(function.__code__):
+                if name in namespace and name not in found and namespace[name] is not obj:
+                    found[name] = namespace[name]
+                    if not of_library(_module(namespace[name])):
+                        waiting.append(namespace[name])
+    return found
+
+
+def _module(obj: Any) -> str | None:
+    """The module that a function or a class comes from; asks no object that might answer with code of its own."""
+    if type(obj) is FunctionType:
+        return obj.__module__
+    return vars(obj).get("__module__") if issubclass(type(obj), type) else None
+
+
 def own_name(obj: Any) -> str | None:
     """An object's __name__ where it is a text; objects may raise when they are asked for it."""
     try:
@@ -71,30 +96,26 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 
     A cell whose text is known to linecache alone (another front end ran it) comes last.
     """
-    cells = namespace.get("In") if _ipython() is not None else None
+    cells = namespace.get("In") if ipython() is not None else None
     history = [cell for cell in cells if isinstance(cell, str)] if isinstance(cells, list) else []
-    for filename in _files(obj):
+    for filename in code_files(obj):
         text = "".join(linecache.getlines(filename, dict(namespace)))
         if text and text.strip() not in (cell.strip() for cell in history):
             history.append(text)
     return history
 
 
-def _files(obj: Any) -> list[str]:
+def code_files(obj: Any) -> list[str]:
     """The files, or cells, that hold the code of a function or of a class's methods."""
+    return list(dict.fromkeys(one.__code__.co_filename for one in _functions(obj)))
+
+
+def _functions(obj: Any) -> list[FunctionType]:
+    """A function; the methods of a class."""
     members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
     wrappers = (staticmethod, classmethod, MethodType)
     functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)
-    return list(dict.fromkeys(one.__code__.co_filename for one in functions if type(one) is FunctionType))
-
-
-def _ipython() -> Any:
-    """The running IPython shell, None elsewhere; never imports IPython."""
-    module = sys.modules.get("IPython")
-    try:
-        return module.get_ipython() if module is not None else None
-    except Exception:  # a display environment that is broken counts as none
-        return None
+    return [one for one in functions if type(one) is FunctionType]
 
 
 @lru_cache(maxsize=512)

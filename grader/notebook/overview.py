@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from grader.course import registry
 from grader.notebook.record import Record
 from grader.reports import html, text
+from grader.reports.templating import render
 
 
 @dataclass(frozen=True)
@@ -42,25 +43,50 @@ def _points(lesson: str) -> dict[str, int]:
         return {}
 
 
-def shown(lines: Sequence[Line], notes: Sequence[str] = ()) -> tuple[str, str]:
-    """(text, HTML) of the table."""
-    closing = [_next(lines), *notes]
-    return "\n".join([*_text_rows(lines), "", *closing]), html.block(
-        "said", _score(lines), [_html_table(lines), *(f"<p>{html.prose(said)}</p>" for said in closing)]
-    )
+def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None = None) -> tuple[str, str]:
+    """(text, HTML): a lesson's exercises, then every other lesson in a line. current: the lesson; None: of the next exercise."""
+    following = _following(lines, current)
+    current = current or (following or lines[0]).lesson
+    mine = [line for line in lines if line.lesson == current]
+    others = {name: group for name, group in _by_lesson(lines).items() if name != current}
+    plain = [_score(lines), "", *_text_exercises(current, mine), "", *_text_lessons(others), "", _next(following, current), *notes]
+    made = render(
+        "progress.html", score=_score(lines), lesson=current, exercises=[_cells(line) for line in mine], following=following,
+        others=[_lesson_cells(each) for each in others.items()], notes=notes,
+    )  # fmt: skip
+    return "\n".join(plain), html.STYLE + made
+
+
+def _by_lesson(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.lesson, []).append(line)
+    return found
+
+
+def _following(lines: Sequence[Line], current: str | None) -> Line | None:
+    """The first exercise that is not passed, of the current lesson and those after it before the earlier ones."""
+    open_ones = [line for line in lines if line.status != "passed"]
+    return next((line for line in open_ones if current is None or line.lesson >= current), next(iter(open_ones), None))
 
 
 def _score(lines: Sequence[Line]) -> str:
-    got = sum(line.points or 0 for line in lines if line.status == "passed")
-    done = sum(line.status == "passed" for line in lines)
-    return f"{done} of {len(lines)} exercises passed, {got} of {sum(line.points or 0 for line in lines)} points"
+    return f"{_done(lines)} of {len(lines)} exercises passed, {_got(lines)} of {sum(line.points or 0 for line in lines)} points"
 
 
-def _next(lines: Sequence[Line]) -> str:
-    for line in lines:
-        if line.status != "passed":
-            return f"Next: {line.exercise}, in lesson {line.lesson}."
-    return "Every exercise passed."
+def _done(lines: Sequence[Line]) -> int:
+    return sum(line.status == "passed" for line in lines)
+
+
+def _got(lines: Sequence[Line]) -> int:
+    return sum(line.points or 0 for line in lines if line.status == "passed")
+
+
+def _next(following: Line | None, current: str) -> str:
+    if following is None:
+        return "Every exercise passed."
+    where = "this lesson" if following.lesson == current else f"lesson {following.lesson}"
+    return f"Next: {following.exercise}, in {where}."
 
 
 def _cells(line: Line) -> tuple[str, str, str, str]:
@@ -69,30 +95,19 @@ def _cells(line: Line) -> tuple[str, str, str, str]:
     return line.exercise, f"{sign} {text.WORDS[line.status]}", points, str(line.attempts or "")
 
 
-def _text_rows(lines: Sequence[Line]) -> list[str]:
-    rows = [_score(lines)]
+def _text_exercises(lesson: str, lines: Sequence[Line]) -> list[str]:
     wide = max((len(line.exercise) for line in lines), default=8)
-    rows += ["", f"  {'exercise':<{wide}}  {'state':<20}  points  attempts"]
-    lesson = ""
-    for line in lines:
-        if line.lesson != lesson:
-            lesson = line.lesson
-            rows.append(lesson)
-        name, state, points, attempts = _cells(line)
+    rows = [lesson, f"  {'exercise':<{wide}}  {'state':<20}  points  attempts"]
+    for name, state, points, attempts in map(_cells, lines):
         rows.append(f"  {name:<{wide}}  {state:<20}  {points:>6}  {attempts:>8}".rstrip())
     return rows
 
 
-def _html_table(lines: Sequence[Line]) -> str:
-    rows, lesson = [], ""
-    for line in lines:
-        name, state, points, attempts = (html.escape(cell) for cell in _cells(line))
-        first = line.lesson != lesson
-        lesson = line.lesson
-        rows.append(
-            f"<tr{' class=attn-first' if first else ''}><td>{html.escape(lesson) if first else ''}</td><td>{name}</td>"
-            f'<td>{state}</td><td class="attn-number">{points}</td><td class="attn-number">{attempts}</td></tr>'
-        )
-    heads = "".join(f"<th>{head}</th>" for head in ("lesson", "exercise", "state"))
-    heads += "".join(f'<th class="attn-number">{head}</th>' for head in ("points", "attempts"))
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+def _text_lessons(others: dict[str, list[Line]]) -> list[str]:
+    wide = max(map(len, others), default=0)
+    return [f"{name:<{wide}}  {passed:>18}  {points:>6}" for name, passed, points in map(_lesson_cells, others.items())]
+
+
+def _lesson_cells(lesson: tuple[str, list[Line]]) -> tuple[str, str, str]:
+    name, lines = lesson
+    return name, f"{_done(lines)} of {len(lines)} passed", f"{_got(lines)}/{sum(line.points or 0 for line in lines)}"

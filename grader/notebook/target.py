@@ -45,6 +45,8 @@ def find(target: Any, answer: Any, namespace: Mapping[str, Any], caller: str = "
     by its own name, else by the name that it is bound to in `namespace`. caller: what the learner called.
     Raises: Refusal.
     """
+    if target is MISSING:
+        raise Refusal(f"{caller} goes with an exercise, as in {caller}({registry.exercise_names()[1]}).")
     if isinstance(target, str):
         name = _known(target)
         if answer is not MISSING:
@@ -109,17 +111,18 @@ def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> 
     )
 
 
-def _close(name: str) -> list[str]:
+def nearest(name: str) -> list[str]:
+    """At most three exercises of similar names."""
     lower = {each.lower(): each for each in registry.exercise_names()}
     return [lower[one] for one in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
 
 
 def _example(name: str | None) -> str:
-    return next(iter(_close(name or "")), registry.exercise_names()[0])
+    return next(iter(nearest(name or "")), registry.exercise_names()[0])
 
 
 def _nearest(name: str) -> str:
-    near = _close(name)
+    near = nearest(name)
     if near:
         return f"Nearest: {', '.join(near)}."
     return f"The exercises are: {', '.join(registry.exercise_names())}."

@@ -19,6 +19,7 @@ from grader.course.moved import MOVED, former
 from grader.course.stubs import encode
 from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
 from grader.util import links
+from grader.util.command import called
 from grader.util.errors import WorkspaceError
 
 BACKUPS = "backups"
@@ -26,7 +27,11 @@ BACKUPS = "backups"
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to a lesson. kept: names of exercises whose cells are the learner's; left: those that are another lesson's now."""
+    """What was done to a lesson.
+
+    kept: names of exercises whose cells are the learner's; left: those that are another lesson's now; exercise: the only one that
+    was put back, '' for a whole lesson.
+    """
 
     lesson: str
     path: Path
@@ -34,14 +39,22 @@ class Change:
     kept: tuple[str, ...] = ()
     changed: bool = True
     left: tuple[str, ...] = ()
+    exercise: str = ""
 
     def __str__(self) -> str:
+        if self.exercise:
+            return self._of_exercise()
         if not self.changed:
             return f"{self.lesson} is current; nothing was changed."
         before = f"; the notebook as it was: {self.backup}" if self.backup else ""
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
         left = "".join(f" Your work on {name} went to {registry.lesson_of(name)}.ipynb." for name in self.left)
         return f"{self.path} is the lesson as this version has it{kept}{before}.{left}"
+
+    def _of_exercise(self) -> str:
+        if not self.changed:
+            return f"The cell of {self.exercise} in {self.path} is as the course has it; nothing was changed."
+        return f"The cell of {self.exercise} in {self.path} is as the course has it; the notebook as it was: {self.backup}."
 
 
 def folder(asked: Path | None) -> Path:
@@ -67,6 +80,37 @@ def reset(lesson: str, place: Path) -> Change:
     backup = _back_up(path)
     _write(path, place, encode(registry.handed_out(lesson)).encode())
     return Change(lesson, path, backup)
+
+
+def reset_exercise(name: str, place: Path) -> Change:
+    """Puts one exercise's cell back as the course has it, and leaves all others; the notebook as it was is kept as a backup.
+
+    Raises: WorkspaceError as update() does.
+    """
+    lesson = registry.lesson_of(name)
+    path = place / f"{lesson}.ipynb"
+    theirs, ours = _read(path), registry.pristine(lesson)
+    stubs = stubs_of(ours["cells"])
+    answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
+    if not answers:  # its cell was deleted: merging puts it where it belongs
+        cells = merge(theirs["cells"], ours["cells"])[0]
+    else:
+        cells = [stubs[name] if at == answers[0] else cell for at, cell in enumerate(theirs["cells"]) if at not in answers[1:]]
+    if cells == theirs["cells"]:
+        return Change(lesson, path, None, changed=False, exercise=name)
+    backup = _back_up(path)
+    _write(path, place, encode({**theirs, "cells": cells}).encode())
+    return Change(lesson, path, backup, exercise=name)
+
+
+def stub(name: str) -> str:
+    """The text of an exercise's cell as the course has it."""
+    return text_of(stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name])
+
+
+def holds(path: Path, text: str) -> bool:
+    """Whether some cell of a notebook's file has exactly this text. Raises: WorkspaceError."""
+    return any(text_of(cell).strip() == text.strip() for cell in _read(path)["cells"])
 
 
 def lay_glossary(place: Path) -> Path | None:
@@ -145,7 +189,7 @@ def _read(path: Path) -> dict[str, Any]:
 
     data = _bytes(path)
     if data is None:
-        raise WorkspaceError(f"{path} is not there; `grader reset {path.stem}` puts the lesson there.")
+        raise WorkspaceError(f"{path} is not there; `{called()} reset {path.stem}` puts the lesson there.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -153,7 +197,7 @@ def _read(path: Path) -> dict[str, Any]:
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
-        advice = f"`grader reset {path.stem}` puts a fresh one in its place and keeps this one"
+        advice = f"`{called()} reset {path.stem}` puts a fresh one in its place and keeps this one"
         raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 

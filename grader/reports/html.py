@@ -103,6 +103,6 @@ def explanation(told: MistakeText) -> str:
     return STYLE + render("explanation.html", told=told)
 
 
-def explanations(told: Sequence[MistakeText]) -> str:
-    """All mistakes, one line each."""
-    return STYLE + render("explanations.html", told=told)
+def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: str = "") -> str:
+    """Mistakes, one line each, folded by lesson. lessons: the title and the mistakes of each; opened: the title of one."""
+    return STYLE + render("explanations.html", lessons=lessons, opened=opened)

@@ -126,11 +126,11 @@ def _compared(shown: Sequence[View]) -> list[str]:
 
 
 def _mistakes(judged: Verdict) -> list[str]:
-    if judged.mistakes:
-        title = "Likely mistake" if len(judged.mistakes) == 1 else "Likely mistakes: each gives exactly this result"
-        said = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
-        return [_section(title, said)]
-    return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
+    said = [judged.slip] if judged.slip else []
+    said += [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
+    if not said:
+        return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
+    return [_section("Likely mistake" if len(judged.mistakes) < 2 else "Likely mistakes: each gives exactly this result", said)]
 
 
 def sought(judged: Verdict) -> bool:
@@ -240,12 +240,12 @@ def lesson_lines(lesson: LessonReport) -> list[str]:
 
 
 def summary(judged: Verdict) -> str:
-    """One line on a verdict: the mistakes where some are proven, else what failed; '' for a pass."""
+    """One line on a verdict: the mistakes where some are proven, else a beginner's slip, else what failed; '' for a pass."""
     if judged.status in ("passed", "not_started"):
         return ""
     if judged.mistakes:
         return one_line("; ".join(f"{id}: {said}" for id, said in zip(judged.mistakes, judged.sentences, strict=False)))
-    return one_line(judged.headline)
+    return one_line(judged.slip or judged.headline)
 
 
 def detailed(judged: Verdict) -> bool:

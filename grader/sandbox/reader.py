@@ -24,6 +24,8 @@ from grader.worker import protocol
 
 if TYPE_CHECKING:
     from grader.source.policy import Offence
+    from grader.source.slips import Slip
+    from grader.submission.reads import Told
 
 PROGRAM = Path(__file__).resolve().parents[1] / "submission" / "reading_process.py"
 CPU_S = 10  # of the processor, for one question; a solved lesson takes a twentieth of a second
@@ -111,15 +113,22 @@ class Reader:
         lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
         return Plan(lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in)
 
-    def offences(self, cells: Sequence[str], rules: Rules) -> dict[str, Offence | None]:
-        """For each exercise the first offence in the code that it reaches; that it cannot be read is one where there are rules."""
+    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, Told]:
+        """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
+
+        That it cannot be read is an offence where there are rules.
+        """
         from grader.source.policy import Offence, too_long
+        from grader.source.slips import Slip
 
         try:
-            found = self._ask({"do": "offences", "cells": cells, "rules": rules}, "the notebook")["offences"]
+            found = self._ask({"do": "sources", "cells": cells, "rules": rules}, "the notebook")["sources"]
         except Unreadable:
-            return {name: too_long(*rule) for name, rule in rules.items()}
-        return {name: None if one is None else Offence(*one) for name, one in found.items()}
+            return {name: (too_long(*rule), ()) for name, rule in rules.items()}
+        return {
+            name: (None if offence is None else Offence(*offence), tuple(Slip(*slip) for slip in slips))
+            for name, (offence, slips) in found.items()
+        }
 
     def _ask(self, message: dict[str, Any], file: str) -> dict[str, Any]:
         """Raises: Unreadable where it takes too much; SandboxError where no process can be started."""
@@ -160,11 +169,18 @@ class SourcesApart:
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules) -> None:
         self._asked = reader, cells, rules
-        self._found: dict[str, Offence | None] | None = None
+        self._found: dict[str, Told] | None = None
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that an exercise reaches."""
+        return self._of(name)[0]
+
+    def slips(self, name: str) -> tuple[Slip, ...]:
+        """What beginners let slip, of the definition of that name."""
+        return self._of(name)[1]
+
+    def _of(self, name: str) -> Told:
         if self._found is None:
             reader, cells, rules = self._asked
-            self._found = reader.offences(cells, rules)
+            self._found = reader.sources(cells, rules)
         return self._found[name]

@@ -42,7 +42,7 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
             cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
             read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
             return {"plan": _here.plan(Pristine.of(*message["pristine"]), read)}
-        return {"offences": _here.offences(message["cells"], message["rules"])}
+        return {"sources": _here.sources(message["cells"], message["rules"])}
     except Unreadable as error:
         return {"unreadable": [error.what, str(error)]}
     except (MemoryError, RecursionError) as error:

@@ -17,6 +17,9 @@ from grader.submission.plan import Plan, Pristine, lay_over
 
 if TYPE_CHECKING:
     from grader.source.policy import Offence
+    from grader.source.slips import Slip
+
+    Told = tuple[Offence | None, tuple[Slip, ...]]  # of one exercise's code
 
 Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what it forbids, what it requires
 
@@ -36,8 +39,8 @@ class Reads(Protocol):
         """What to run of it. Raises: Unreadable."""
         ...
 
-    def offences(self, cells: Sequence[str], rules: Rules) -> dict[str, Offence | None]:
-        """For each exercise the first offence in the code that it reaches."""
+    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, Told]:
+        """For each exercise the first offence in the code that it reaches, and what beginners let slip in it."""
         ...
 
 
@@ -54,8 +57,11 @@ class Here:
     def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
         return lay_over(pristine, notebook)
 
-    def offences(self, cells: Sequence[str], rules: Rules) -> dict[str, Offence | None]:
+    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, Told]:
         from grader.source.policy import Sources, offence  # imports NumPy, for which the first notebook need not wait
 
         sources = Sources(tuple(cells))
-        return {name: offence(name, tuple(forbids), tuple(requires), sources) for name, (forbids, requires) in rules.items()}
+        return {
+            name: (offence(name, tuple(forbids), tuple(requires), sources), sources.slips(name))
+            for name, (forbids, requires) in rules.items()
+        }

@@ -23,7 +23,7 @@ from numpy.random import Generator
 from .originals import BUILTINS, of_torch
 from .output import nowhere
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
-from .values import MAX_TEXT, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
+from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
 from .watch import LIBRARY_FILES, watching
 
 __builtins__ = BUILTINS
@@ -70,12 +70,12 @@ def _part(value: Any, groups: tuple[str, ...], ran: list[str]) -> Part:
 
 
 def _prepare(case: Any) -> Run:
-    args = tuple(_materialise(value) for value in case.args)
-    kwargs = {name: _materialise(value) for name, value in case.kwargs.items()}
+    args = tuple(materialise(value) for value in case.args)
+    kwargs = {name: materialise(value) for name, value in case.kwargs.items()}
     return Run(args, kwargs, dict(case.options), tuple(case.names))
 
 
-def _materialise(value: Any) -> Any:
+def materialise(value: Any) -> Any:
     """A private copy of an input, ready to be handed to the learner's code."""
     if isinstance(value, Tensor):
         if of_torch() is None:
@@ -86,9 +86,9 @@ def _materialise(value: Any) -> Any:
     if isinstance(value, Generator):
         return copy.deepcopy(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(_materialise(item) for item in value)
+        return type(value)(materialise(item) for item in value)
     if isinstance(value, dict):
-        return {key: _materialise(item) for key, item in value.items()}
+        return {key: materialise(item) for key, item in value.items()}
     return value
 
 
@@ -157,7 +157,7 @@ def _failure_from(error: BaseException) -> Failure:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()
     bases = tuple(base.__name__ for base in type(error).__mro__ if BUILTINS.get(base.__name__) is base)
-    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function)
+    return Failure(kind, type(error).__name__, message, line[:MAX_TEXT], number, shapes, bases[:32], function=function)
 
 
 def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool]:
@@ -193,15 +193,18 @@ def _function(frame: FrameType | None) -> str:
     return "" if name.startswith("<") else name[:MAX_TEXT]
 
 
-def _shapes(frame: FrameType, line: str) -> tuple[tuple[str, str], ...]:
+def _shapes(frame: FrameType, line: str) -> tuple[AtHand, ...]:
     """Shapes and small values of the variables that the failing line names, at most eight."""
     found = []
     for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", line)):
         value = frame.f_locals.get(name)
         if isinstance(value, np.ndarray) or is_tensor(value):
-            found.append((name, f"{tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"))
-        elif type(value) in (int, float, bool) or (type(value) is str and len(value) < 40):
-            found.append((name, repr(value)[:60]))
+            shape = tuple(map(int, value.shape))
+            found.append(AtHand(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
+        elif type(value) is float:
+            found.append(AtHand(name, repr(value), "float", value=value))
+        elif type(value) in (int, bool) or (type(value) is str and len(value) < 40):
+            found.append(AtHand(name, repr(value)[:60]))
         elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
-            found.append((name, repr(value[:8])))
+            found.append(AtHand(name, repr(value[:8])))
     return tuple(found[:8])

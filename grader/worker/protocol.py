@@ -19,7 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import load, save
 
-from .values import MAX_DEPTH, MAX_ELEMENTS, MAX_ITEMS, MAX_TEXT, ROLES, Failure, Observation, Part, Tensor, name_of
+from .values import (
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_ITEMS,
+    MAX_TEXT,
+    ROLES,
+    AtHand,
+    Failure,
+    Observation,
+    Part,
+    Tensor,
+    name_of,
+)
 
 PREFIX = struct.Struct(">4s16sIQ")
 MAGIC = b"atn2"
@@ -266,7 +278,7 @@ def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[st
 def failure_to_message(failure: Failure) -> dict[str, Any]:
     """A failure as a message's value."""
     texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line", "function")}
-    shapes = [[name[:MAX_TEXT], shape[:MAX_TEXT]] for name, shape in failure.shapes]
+    shapes = [[one.name[:MAX_TEXT], one.said[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes]
     return {**texts, "line_number": failure.line_number, "shapes": shapes, "bases": list(failure.bases)}
 
 
@@ -288,13 +300,20 @@ def failure_from_message(message: Any) -> Failure:
         number = message["line_number"]
         if message["kind"] not in FAILURE_KINDS or type(number) is not int or abs(number) > 10**9:
             raise WireError("not a failure")
-        shapes = tuple((_text(name, MAX_TEXT), _text(shape, MAX_TEXT)) for name, shape in _list(message["shapes"], 32))
+        shapes = tuple(_at_hand(*one) for one in _list(message["shapes"], 32))
         texts = (_text(message[key], MAX_TEXT) for key in ("kind", "type", "message", "line"))
         function = _text(message["function"], MAX_TEXT)
         bases = tuple(_text(name, MAX_TEXT) for name in _list(message["bases"], 32))
         return Failure(*texts, line_number=number, shapes=shapes, bases=bases, function=function)
     except (KeyError, TypeError, ValueError) as error:
         raise WireError(f"not a failure: {error}") from error
+
+
+def _at_hand(name: Any, said: Any, kind: Any, shape: Any, value: Any) -> AtHand:
+    sizes = tuple(_list(shape, MAX_AXES))
+    if kind not in ("", "array", "float") or not all(type(size) is int and 0 <= size < 10**12 for size in sizes):
+        raise WireError("not a variable at hand")
+    return AtHand(_text(name, MAX_TEXT), _text(said, MAX_TEXT), kind, sizes, float(_text(value, 40)))
 
 
 def _part(message: Any, depth: int) -> Part:

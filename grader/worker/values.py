@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import array, bool_, complexfloating, float64, ndarray, number
@@ -80,6 +80,19 @@ class Part:
         return None if self.array is None else self.array.shape
 
 
+class AtHand(NamedTuple):
+    """A variable of the line that failed.
+
+    said: what it is, in a few words. kind: 'array', 'float' or '' for anything else. shape: of an array; value: of a float.
+    """
+
+    name: str
+    said: str
+    kind: str = ""
+    shape: tuple[int, ...] = ()
+    value: float = 0.0
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why an observation holds no values.
@@ -100,10 +113,10 @@ class Failure:
     message: str = ""
     line: str = ""
     line_number: int = 0
-    shapes: tuple[tuple[str, str], ...] = ()
+    shapes: tuple[AtHand, ...] = ()
     bases: tuple[str, ...] = ()
-    lesson: str = ""
     function: str = ""
+    lesson: str = ""
 
     def is_a(self, exception: str) -> bool:
         """Whether `except` with that built-in exception would catch it."""

@@ -38,6 +38,7 @@ def next_lines(seat: LearnerState) -> list[str]:
     if verdict.line:
         lines.append(f"{wording.line_label(verdict.line)}: {text.one_line(verdict.line.text)}")
     lines += [text.one_line(detail) for detail in verdict.details[: 1 if verdict.line else 2]]
+    lines += [text.one_line(verdict.slip, 600)] if verdict.slip else []
     lines += [f"{id}: {text.one_line(said, 600)}" for id, said in zip(verdict.mistakes[:2], verdict.sentences)]
     return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
 

@@ -52,6 +52,6 @@ class scale_scores:
             why="Python takes powers before divisions, so this is (d_k ** 1) / 2. It agrees with the root for d_k = 4 alone."),
         "TT41": mistake(patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
             says="The input is changed in place: `/=` and `-=` write into the caller's array.",
-            why="""Whoever called the function still needs those numbers. In an array of whole numbers fractions have no place: there
+            why="""The caller still needs those numbers. In an array of whole numbers fractions have no place: there
             `/=` stops with a UFuncTypeError."""),
     }

@@ -78,7 +78,7 @@ class three_token_attention:
         return unlike(parts["weights"], parts["output"])
 
     hints = ("Four functions above do one step each. In which order does the formula softmax(QKᵀ / √d_k) V use them?",
-        "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula is to work for any "
+        "Scores, scaled, weights, output. d_k is the number of columns of Q (or K). The formula should work for any "
         "sizes, so take d_k from the shape. Return the pair (output, weights), in this order.",
         "```python\nscores = attention_scores(Q, K)\nscaled = scale_scores(scores, Q.shape[____])\n"
         "weights = ____(scaled)\nreturn ____(weights, V), weights\n```")

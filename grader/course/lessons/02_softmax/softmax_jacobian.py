@@ -12,7 +12,7 @@ def weights(rng: np.random.Generator, n: int, scale: float = 1.0) -> np.ndarray:
     return grown / grown.sum()
 
 
-@exercise(points=2, minutes=8, difficulty=3, forbids=("softmax", "attention"))
+@exercise(points=2, minutes=8, difficulty=2, forbids=("softmax", "attention"))
 class softmax_jacobian:
     """Say how each weight answers to each score."""
 
@@ -27,13 +27,13 @@ class softmax_jacobian:
         yield Case("one", "a single weight", (np.array([1.0]),))
         yield Case("float32", "float32 weights", (weights(rng, 6).astype(np.float32),))
 
-    @holds("each row sums to 0")
+    @holds("each row sums to 0: adding one number to all scores changes no weight")
     def rows_sum_to_0(case, parts):
         total = parts["result"].sum(axis=1)
         at = int(np.abs(total).argmax())
         return None if abs(total[at]) < 1e-5 else f"row {at} sums to {total[at]:.4g}."
 
-    hints = ("If one score grows, which weights grow and which shrink? What must all changes add up to?",
+    hints = ("If one score grows, which weights grow and which shrink? What must the changes of all weights add up to?",
         "∂p_i/∂x_j is p_i (1 − p_i) on the diagonal and −p_i p_j elsewhere: a diagonal matrix less an outer product.",
         "return np.diag(____) - np.outer(____, ____)")
 
@@ -48,12 +48,13 @@ class softmax_jacobian:
         "SX43": mistake(patch("np.diag(p) - ", "-"), says="The diagonal diag(p) is missing: only −p pᵀ came back.",
             why="−p_i p_j is what one weight loses to another. The diagonal adds what a weight gains from its own score, p_i."),
         "SX44": mistake(patch(" - ", " + "), says="p pᵀ was added; it is subtracted.",
-            why="The weights share out one unit: what one gains the others lose. Off the diagonal is negative, and each row sums to 0."),
+            why="""Raising one score takes weight from all others, so the entries off the diagonal are negative. Each row sums to 0, because
+            adding the same to all scores changes no weight; with a plus sign it sums to 2 p_i."""),
         "SX45": mistake(patch(PRODUCT, "p @ p"), says="`p @ p` of two vectors is one number; the outer product is meant.",
             why="The dot product Σ p_i² is subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix."),
         "SX46": mistake(patch(JACOBIAN, "np.diag(p * (1 - p))"),
             says="The entries off the diagonal are missing: every score moves every weight.",
-            why="p(1 − p) is how a weight answers its own score. In softmax it answers all others, too, by −p_i p_j: a row sums to 0."),
+            why="p(1 − p) is how a weight answers its own score. In softmax it answers all others, too, by −p_i p_j."),
         "SX47": mistake(patch(JACOBIAN, "p * (1 - p)"),
             says="A vector came back, p(1 − p): how each weight answers its own score, and no other.",
             why="The Jacobian has a row for each weight and a column for each score. p(1 − p) is its diagonal; off it stands −p_i p_j."),
@@ -62,7 +63,7 @@ class softmax_jacobian:
         "SX49": mistake(patch(DIAGONAL, "p"), patch(JACOBIAN, "np.outer(p, 1 - p)"),
             says="p was added to every entry; diag(p) has it on the diagonal alone.",
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
-            diagonal the entries are −p_i p_j, negative: what one weight gains the others lose."""),
+            diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others."""),
         "SX50": mistake(patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
             says="p_i (δ_ij − p_j) was multiplied by p along the columns: off the diagonal −p_j² came out, not −p_i p_j.",
             why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`."),

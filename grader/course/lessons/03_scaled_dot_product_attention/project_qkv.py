@@ -95,7 +95,7 @@ class project_qkv:
             why="""`B, T, d = x.shape`, or einsum letters without `...`, fit a batch of sentences and nothing else. The last two axes
             can be had without knowing the others: `x.shape[-2]` and `x.shape[-1]`."""),
         "AB9": mistake(patch("(q, k, v)", "(q, v, k)"), says="The values are returned before the keys; (q, k, v) was asked for.",
-            why="Whoever unpacks the result takes the second array for the keys. With d_v = d_k no shape tells."),
+            why="A caller who unpacks the result takes the second array for the keys. With d_v = d_k no shape tells."),
         "AB25": mistake(patch("q = x", "tokens, d_model = x.shape\n    q = x"), all_three("np.einsum('td,dk->tk', x, {})"),
             says="The code takes a single matrix; there may be any number of leading dimensions before the last two.",
             why="""`T, d = x.shape`, or the einsum letters 'td,dk->tk', fit one sentence and nothing else. `x @ w` and `x.shape[-1]`
@@ -108,7 +108,7 @@ class project_qkv:
             says="All three projections use w_q; keys and values have weight matrices of their own.",
             why="Lines that were copied kept their weight. With q = k = v a token looks mostly at itself, and d_v would have to be d_k."),
         "AB32": mistake(all_three("x @ {} + 1"),
-            says="A number is added to the products; the projection is x @ w alone, and zeros are to give zeros.",
+            says="A number is added to the products; the projection is x @ w alone, and zeros should give zeros.",
             why="""The projections of attention are given here by their weights alone, without a bias. A number added to q and k
             shifts every score by an amount that differs from token to token."""),
     }

@@ -73,7 +73,7 @@ class row_entropy:
         "WS20": mistake(patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
             says="The entropy was divided by ln n; it was asked for in nats.",
             why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another
-            name: normalised entropy. In nats two equal weights have 0.693."""),
+            name: normalized entropy. In nats two equal weights have 0.693."""),
         "WS23": mistake(patch("np.log(", "np.log10("), says="The logarithm has base 10; nats were asked for: use the natural logarithm.",
             why="log₁₀ x = ln x / ln 10, so every figure is 0.434 times as large. Two equal weights have 0.301 in base 10, 0.693 nats."),
         "WS31": mistake(patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),

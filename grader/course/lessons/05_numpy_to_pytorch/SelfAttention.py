@@ -44,7 +44,7 @@ def each(old: str, new: str):
     return patch(*(text.format(name) for name in LAYERS for text in (old, new)))
 
 
-@exercise(kind="class", points=4, minutes=15, parts=("output", "weights"), container="tensor", forbids=("attention",))
+@exercise(kind="class", points=4, minutes=15, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
 class SelfAttention:
     """Give attention a home for its three projections: an `nn.Module` that can be trained."""
 

@@ -30,7 +30,7 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         "NT7": mistake(patch("(output, weights)", "(output, weights.detach())"),
             says="The returned weights are cut from the graph; a loss on the weights would reach neither q nor k.",
             why="""The output carries its gradient, the weights beside it do not: they were detached before they were returned.
-            Whoever only wants to plot them can detach them later."""),
+            To plot them, detach them later."""),
         "NT8": mistake(patch("(output, weights)", "(weights, output)"), says="Output and weights came back in the other order.",
             why="The contract is (output, weights)."),
         "NT23": mistake(patch("(output, weights)", "output"), says="Only one thing came back; the output and the weights were asked for.",

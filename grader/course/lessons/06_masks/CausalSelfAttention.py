@@ -66,7 +66,7 @@ def by_hand(*lines: str):
     return patch(HIDE, "pass", SOFTMAX, "\n        ".join((SOFTMAX, f"weights = {lines[0]}", *lines[1:])))
 
 
-@exercise(kind="class", points=4, minutes=20, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(kind="class", points=4, minutes=20, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
 class CausalSelfAttention:
     """Self-attention that cannot see the future, with its mask as a buffer."""
 
@@ -99,7 +99,7 @@ class CausalSelfAttention:
         at = int(moved.argmax())
         return None if moved[at] < 1e-5 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 of its sequence changed."
 
-    hints = ("Which of the module's tensors are learnt, and which follow from max_len? Where should each kind live?",
+    hints = ("Which of the module's tensors are learned, and which follow from max_len? Where should each kind live?",
         "`register_buffer(name, mask, persistent=False)` in __init__; in forward, cut the mask to the T tokens that came.",
         'self.register_buffer("mask", ____, persistent=____)\n...\nT = x.shape[1]\nif T > ____:\n    raise ____\n'
         "output, _ = masked_attention(q, k, v, self.mask[____, ____])")

@@ -3,7 +3,7 @@
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 
-@exercise(points=2, minutes=8, container="tensor", dtype=("bool",))
+@exercise(points=2, minutes=8, difficulty=1, container="tensor", dtype=("bool",))
 class causal_mask:
     """Say for each query which keys lie in its past, itself included."""
 

@@ -82,7 +82,7 @@ def low_fills():
         yield made if then == ZERO else made + patch(ZERO, then)
 
 
-@exercise(points=4, minutes=20, container="tensor", parts=("output", "weights"), forbids=("attention",))
+@exercise(points=4, minutes=20, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class masked_attention:
     """Attention that looks only where a mask allows it, and survives rows that may not look at all."""
 
@@ -162,14 +162,14 @@ class masked_attention:
             NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
             makes it."""),
         "MA17": mistake(patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
-            says="Output and weights are in float32; the output is to keep the input's dtype.",
+            says="Output and weights are in float32; the output should keep the input's dtype.",
             why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and
             torch refuses to multiply it with float32."""),
         "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
             says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
-            why="""A second normalisation mends the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            why="""A second normalization repairs the sums only while something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),
         "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
@@ -187,7 +187,7 @@ class masked_attention:
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
             says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
-            value is ambiguous'. What is to be known is whether a mask was given at all."""),
+            value is ambiguous'. What should be known is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),

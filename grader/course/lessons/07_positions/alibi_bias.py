@@ -71,7 +71,7 @@ class alibi_bias:
         "PO29": mistake(patch("-8 * torch", "-torch"),
             says="The factor 8 is missing in the exponent: slope_h is 2^(−8(h + 1)/num_heads).",
             why="""With the 8 the slopes of all heads run down to 2⁻⁸ = 1/256, which looks far back. Without it the last one is ½, so
-            that every head looks at its neighbours alone."""),
+            that every head looks at its neighbors alone."""),
         "PO30": mistake(patch("1) / num", "1) // num"),
             patch(SLOPES, "2.0 ** -(8 * torch.arange(1, num_heads + 1) // num_heads)"),
             says="The exponent −8(h + 1)/num_heads was rounded to a whole number: `//` stands where `/` belongs.",
@@ -79,7 +79,7 @@ class alibi_bias:
             and rounding makes −3, −6 and −8 of them."""),
         "PO31": mistake(*(patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})") for exponent in ("(-8 / num_heads)", "(-8)")),
             says="Every head has the same slope; head h has 2^(−8(h + 1)/num_heads).",
-            why="""Different slopes are what the heads are for: a steep one reads the neighbours, a flat one the whole text. With one
+            why="""Different slopes are what the heads are for: a steep one reads the neighbors, a flat one the whole text. With one
             slope all heads look equally far."""),
         "PO33": mistake(patch(f"{BIAS}\n    return bias", """bias = torch.zeros(num_heads, t, t)
     for h in range(num_heads):
@@ -93,5 +93,5 @@ class alibi_bias:
         "PO35": mistake(patch(SLOPES, "2.0 ** -8 * torch.arange(1, num_heads + 1) / num_heads"),
             says="Operator precedence: 2 ** −8 is taken before the rest is multiplied; put the whole exponent in brackets.",
             why="""`**` binds closer than `*` and `/`. Without brackets the slopes are (h + 1)/num_heads times 2⁻⁸: they grow from
-            head to head by equal steps, where each was to be a fixed fraction of the one before."""),
+            head to head by equal steps, where each should be a fixed fraction of the one before."""),
     }

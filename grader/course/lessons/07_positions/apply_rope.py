@@ -109,7 +109,7 @@ class apply_rope:
             −θ. Lengths and relative angles hold, so a model trained so works; with other weights it does not."""),
         "PO12": mistake(patch(ROTATED, "torch.cat((new_a, new_b), dim=-1)"),
             says="The pairs are rotated rightly and put back in another order.",
-            why="""Neighbours 2i and 2i + 1 were taken apart, so they must become neighbours again. Joined by `cat`, all first
+            why="""Neighbors 2i and 2i + 1 were taken apart, so they must become neighbors again. Joined by `cat`, all first
             members come before all second ones."""),
         "PO13": mistake(patch("positions[:, None] * frequencies", "(positions[:, None] * frequencies)[:, None, :]"),
             says="The positions run along the wrong axis: in x (..., T, d) the tokens are the last axis but one.",
@@ -131,7 +131,7 @@ class apply_rope:
         "PO18": ANGLES["PO18"],
         "PO32": mistake(patch(f"return {ROTATED}", OVERWRITE), patch(f"return {ROTATED}", f"{OVERWRITE}.data"),
             says="x itself was overwritten: the result belongs in a new tensor.",
-            why="""Whoever calls the function still needs x as it was. Autograd does, too: written under `torch.no_grad()` or through
+            why="""The caller still needs x as it was. Autograd does, too: written under `torch.no_grad()` or through
             `.data`, the rotation leaves no trace in the graph, and the gradient of x is that of x alone, not turned back."""),
         "PO36": ANGLES["PO36"],
     }

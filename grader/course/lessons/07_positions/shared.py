@@ -37,7 +37,7 @@ def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
             With i/d it ends at one half: the slowest pair turns √base times as fast as it should."""),
         "PO7": mistake(patch("-two_i", "two_i"), *_grown(d, made),
             says="The exponent has the wrong sign: the angles grow with the column.",
-            why="""Position times base^(2i/d) turns faster from pair to pair, up to thousands of turns a step. Neighbouring positions
+            why="""Position times base^(2i/d) turns faster from pair to pair, up to thousands of turns a step. Neighboring positions
             then look unrelated. The position is divided by that power."""),
         "PO15": mistake(patch(frequencies, "torch.ones_like(two_i)"),
             says="All pairs turn at the same speed: each has its own frequency.",

@@ -38,7 +38,7 @@ class sinusoidal_positions:
         table = parts["result"]
         lengths = table[:, 0::2] ** 2 + table[:, 1::2] ** 2
         worst = lengths.flat[np.abs(lengths - 1).argmax()]
-        return None if abs(worst - 1) < 1e-3 else f"a pair of neighbouring columns has sin² + cos² = {worst:.4g}."
+        return None if abs(worst - 1) < 1e-3 else f"a pair of neighboring columns has sin² + cos² = {worst:.4g}."
 
     @holds("the dot product of two rows depends on their distance only")
     def distance_only(case, parts):

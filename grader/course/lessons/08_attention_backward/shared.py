@@ -19,7 +19,7 @@ MISTAKES = {
         result is (0, 0); without the factor it is (0, 3)."""),
     "GB2": mistake(patch(MEAN, "(grad_weights * weights).sum()"),
         says="The sum ran over the whole array; each row has a total of its own.",
-        why="""Softmax normalises each row by itself, so its backward pass subtracts each row's own total. One total for everything
+        why="""Softmax normalizes each row by itself, so its backward pass subtracts each row's own total. One total for everything
         mixes queries and batch items: the gradient of one row then changes when another row does."""),
     "GB3": mistake(patch(BACK, "weights * (mean - grad_weights)"), says="The sign is reversed: it is the gradient minus the row's total.",
         why="""A gradient says how the loss grows. Where a weight's gradient is above the row's weighted mean, the loss grows

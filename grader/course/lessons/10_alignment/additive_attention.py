@@ -35,16 +35,16 @@ class additive_attention:
     """Let a decoder's state choose among the encoder's states, by Bahdanau's score."""
 
     def cases(rng):
-        learnt = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
-        yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learnt], "")
-        yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learnt], "")
+        learned = [np.array([[1.0, 0]]), np.array([[1.0, 0], [0, 1]]), np.array([1.0, 2])]
+        yield case("small", "one query 0, three keys, whole numbers", [np.array([[0.0]]), THREE, *learned], "")
+        yield case("small, query 2", "the same keys, asked by the query 2", [np.array([[2.0]]), THREE, *learned], "")
         yield from general(rng, lambda d_q, d_h, d_a: [(d_q, d_a), (d_h, d_a), (d_a,)])
         yield from _large()
 
     more_properties = PROPERTIES
 
     hints = (
-        "query @ w_query has the shape (B, d_a), keys @ w_key the shape (B, T, d_a). The first is to be added to *each* key of its own "
+        "query @ w_query has the shape (B, d_a), keys @ w_key the shape (B, T, d_a). The first should be added to *each* key of its own "
         "sentence: which shape must it have for that?",
         "A new axis, `[:, None]`, turns (B, d_a) into (B, 1, d_a). `energy @ v` sums over d_a and leaves (B, T); softmax then runs over"
         " T. For the context, `weights[:, None]` is (B, 1, T) and can be multiplied with the keys.",

@@ -1,0 +1,273 @@
+"""The commonest errors of beginners, each with its own sentence: told only where what was observed, or the source, proves it.
+
+A rule is asked about one failing exercise and answers with a sentence or None. The first that answers counts; a rule that says
+what a mistake of the catalogue says as well is left out where such a mistake is proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from grader.course.spec import Case, Exercise
+from grader.judging.compare import close, numbers
+from grader.judging.findings import Finding
+from grader.source.slips import Slip
+from grader.worker.values import Failure, Observation, Part
+
+NEAR = (1e-4, 1e-5)  # the tolerances within which numbers are called the same
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What rules look at: the finding that is the headline, what every case showed, and what the source says.
+
+    expected, actual: by case; the reference's parts by name, and the learner's observation.
+    """
+
+    exercise: Exercise
+    finding: Finding
+    cases: Sequence[Case]
+    expected: Sequence[Mapping[str, Part]]
+    actual: Mapping[int, Observation]
+    slips: Sequence[Slip]
+
+    @property
+    def failure(self) -> Failure | None:
+        return self.finding.failure
+
+    @property
+    def torch(self) -> bool:
+        return self.exercise.container == "tensor"
+
+    def slip(self, kind: str) -> Slip | None:
+        return next((slip for slip in self.slips if slip.kind == kind), None)
+
+    def on_line(self, kind: str) -> Slip | None:
+        """The slip of that kind in the line that raised."""
+        return next((slip for slip in self.slips if slip.kind == kind and self.failure and slip.line == self.failure.line), None)
+
+    def returned(self) -> list[tuple[Mapping[str, Part], Part]]:
+        """What was expected and what was returned, of each case in which both are."""
+        found = []
+        for i, observation in self.actual.items():
+            parts = [part for part in observation.parts.values() if part.role == "returned" and not part.of]
+            if parts and self.cases[i].raises is None and observation.failure is None:
+                expected = {name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of}
+                found.append((expected, parts[0]))
+        return found
+
+
+def told(evidence: Evidence, proven: bool) -> str:
+    """The sentence of the first rule that fits; '' for none. proven: whether a mistake of the catalogue is proven."""
+    rules = (*READ, *(() if proven else OBSERVED))
+    return next(filter(None, (rule(evidence) for rule in rules)), "")
+
+
+# --- what the source shows -----------------------------------------------------------------------
+
+
+def _nothing_returned(evidence: Evidence) -> str | None:
+    if not evidence.returned() or any(part.kind != "none" for _, part in evidence.returned()):
+        return None
+    name = evidence.exercise.name if evidence.exercise.kind == "function" else "forward"
+    if evidence.slip("print"):
+        return f"{name} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
+    if evidence.slip("no return"):
+        return f"{name} has no `return`, so it gives None: end it with `return` and the result."
+    return None
+
+
+def _return_in_loop(evidence: Evidence) -> str | None:
+    slip = evidence.slip("return in loop")
+    return slip and (
+        f"`return` stands inside the loop (line {slip.number} of its cell), so the loop ends after its first round: "
+        "move `return` to the left, level with the loop's first line."
+    )
+
+
+def _input_in_place(evidence: Evidence) -> str | None:
+    slip = evidence.on_line("in place")
+    if not slip or evidence.failure.type != "RuntimeError":
+        return None
+    x = slip.name
+    return (
+        f"`{slip.line}` changes the input `{x}` in place, which torch refuses where gradients are recorded: write `{x} = {x} …`, "
+        "which makes a new tensor."
+    )
+
+
+def _max_without_values(evidence: Evidence) -> str | None:
+    slip = evidence.slip("max")
+    if not (slip and evidence.torch and evidence.failure and evidence.failure.type == "TypeError"):
+        return None
+    return (
+        f"In torch, `.{slip.name}` along an axis gives two things, the values and where they are: write `.{slip.name}(…).values`, "
+        f"or `.a{slip.name}(…)`, which gives the values alone."
+    )
+
+
+def _caret(evidence: Evidence) -> str | None:
+    slip = evidence.slip("caret")
+    if not slip or evidence.exercise.dtype == ("bool",):
+        return None
+    return f"In Python, `^` is the bitwise 'exclusive or'; a power is written `**` (line {slip.number} of its cell: `{slip.line}`)."
+
+
+def _assert_for_raise(evidence: Evidence) -> str | None:
+    failure, claim = evidence.failure, evidence.finding.claim
+    if evidence.finding.kind != "raises" or not failure or failure.type != "AssertionError" or not evidence.slip("assert"):
+        return None
+    return f"`assert` raises AssertionError, and `python -O` leaves it out. Write `if …: raise {claim}(…)`, with the opposite condition."
+
+
+def _numpy_in_torch(evidence: Evidence) -> str | None:
+    finding, slip = evidence.finding, evidence.slip("numpy")
+    if not (evidence.torch and slip):
+        return None
+    if finding.failure:
+        slip = evidence.on_line("numpy")
+    elif finding.actual is None or finding.actual.kind != "ndarray":
+        slip = None
+    return slip and (
+        f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method, "
+        "which also keep the graph for gradients."
+    )
+
+
+def _layer_in_forward(evidence: Evidence) -> str | None:
+    slip = evidence.slip("layer in forward")
+    return slip and (
+        f"`forward` makes a new `{slip.name}` at each call, with new random weights that no optimizer knows: make layers in "
+        "`__init__`, keep them as `self.…`, and only call them in `forward`."
+    )
+
+
+def _unused(evidence: Evidence) -> str | None:
+    slip = evidence.slip("unused")
+    if not slip or evidence.finding.kind == "failure":
+        return None
+    return (
+        f"The parameter `{slip.name}` is never used in {evidence.exercise.name}: a number or a name from elsewhere stands in its place, "
+        "or a step is missing."
+    )
+
+
+# --- what was observed ---------------------------------------------------------------------------
+
+
+def _whole_length(evidence: Evidence) -> str | None:
+    """A float with a whole value where a length or an index is needed."""
+    failure = evidence.failure
+    if not failure or failure.kind != "exception" or failure.type not in ("TypeError", "IndexError"):
+        return None
+    whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
+    if whole is None:
+        return None
+    return (
+        f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: `/` always gives a float, "
+        "also where it divides evenly; `//` gives a whole number."
+    )
+
+
+def _star_for_product(evidence: Evidence) -> str | None:
+    """Two arrays of the failing line that do not go together entry by entry, and do as a matrix product."""
+    failure = evidence.failure
+    if not failure or failure.type not in ("ValueError", "RuntimeError"):
+        return None
+    shapes = {one.name: one.shape for one in failure.shapes if one.kind == "array"}
+    for slip in evidence.slips:
+        if slip.kind != "star" or slip.line != failure.line:
+            continue
+        first, second = shapes.get(slip.name, ()), shapes.get(slip.other, ())
+        if slip.turned:
+            second = (*second[:-2], *second[:-3:-1])
+        if len(first) > 1 and len(second) > 1 and first[-1] == second[-2] and not _go_together(first, second):
+            return f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so; the matrix product is written `@`."
+    return None
+
+
+def _go_together(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    try:
+        np.broadcast_shapes(first, second)
+    except ValueError:
+        return False
+    return True
+
+
+def _a_list(evidence: Evidence) -> str | None:
+    """A list in place of an array: one that NumPy or torch can make an array of the expected shape of."""
+    if evidence.exercise.container not in ("ndarray", "tensor") or evidence.finding.kind != "type":
+        return None
+    actual, expected = evidence.finding.actual, evidence.finding.expected
+    shape = _list_shape(actual)
+    if actual.kind != "sequence" or expected is None or shape is None:
+        return None
+    tensors = any(item.kind == "tensor" for item in actual.items)
+    way = "torch.stack(rows)" if tensors else "torch.tensor(rows)" if evidence.torch else "np.array(rows)"
+    right = " Its numbers have the right shape." if shape == expected.shape else ""
+    return f"The rows were collected in a {actual.text or 'list'}, which is not an array: `{way}` makes one of them.{right}"
+
+
+def _list_shape(part: Part) -> tuple[int, ...] | None:
+    """The shape that an array of nested lists would have; None where they are uneven or hold something else."""
+    if part.kind != "sequence":
+        return part.shape
+    inner = {_list_shape(item) for item in part.items}
+    return None if len(inner) != 1 or None in inner else (len(part.items), *inner.pop())
+
+
+def _another_order(evidence: Evidence) -> str | None:
+    """The right things, all of them, in another order than the exercise names."""
+    names, shown = evidence.exercise.parts, evidence.returned()
+    if len(names) == 1 or not shown or len(names) > 4:
+        return None
+    for order in permutations(range(len(names))):
+        if order != tuple(range(len(names))) and all(_same_in_order(expected, part, order) for expected, part in shown):
+            came = ", ".join(names[at] for at in order)
+            return f"The numbers are right and in another order: ({came}) is returned; expected ({', '.join(names)})."
+    return None
+
+
+def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int]) -> bool:
+    wanted = list(expected.values())
+    return len(part.items) == len(order) and all(_same(wanted[at], item) for at, item in zip(order, part.items, strict=True))
+
+
+def _transposed(evidence: Evidence) -> str | None:
+    shown = [(next(iter(expected.values())), part) for expected, part in evidence.returned() if len(expected) == 1]
+    shown = [(one, other) for one, other in shown if one.shape is not None and other.shape is not None and len(one.shape) > 1]
+    if not shown or not all(other.shape == (*one.shape[:-2], one.shape[-1], one.shape[-2]) for one, other in shown):
+        return None
+    if all(close(one.array.swapaxes(-1, -2), other.array, *NEAR) for one, other in shown) and any(not _same(*pair) for pair in shown):
+        return "The numbers are right, and the result is transposed: its last two axes stand in each other's place."
+    return None
+
+
+def _same_for_all(evidence: Evidence) -> str | None:
+    """One result for different inputs of the same shape: it is not computed from them."""
+    shown = [part for _, part in evidence.returned() if part.array is not None and part.array.size > 1]
+    right = [next(iter(expected.values())) for expected, part in evidence.returned() if part.array is not None and part.array.size > 1]
+    if len(shown) < 3 or any(part.array.tobytes() != shown[0].array.tobytes() or part.shape != shown[0].shape for part in shown[1:]):
+        return None
+    if all(part.array is None or part.array.tobytes() == right[0].array.tobytes() for part in right):
+        return None
+    return "The result is the same for every input: numbers of the example are written in. Compute it from the parameters."
+
+
+def _same(expected: Part, actual: Part) -> bool:
+    one, other = numbers(expected), numbers(actual)
+    if one.array is None or other.array is None or one.shape != other.shape:
+        return False
+    return close(one.array.astype(np.float64), other.array.astype(np.float64), *NEAR)
+
+
+Rule = Callable[[Evidence], str | None]
+READ: Iterable[Rule] = (
+    _nothing_returned, _return_in_loop, _layer_in_forward, _assert_for_raise, _input_in_place, _max_without_values, _caret,
+    _numpy_in_torch, _whole_length, _star_for_product,
+)  # fmt: skip
+OBSERVED: Iterable[Rule] = (_a_list, _another_order, _transposed, _same_for_all, _unused)

@@ -1,0 +1,62 @@
+"""explain(): a mistake at length, or the known mistakes, lesson by lesson."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from grader.course import references, registry
+from grader.notebook.showing import Shown, sentence
+from grader.reports import html, text
+
+
+def shown(asked: str | None, current: str | None = None) -> Shown:
+    """asked: an id, two with a plus, a lesson's number or name, None for everything. current: the lesson that is shown unfolded."""
+    if asked is None:
+        return _all(registry.lessons(), current)
+    lesson = next((name for name in registry.lessons() if str(asked) in (name, name[:2], name[:2].lstrip("0"))), None)
+    if lesson:
+        return _all((lesson,), lesson)
+    ids = [id.strip() for id in str(asked).split("+")]
+    known = {id.upper(): id for id in _mistake_ids(ids)}
+    unknown = [id for id in ids if id.upper() not in known]
+    if unknown:
+        near = _near_ids(unknown[0].upper(), known)
+        nearest = f" Near it: {', '.join(near)}." if near else ""
+        return sentence(f"No mistake has the id {unknown[0][:60]!r}.{nearest} explain() lists all of them.")
+    told = [references.explained(known[id.upper()]) for id in ids]
+    return Shown("\n\n".join(text.explanation(one) for one in told), "".join(html.explanation(one) for one in told))
+
+
+def by_lesson(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The ids of the mistakes of each lesson's exercises, in the order of the exercises; of a pair both."""
+    return {
+        name: tuple(dict.fromkeys(
+            id for one in registry.lesson(name).exercises for mistake in one.mistakes for id in mistake.id.split("+")))
+        for name in names
+    }  # fmt: skip
+
+
+def _all(names: tuple[str, ...], current: str | None) -> Shown:
+    plain, lessons, opened = ['Known mistakes; explain("SM1") tells one at length.'], [], ""
+    for name, ids in by_lesson(names).items():
+        told = [registry.mistake_text(id) for id in ids]
+        title = f"{name[:2]} · {registry.lesson(name).title}"
+        plain += ["", title, *(f"  {one.id:<5} {one.sentence}" for one in told)]
+        lessons.append((title, told))
+        opened = title if name == current else opened
+    return Shown("\n".join(plain), html.explanations(lessons, opened))
+
+
+def _near_ids(asked: str, known: Mapping[str, str]) -> list[str]:
+    """At most three ids like the one asked for; those of its family, such as SM, first."""
+    family = [id for id in known if id.rstrip("0123456789") == asked.rstrip("0123456789")]
+    return difflib.get_close_matches(asked, family or known, n=3, cutoff=0.3)
+
+
+def _mistake_ids(asked: list[str]) -> tuple[str, ...]:
+    """The known ids; every lesson is imported only where the catalogue alone does not know those asked for."""
+    from grader.course.mistakes import TEXTS
+
+    known = tuple(TEXTS)
+    return known if all(id.upper() in {each.upper() for each in known} for id in asked) else registry.mistake_ids()

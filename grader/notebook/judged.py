@@ -1,0 +1,200 @@
+"""The verdict on what a learner means, as their notebook stands: the code that runs, and the cells that made it."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from grader.course import registry
+from grader.notebook.fingerprint import fingerprint
+from grader.notebook.live import Live, reached, sources
+from grader.notebook.runs import Broken, Runs, ended_by
+from grader.notebook.target import Target
+from grader.notebook.waiting import waiting
+from grader.worker.observe import failure_from
+from grader.worker.values import Failure
+
+verdicts: dict[str, tuple[str, Any]] = {}  # exercise -> fingerprint and verdict of the last check
+_checked: list[str] = []  # the exercises that were asked for, the last one last
+runs = Runs()  # told of every cell by shell.py, where there are cells
+
+
+def judged(wanted: Target, namespace: Mapping[str, Any], again: bool = True) -> Any:
+    """The verdict; of the last check where the code is the same.
+
+    again: judge an interrupted check once more; without it, an interrupted one stays as it was.
+    """
+    _checked[:] = [wanted.name]
+    old = _older_than_its_cell(wanted, namespace)
+    if old is not None:
+        return old
+    key = _fingerprint(wanted)
+    kept, verdict = verdicts.get(wanted.name, ("", None))
+    if key is not None and kept == key and not (again and verdict.stage == "interrupted"):
+        return _with_helpers(verdict, wanted, namespace)
+    verdict = _judge(wanted, namespace)
+    if verdict.status == "missing":
+        return replace(verdict, look=f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") puts its cell back.')
+    if key is not None and _fingerprint(wanted) == key:  # code that changes its own globals is judged anew
+        verdicts[wanted.name] = (key, verdict)
+    return _with_helpers(verdict, wanted, namespace)
+
+
+def last(wanted: Target) -> Any:
+    """The verdict of the last check where it was of this very code, else None."""
+    key, verdict = verdicts.get(wanted.name, ("", None))
+    return verdict if wanted.found and key == _fingerprint(wanted) else None
+
+
+def last_passed(wanted: Target) -> bool:
+    """Whether what the name now stands for is known to pass."""
+    verdict = last(wanted)
+    return verdict is not None and verdict.passed
+
+
+def current_lesson() -> str | None:
+    """The lesson of the exercise that was checked last in this process; None where none was."""
+    return registry.lesson_of(_checked[-1]) if _checked else None
+
+
+def is_attempt(verdict: Any) -> bool:
+    """Whether a verdict is about the learner's code as it stands."""
+    return verdict.status not in ("missing", "could_not_grade") and verdict.stage != "stale"
+
+
+def attempt_key(wanted: Target, namespace: Mapping[str, Any]) -> str:
+    """What tells one attempt from another: the object's fingerprint, else its source."""
+    found = None if _fingerprint(wanted) or not wanted.found else sources(wanted.name, wanted.obj, namespace)
+    return _fingerprint(wanted) or (f"text {fingerprint(found.cells)}" if found else "unknown")
+
+
+def _fingerprint(wanted: Target) -> str | None:
+    return fingerprint(wanted.obj) if wanted.found else None
+
+
+# --- cells that failed, and exercises that are called -----------------------------------------------------------
+
+
+def _older_than_its_cell(wanted: Target, namespace: Mapping[str, Any]) -> Any:
+    """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
+    if not wanted.found:
+        return None
+    broken = runs.stale(wanted.name, wanted.obj)
+    if broken is not None:
+        return _stale(wanted, wanted.name, broken)
+    for name, obj in reached(wanted.obj, namespace).items() if runs.broken else ():
+        broken = runs.stale(name, obj)
+        if broken is not None:
+            return _stale(wanted, name, broken)
+    return None
+
+
+def _stale(wanted: Target, name: str, broken: Broken) -> Any:
+    from grader.judging.verdict import Line, Verdict
+
+    calls = "" if name == wanted.name else f"{wanted.name} calls `{name}`. "
+    kept = f"What `{name}` was before still stands in the kernel, and was not judged."
+    look = f"Fix that cell and run it, then {wanted.call} judges what it says."
+    if broken.failure is None:
+        now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
+        return Verdict(wanted.name, "error", f"{calls}The cell that defined `{name}` no longer does: it now defines {now}.",
+                       "stale", details=(kept,), look=look)  # fmt: skip
+    message, text = ended_by(broken.failure)
+    line = Line(text, broken.failure.line_number) if text else None
+    headline = f"{calls}The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{'' if message[-1:] in '?!' else '.'}"
+    return Verdict(wanted.name, "error", headline, "stale", line=line, details=(kept,), look=look)
+
+
+def _with_helpers(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> Any:
+    """A failing verdict says first which other exercise it calls whose own check fails."""
+    if verdict.status not in ("failed", "error", "timeout") or not wanted.found:
+        return verdict
+    names = set(registry.exercise_names()) - {wanted.name}
+    for name, obj in reached(wanted.obj, namespace).items():
+        if name in names and _fails(name, obj, namespace):
+            first = f"{wanted.name} calls `{name}`, whose check fails: start there, with check({name})."
+            return replace(verdict, details=(first, *verdict.details))
+    return verdict
+
+
+def _fails(name: str, obj: Any, namespace: Mapping[str, Any]) -> bool:
+    other = Target(name, obj)
+    key = _fingerprint(other)
+    kept, verdict = verdicts.get(name, ("", None))
+    if key is None or kept != key:
+        verdict = _judge(other, namespace)
+        if key is not None:
+            verdicts[name] = (key, verdict)
+    return verdict.status in ("failed", "error", "timeout", "forbidden", "not_started")
+
+
+# --- judging ----------------------------------------------------------------------------------------------------
+
+
+def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
+    from grader.judging.judge import judge
+    from grader.judging.verdict import Verdict
+
+    try:
+        with waiting(wanted.call), _as_found():
+            return judge(registry.exercise(wanted.name), _candidate(wanted, namespace))
+    except KeyboardInterrupt as stop:
+        return _interrupted(wanted, stop)
+    except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
+        return Verdict(
+            wanted.name, "could_not_grade", f"The check itself failed, which says nothing about {wanted.name}.",
+            details=(f"{type(error).__name__}: {str(error)[:300]}",),
+            look="Restart the kernel and run the notebook again; if it stays, report it with these lines.",
+        )  # fmt: skip
+
+
+def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
+    """The verdict on a check that the learner stopped: in which line it was."""
+    from grader.judging import wording
+    from grader.judging.verdict import Verdict
+
+    line = wording.line(wanted.name, failure_from(stop))
+    advice = ("That line ran when it was stopped: look for a loop around it whose condition never becomes false, or for "
+              "work that grows with every call." if line else "It was not in your code at that moment.")  # fmt: skip
+    return Verdict(wanted.name, "timeout", f"The check of {wanted.name} was interrupted.", "interrupted",
+                   line=line, details=(advice,), look=f"{wanted.call} tries again.")  # fmt: skip
+
+
+def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:
+    name = wanted.name
+    if not wanted.found:
+        message = f"{name} is not defined in this notebook yet: run the cell that defines it."
+        return Live(name, None, Failure("missing", message=message))
+    answer = registry.exercise(name).kind == "answer"
+    if answer and wanted.obj is None:
+        return Live(name, None, Failure("not_started"))
+    return Live(name, wanted.obj, None, None if answer else sources(name, wanted.obj, namespace))
+
+
+@contextlib.contextmanager
+def _as_found() -> Iterator[None]:
+    """Leaves random states, thread settings and torch's modes as the learner had them."""
+    numpy = sys.modules.get("numpy") or __import__("numpy")
+    python, legacy, torch = random.getstate(), numpy.random.get_state(), sys.modules.get("torch")
+    if torch is not None:
+        state, threads, dtype = torch.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype()
+        grad, on_gpu = torch.is_grad_enabled(), torch.cuda.is_available() and torch.cuda.is_initialized()
+        gpu_states = torch.cuda.get_rng_state_all() if on_gpu else []
+        torch.set_grad_enabled(True)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        numpy.random.set_state(legacy)
+        if torch is not None:
+            torch.set_rng_state(state)
+            if gpu_states:
+                torch.cuda.set_rng_state_all(gpu_states)
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)

@@ -1,0 +1,92 @@
+"""What the course tells IPython: sentences for names that are not known, %grader, and which cells failed.
+
+`attach` runs when a kernel starts (startup.py beside this file, which an installation puts where IPython looks), so that a
+kernel that was restarted has an answer to `check(...)` before anything ran; `listen` runs when a notebook imports the course.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from grader.notebook.showing import ipython
+
+
+def attach() -> Any:
+    """Gives the running IPython shell our sentences and %grader, once. Returns: the shell, None where there is none."""
+    shell = ipython()
+    if shell is not None and not hasattr(shell, "attention_course"):
+        shell.attention_course = False
+        if not shell.custom_exceptions:  # another package may have taken that place
+            shell.set_custom_exc((NameError,), _unknown)
+        shell.register_magic_function(_grader, "line", "grader")
+    return shell
+
+
+def listen() -> None:
+    """From now on every cell's run is noted."""
+    shell = attach()
+    if shell is None or shell.attention_course:
+        return
+    shell.attention_course = True
+    shell.events.register("pre_run_cell", lambda info: _before(shell, info))
+    shell.events.register("post_run_cell", lambda result: _after(shell, result))
+
+
+def _before(shell: Any, info: Any) -> None:
+    from grader.notebook.judged import runs
+
+    runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns)
+
+
+def _after(shell: Any, result: Any) -> None:
+    from grader.notebook.judged import runs
+    from grader.notebook.muting import end
+
+    end()
+    info, error = result.info, result.error_before_exec or result.error_in_exec
+    runs.end(info.raw_cell, getattr(info, "cell_id", None), error, shell.user_ns)
+
+
+def _unknown(shell: Any, kind: type, error: NameError, trace: Any, tb_offset: int | None = None) -> None:
+    """Shows a sentence where a call of the course's own is at fault, else the traceback as it always is."""
+    from grader.notebook import unknown
+    from grader.notebook.judged import runs
+    from grader.notebook.showing import sentence
+
+    try:
+        told = None if _elsewhere(shell) else unknown.sentence(error, trace, shell.user_ns, runs)
+    except Exception:  # nothing of ours stands between a learner and their traceback
+        told = None
+    if told is None:
+        shell.showtraceback((kind, error, trace), running_compiled_code=True)
+        return
+    from IPython.display import display
+
+    shell._last_traceback = [told]  # what the kernel answers; it would be that of an earlier cell
+    display(sentence(told))
+
+
+def _elsewhere(shell: Any) -> bool:
+    """Whether this is a notebook of somebody else's, in the environment of the course."""
+    from grader.course.registry import CONTRACT
+
+    return not shell.attention_course and not any(Path(f"{name}.ipynb").is_file() for name in CONTRACT)
+
+
+def _grader(line: str) -> None:
+    """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
+    import shlex
+
+    command = [sys.executable, "-m", "grader", *shlex.split(line)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    try:
+        for said in running.stdout or ():
+            print(said, end="", flush=True)
+    except KeyboardInterrupt:  # the square in the toolbar reaches the command, too, where it shares the kernel's group
+        running.terminate()
+        print("stopped.")
+    finally:
+        running.wait()

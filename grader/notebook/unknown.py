@@ -1,0 +1,86 @@
+"""One sentence in place of a traceback, where a call of the course's own names something that this kernel does not know."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import grader
+from grader.course import registry
+from grader.notebook.laid_over import stubs_of
+from grader.notebook.runs import Runs, ended_by
+from grader.notebook.target import nearest
+from grader.source.definitions import parse
+
+ABOVE = "the menu Run › Run All Above Selected Cell runs everything that stands above this one"
+_ID = re.compile(r"[A-Za-z]{2,3}\d{1,3}")  # of a mistake
+
+
+def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any], runs: Runs) -> str | None:
+    """What to do about a name that is not known, in Markdown; None where no call of the course's own is at fault.
+
+    error, trace: what a cell raised; namespace: the notebook's names.
+    """
+    name, found = error.name, _call(error, trace, namespace)
+    if not name or found is None:
+        return None
+    if name in grader.__all__:
+        return f"`{name}` is not known in this kernel: run the lesson's first code cell, which imports it; {ABOVE}."
+    if name in registry.exercise_names():
+        return _exercise(name, runs)
+    if found == "explain" and _ID.fullmatch(name):
+        return f'explain takes an id in quotes: `explain("{name.upper()}")`.'
+    broken = runs.broken.get(name)
+    if broken is not None and broken.failure is not None:
+        return f"`{name}` is not defined: the last run of the cell that defines it failed ({ended_by(broken.failure)[0]})."
+    close = nearest(name)
+    if found != "figures" and close:
+        return f"No exercise is called `{name}`, and nothing of that name is defined. Nearest: {', '.join(close)}."
+    return f"`{name}` is not known in this kernel: run the cell that defines it; {ABOVE}."
+
+
+def _exercise(name: str, runs: Runs) -> str:
+    broken = runs.broken.get(name)
+    if broken is not None and broken.failure is not None:
+        message, line = ended_by(broken.failure)
+        at = f" in its line {broken.failure.line_number}, `{line}`" if line else ""
+        return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
+    others = broken.defines if broken is not None else runs.defined_by(_cell_of(name)) - {name}
+    if others:
+        listed = " and ".join(f"`{each}`" for each in sorted(others))
+        return f"`{name}` is not defined: its cell now defines {listed}. The exercise is called {name}; its function takes that name."
+    return f"`{name}` is not defined in this kernel: run the cell that defines it. A restarted kernel remembers nothing; {ABOVE}."
+
+
+def _cell_of(exercise: str) -> str:
+    """The id of the cell in which a learner writes an exercise."""
+    return stubs_of(registry.pristine(registry.lesson_of(exercise))["cells"])[exercise]["id"]
+
+
+def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any]) -> str | None:
+    """The course's own name, such as 'check', in whose call a cell names what is not known; None for all else."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_globals is not namespace or trace.tb_frame.f_code.co_name != "<module>":
+        return None
+    text = "".join(linecache.getlines(trace.tb_frame.f_code.co_filename))
+    line, tree = trace.tb_lineno, parse(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Name) and node.id == error.name in grader.__all__ and node.lineno == line:
+            return error.name
+        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or line):
+            root = node.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if isinstance(root, ast.Name) and root.id in grader.__all__ and any(_is(error.name, one) for one in given):
+                return root.id
+    return None
+
+
+def _is(name: str | None, node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

@@ -1,0 +1,179 @@
+"""Reads the code of one exercise for what beginners most often let slip: facts of the source, each with its line.
+
+A fact is no verdict: judging/beginner.py says which of them explains what was observed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from grader.source.definitions import parse
+
+MOST = 40  # of one exercise
+_LOOPS = (ast.For, ast.While)
+_LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
+_REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class Slip(NamedTuple):
+    """A fact about a learner's code.
+
+    kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
+          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'numpy' (a NumPy function is called), 'layer
+          in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along an axis,
+          without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to), 'condition'
+          (a truth value is asked for), 'compares' (Python's own max, min or sorted), 'in place' (a parameter is changed by `+=` or
+          its like).
+    line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
+    other: the right factor; turned: whether it is transposed there.
+    """
+
+    kind: str
+    line: str = ""
+    number: int = 0
+    name: str = ""
+    other: str = ""
+    turned: bool = False
+
+
+def slips(name: str, cells: Sequence[str]) -> tuple[Slip, ...]:
+    """The facts about the last definition of that name, a function's or a class's; () where there is none that can be read."""
+    for cell in reversed(cells):
+        tree = parse(cell)
+        for node in reversed(tree.body if tree is not None else []):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
+                return tuple(_Reading(cell.splitlines(), cells).of(node))[:MOST]
+    return ()
+
+
+class _Reading:
+    """One definition, beside the text of its cell."""
+
+    def __init__(self, lines: Sequence[str], cells: Sequence[str]) -> None:
+        self._lines = lines
+        self._numpy = {"np", "numpy"} | {
+            alias.asname or alias.name for cell in cells for node in _top(cell) if isinstance(node, ast.Import)
+            for alias in node.names if alias.name == "numpy"
+        }  # fmt: skip
+
+    def of(self, node: ast.AST) -> Iterator[Slip]:
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
+        for method in methods:
+            if method.name != "__init__":
+                yield from self._of_function(method, isinstance(node, ast.ClassDef))
+
+    def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
+        own = list(_own(function))
+        returns = [each for each in own if isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value is not None]
+        yields = any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own)
+        raises = len(function.body) <= 2 and isinstance(function.body[-1], ast.Raise)
+        if not returns and not raises and (not is_method or function.name == "forward"):
+            last = function.body[-1]
+            printed = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and _dotted(last.value.func) == "print"
+            yield self._slip("print" if printed else "no return", last)
+        for loop in (each for each in own if isinstance(each, _LOOPS)):
+            for statement in loop.body:
+                if isinstance(statement, ast.Return) and not yields:
+                    yield self._slip("return in loop", statement)
+        if not raises:
+            yield from self._unused(function, is_method)
+        parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+        for each in own:
+            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name) and each.target.id in parameters:
+                yield self._slip("in place", each, each.target.id)
+        for each in ast.walk(function):
+            yield from self._of_expression(each, is_method and function.name == "forward")
+
+    def _unused(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
+        read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+        read |= {each.target.id for each in ast.walk(function) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
+        calls = {_dotted(each.func) for each in ast.walk(function) if isinstance(each, ast.Call)}
+        for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)[is_method:]:
+            if parameter.arg not in read and not calls & _LOOK_AROUND and not parameter.arg.startswith("_"):
+                yield self._slip("unused", function, parameter.arg)
+
+    def _of_expression(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
+        if isinstance(node, ast.Assert):
+            yield self._slip("assert", node)
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor):
+            yield self._slip("caret", node)
+        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp)) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield self._slip("condition", node)
+        if isinstance(node, ast.Assign) and _is_reduced(node.value) and isinstance(node.targets[0], ast.Name):
+            yield self._slip("reduced", node, node.targets[0].id)
+        elif _is_reduced(node):
+            yield self._slip("reduced", node)
+        if isinstance(node, ast.Call):
+            called = _dotted(node.func)
+            owner, _, function = called.rpartition(".")
+            if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
+                yield self._slip("compares", node)
+            if owner.partition(".")[0] in self._numpy:
+                yield self._slip("numpy", node, called)
+            if in_forward and owner in ("nn", "torch.nn") and function[:1].isupper() and function != "Parameter":
+                yield self._slip("layer in forward", node, called)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Name):
+            right, turned = _unturned(node.right)
+            if right:
+                yield self._slip("star", node, node.left.id)._replace(other=right, turned=turned)
+        if isinstance(node, ast.BinOp) and any(_is_pair(side) for side in (node.left, node.right)):
+            yield self._slip("max", node, next(side.func.attr for side in (node.left, node.right) if _is_pair(side)))
+
+    def _slip(self, kind: str, node: ast.AST, name: str = "") -> Slip:
+        number = node.lineno
+        line = self._lines[number - 1].strip() if number <= len(self._lines) else ""
+        return Slip(kind, line[:300], number, name[:100])
+
+
+def _is_pair(node: ast.AST) -> bool:
+    """Whether it is `x.max(dim)` or `x.min(dim, keepdim=True)`, for which torch gives values and indices."""
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("max", "min")
+        and (len(node.args) == 1 or any(keyword.arg == "dim" for keyword in node.keywords))
+    )  # fmt: skip
+
+
+def _is_reduced(node: ast.AST) -> bool:
+    """Whether it is a sum, a maximum or a mean along an axis, which is not kept."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCING:
+        return False
+    given = {keyword.arg for keyword in node.keywords}
+    of_module = _dotted(node.func.value) in ("np", "numpy", "torch")
+    along = given & {"axis", "dim"} or len(node.args) > of_module
+    return bool(along) and not given & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
+
+
+def _unturned(node: ast.AST) -> tuple[str, bool]:
+    """('k', True) of `k.T`, `k.mT`, `k.swapaxes(-1, -2)`; ('k', False) of `k`; ('', False) of anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("transpose", "swapaxes"):
+        return (node.func.value.id, True) if isinstance(node.func.value, ast.Name) else ("", False)
+    if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
+        return (node.value.id, True) if isinstance(node.value, ast.Name) else ("", False)
+    return (node.id, False) if isinstance(node, ast.Name) else ("", False)
+
+
+def _own(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without those of the functions inside it."""
+    left = list(ast.iter_child_nodes(function))
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, _DEFINITIONS):
+            left += ast.iter_child_nodes(node)
+
+
+def _top(cell: str) -> list[ast.stmt]:
+    tree = parse(cell)
+    return tree.body if tree is not None else []
+
+
+def _dotted(node: ast.AST) -> str:
+    """'np.linalg.norm' of such an expression, '' of any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

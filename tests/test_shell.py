@@ -1,0 +1,302 @@
+"""In IPython: a check says which cell failed, names that are not known get a sentence, payoffs are quiet, checks replay."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from grader.course import registry
+from grader.notebook import judged, waiting, workspace
+
+IMPORTS = "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
+RIGHT = """def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+"""
+WRONG = RIGHT.replace("axis=1", "axis=0")
+
+
+class Notebook:
+    """Cells run in a real shell. shown: what each displayed last, as text; printed: the output of the last one."""
+
+    def __init__(self, shell, capsys) -> None:
+        self.shell, self._capsys = shell, capsys
+        self.run(IMPORTS, "imports")
+
+    def run(self, code: str, cell_id: str | None = None, raises: bool = False) -> str:
+        self._capsys.readouterr()
+        done = self.shell.run_cell(code, store_history=True, cell_id=cell_id)
+        assert done.success is not raises, done.error_in_exec or done.error_before_exec
+        self.printed = self._capsys.readouterr().out
+        return " ".join((repr(done.result) if done.result is not None else self.printed).split())
+
+
+@pytest.fixture
+def cells(capsys, monkeypatch, tmp_path):
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(judged, "verdicts", {})
+    monkeypatch.setattr(judged, "runs", judged.Runs())
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell takes its place
+    made = interactive.InteractiveShell.instance()
+    made.history_manager.enabled = False
+    yield Notebook(made, capsys)
+    interactive.InteractiveShell.clear_instance()
+    for prompt in ("ps1", "ps2", "ps3"):  # the shell sets them, and they say that somebody is at a prompt
+        vars(sys).pop(prompt, None)
+
+
+# --- a cell that failed ---------------------------------------------------------------------------
+
+BROKEN = {
+    "a bracket that is missing": (RIGHT.replace("np.exp(", "np.exp(("), "SyntaxError: ", "line 2 of its cell"),
+    "a bad indent": (RIGHT.replace("    return", "   return"), "IndentationError: unindent does not match", "line 3 of its cell"),
+    "an import that fails": ("import no_such_module\n" + RIGHT, "ModuleNotFoundError: No module named 'no_such_module'.", "line 1 of its"),
+    "a definition that is none": (RIGHT.replace("def ", "df "), "SyntaxError: ", "line 1 of its cell"),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_a_check_after_a_failed_run_is_no_stale_pass(cells, why):
+    broken, raised, line = BROKEN[why]
+    cells.run(RIGHT, "s")
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+    cells.run(broken, "s", raises=True)
+    said = cells.run("check(softmax_rows)")
+    assert said.startswith("ERROR: softmax_rows") and raised in said and line in said
+    assert "What `softmax_rows` was before still stands in the kernel, and was not judged." in said
+    assert "This opens once check(softmax_rows) passes." in cells.run("if passed(softmax_rows): print('open')")
+    cells.run(RIGHT, "s")
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+
+
+def test_what_is_stale_is_no_attempt(cells):
+    for number in range(4):
+        cells.run(f"{WRONG}    # {number}\nx = (", "s", raises=True)
+    cells.run(RIGHT, "t")
+    cells.run("x = (", "t", raises=True)
+    cells.run("check(softmax_rows)")
+    assert "0 different attempts" in cells.run("solution(softmax_rows)")
+
+
+def test_a_cell_that_fails_below_its_definition_is_judged_as_it_is_now(cells):
+    cells.run(RIGHT, "s")
+    cells.run(f"{WRONG}\n1 / 0", "s", raises=True)
+    assert cells.run("check(softmax_rows)").startswith("FAILED")
+
+
+def test_a_check_in_the_cell_itself_judges_what_the_cell_says(cells):
+    cells.run("x = (", "s", raises=True)
+    cells.run(f"{RIGHT}\n1 / 0", "s", raises=True)
+    assert cells.run(f"{RIGHT}\ncheck(softmax_rows)", "s").startswith("PASSED")
+
+
+def test_a_helper_whose_cell_failed_is_named(cells):
+    cells.run("def largest(scores):\n    return scores.max(axis=1, keepdims=True)", "h")
+    cells.run(RIGHT.replace("scores.max(axis=1, keepdims=True)", "largest(scores)"), "s")
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+    cells.run("def largest(scores:\n    return 0", "h", raises=True)
+    said = cells.run("check(softmax_rows)")
+    assert "softmax_rows calls `largest`. The last run of the cell that defines `largest` failed: SyntaxError" in said
+
+
+def test_a_renamed_function_is_not_judged_by_its_old_name(cells):
+    cells.run(RIGHT, "s")
+    cells.run(RIGHT.replace("softmax_rows", "softmax_row"), "s")
+    said = cells.run("check(softmax_rows)")
+    assert "The cell that defined `softmax_rows` no longer does: it now defines `softmax_row`." in said
+
+
+def test_another_cell_of_the_same_name_ends_it(cells):
+    cells.run(RIGHT, "s")
+    cells.run("def softmax_rows(:", "s", raises=True)
+    cells.run(RIGHT, "elsewhere")
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+
+
+# --- helpers that are exercises -------------------------------------------------------------------
+
+
+def test_a_called_exercise_whose_check_fails_comes_first(cells):
+    cells.run(WRONG, "s")
+    cells.run("def weighted_sum(weights, V):\n    return weights @ V", "w")
+    cells.run("import math\ndef three_token_attention(Q, K, V):\n"
+              "    weights = softmax_rows(Q @ K.T / math.sqrt(Q.shape[1]))\n    return weighted_sum(weights, V), weights", "t")  # fmt: skip
+    said = cells.run("check(three_token_attention)")
+    assert said.startswith("FAILED")
+    first = said.index("calls `softmax_rows`, whose check fails: start there, with check(softmax_rows).")
+    assert first < said.index("Experiment") and "`weighted_sum`, whose check" not in said
+    cells.run(RIGHT, "s")
+    assert cells.run("check(three_token_attention)").startswith("PASSED")
+
+
+# --- names that are not known ---------------------------------------------------------------------
+
+
+def test_an_exercise_that_is_not_defined_gets_one_sentence(cells):
+    for call in ("check(softmax_rows)", "hint(softmax_rows)", "if passed(softmax_rows):\n    print(softmax_rows)"):
+        said = cells.run(call, raises=True)
+        assert said.startswith("`softmax_rows` is not defined in this kernel: run the cell that defines it.") and "Traceback" not in said
+    cells.run("def softmax_rows(:", raises=True)
+    said = cells.run("check(softmax_rows)", raises=True)
+    assert said.startswith("`softmax_rows` is not defined: the last run of its cell failed in its line 1, `def softmax_rows(:` (SyntaxError")
+
+
+def test_an_exercise_that_was_never_called_by_its_name_is_told_its_name(cells):
+    stub = next(cell for cell in registry.pristine("01_three_tokens")["cells"]
+                if cell["metadata"]["grader"].get("exercise") == "softmax_rows" and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
+    cells.run(RIGHT.replace("softmax_rows", "softmax_row"), stub["id"])
+    said = cells.run("check(softmax_rows)", raises=True)
+    assert said == ("`softmax_rows` is not defined: its cell now defines `softmax_row`. The exercise is called softmax_rows; "
+                    "its function takes that name.")  # fmt: skip
+
+
+def test_ids_misspellings_and_no_argument_at_all(cells):
+    assert cells.run("explain(SM1)", raises=True) == 'explain takes an id in quotes: `explain("SM1")`.'
+    assert "Nearest: softmax_rows" in cells.run("check(softmax_rws)", raises=True)
+    for name in ("check", "hint", "solution", "replay", "reset"):
+        assert cells.run(f"{name}()").startswith(f"{name} goes with an exercise, as in {name}(")
+
+
+def test_what_a_restarted_kernel_does_not_import_yet(cells):
+    cells.run("del check")
+    said = cells.run("check(softmax_rows)", raises=True)
+    assert said.startswith("`check` is not known in this kernel: run the lesson's first code cell, which imports it;")
+
+
+@pytest.mark.parametrize("code", ["nonsense + 1", "def f():\n    return nonsense\nf()", "print(softmax_rows)", "check(len(nonsense))",
+                                  "def f():\n    return check(nonsense)\nf()"])  # fmt: skip
+def test_other_errors_stay_as_they_are(cells, code):
+    said = cells.run(code, raises=True)
+    assert "Traceback" in said and "NameError" in said
+
+
+def test_a_notebook_of_somebody_elses_keeps_its_errors(cells):
+    cells.shell.attention_course = False  # as the start-up file leaves it
+    assert "NameError" in cells.run("del check\ncheck(softmax_rows)", raises=True)
+    shutil.copy(registry.notebook_path("01_three_tokens"), ".")
+    assert cells.run("check(softmax_rows)", raises=True).startswith("`check` is not known in this kernel")
+
+
+# --- %grader, payoffs, waiting --------------------------------------------------------------------
+
+
+def test_the_command_is_a_magic(cells):
+    assert cells.run("%grader explain SM1").startswith("SM1: Softmax ran over the queries")
+
+
+def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
+    cells.run(RIGHT.replace("    e =", "    print('one'); print('two')\n    e ="), "s")
+    said = cells.run("if passed(softmax_rows):\n    for _ in range(3):\n        softmax_rows(np.ones((1, 2)))\n    print('mine')")
+    assert said == "mine 6 lines that softmax_rows prints were left out here: a print() is still in it."
+    assert cells.run("out = softmax_rows(np.ones((1, 2)))") == "one two"
+    cells.run(RIGHT, "s")
+    assert cells.run("if passed(softmax_rows):\n    print('mine', softmax_rows(np.ones((1, 1))))") == "mine [[1.]]"
+
+
+def test_a_check_that_takes_long_shows_that_it_runs(cells, monkeypatch):
+    seen = []
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(cells.shell, "kernel", object(), raising=False)
+    monkeypatch.setattr("IPython.display.DisplayHandle.display", lambda self, shown: seen.append(str(shown)))
+    monkeypatch.setattr("IPython.display.DisplayHandle.update", lambda self, shown: seen.append(str(shown)))
+    cells.run("import time\n" + RIGHT.replace("    e =", "    time.sleep(0.02)\n    e ="), "s")
+    cells.run("check(softmax_rows)")
+    assert seen == ["check(softmax_rows) is running; the square in the toolbar stops it.", ""]
+    monkeypatch.setattr(waiting, "PATIENCE_S", 60)
+    cells.run(RIGHT, "s")
+    cells.run("check(softmax_rows)")
+    assert len(seen) == 2
+
+
+# --- replay, solution, hints ----------------------------------------------------------------------
+
+
+def test_replay_sets_the_inputs_and_offers_a_cell(cells):
+    cells.run(WRONG, "s")
+    cells.run("scores = 'mine'")
+    cells.run("check(softmax_rows)")
+    said = cells.run("replay(softmax_rows)")
+    assert said.startswith("What the last check of softmax_rows failed on: two rows of three scores")
+    names = cells.shell.user_ns
+    assert names["scores"] == "mine" and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
+    cells.run(cells.shell.rl_next_input)
+    assert np.abs(names["got"] - names["expected"]).max() == pytest.approx(0.4863, abs=1e-4)
+    cells.run(RIGHT, "s")
+    assert cells.run("replay(softmax_rows)") == "The last check of softmax_rows passed: no input is left on which it fails."
+
+
+def test_replay_builds_a_module_with_the_weights_of_the_check(cells):
+    cells.run("import torch\nfrom torch import nn\n"
+              "class SelfAttention(nn.Module):\n    def __init__(self, d_model, d_k, d_v):\n        super().__init__()\n"
+              "        self.w_q, self.w_k = nn.Linear(d_model, d_k, bias=False), nn.Linear(d_model, d_k, bias=False)\n"
+              "        self.w_v = nn.Linear(d_model, d_v, bias=False)\n"
+              "    def forward(self, x):\n        w = torch.softmax(self.w_q(x) @ self.w_k(x).mT, dim=-1)\n        return w @ self.w_v(x), w", "a")  # fmt: skip
+    assert cells.run("check(SelfAttention)").startswith("FAILED")
+    cells.run("replay(SelfAttention)")
+    code = cells.shell.rl_next_input
+    cells.run(code)
+    names = cells.shell.user_ns
+    assert "module.load_state_dict(weights" in code and "module.train(False)" in code
+    assert torch_equal(names["module"].w_q.weight, names["weights"]["w_q.weight"]) and len(names["got"]) == 2
+
+
+def torch_equal(one, other) -> bool:
+    return np.array_equal(one.detach().numpy(), other.numpy())
+
+
+def test_hints_follow_a_proven_mistake_and_only_of_this_code(cells):
+    cells.run(WRONG, "s")
+    cells.run("check(softmax_rows)")
+    assert "The check proved SM1: Softmax ran over the queries" in cells.run("hint(softmax_rows, 1)")
+    assert "exponentials.sum(axis=0, keepdims=True)" in cells.run("hint(softmax_rows, 2)")
+    cells.run(RIGHT.replace("return e", "return 2 * e"), "s")
+    assert "SM1" not in cells.run("hint(softmax_rows, 1)")
+
+
+def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
+    loops = "def attention_scores(Q, K):\n    return np.array([[sum(q * k) for k in K] for q in Q])"
+    cells.run(loops, "a")
+    assert cells.run("check(attention_scores)").startswith("PASSED")
+    shown = cells.shell.run_cell("solution(attention_scores)").result
+    said = str(shown)
+    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's none")
+    assert said.index("for k in K") < said.index("return Q @ K.T")
+    assert 'class="attn-k">return</span>' in shown.html and "attn-beside" in shown.html
+
+
+# --- reset ----------------------------------------------------------------------------------------
+
+
+def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
+    path = tmp_path / "01_three_tokens.ipynb"
+    notebook = registry.pristine("01_three_tokens")
+    stub = workspace.stub("softmax_rows")
+    for cell in notebook["cells"]:
+        if "".join(cell["source"]) == stub:
+            cell["source"] = RIGHT.splitlines(True)
+        if "".join(cell["source"]).startswith("def weighted_sum"):
+            cell["source"] = ["def weighted_sum(weights, V):\n", "    return weights @ V"]
+    path.write_text(workspace.encode(notebook))
+    cells.run(RIGHT, "s")
+    said = cells.run('reset("softmax_rows")')
+    assert said.startswith("softmax_rows is as it was Save the notebook first") and not (tmp_path / "backups").exists()
+    notebook["cells"].append({"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None,
+                              "source": ['reset("softmax_rows")']})  # fmt: skip
+    path.write_text(workspace.encode(notebook))
+    said = cells.run('reset("softmax_rows")')
+    assert said.startswith("softmax_rows is as the course has it") and "Reload Notebook from Disk" in said
+    assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
+    assert "keepdims" not in path.read_text().split("def softmax_rows")[1][:900] and "return weights @ V" in path.read_text()
+    assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()
+    assert "`softmax_rows` is not defined" in cells.run("check(softmax_rows)", raises=True)
+
+
+def test_reset_without_the_file_offers_the_stub(cells):
+    cells.run(WRONG, "s")
+    said = cells.run("reset(softmax_rows)")
+    assert "01_three_tokens.ipynb is not in this folder, so nothing was changed." in said
+    assert cells.shell.rl_next_input == workspace.stub("softmax_rows") and "softmax_rows" in cells.shell.user_ns

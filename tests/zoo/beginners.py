@@ -1,0 +1,115 @@
+"""The commonest errors of beginners: (exercise, cell, words that the verdict must say, words that it must not say)."""
+
+SAID = [
+    ("softmax_rows", """
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    e / e.sum(axis=1, keepdims=True)
+""", ("softmax_rows has no `return`",), ("No known mistake",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    print(e / e.sum(axis=1, keepdims=True))
+""", ("prints its result", "in place of `print`"), ("No known mistake",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    out = np.zeros(scores.shape)
+    for i, row in enumerate(scores):
+        e = np.exp(row - row.max())
+        out[i] = e / e.sum()
+        return out
+""", ("`return` stands inside the loop (line 7 of its cell)",), ("No known mistake",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    rows = []
+    for row in scores:
+        e = np.exp(row - row.max())
+        rows.append(e / e.sum())
+    return rows
+""", ("`np.array(rows)` makes one",), ("No known mistake",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    return np.array([[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]])
+""", ("The result is the same for every input", "written in"), ("No known mistake",)),
+    ("attention_torch", """
+def attention_torch(q, k, v):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    e = torch.exp(scores - scores.max(-1, keepdim=True))
+    weights = e / e.sum(-1, keepdim=True)
+    return weights @ v, weights
+""", ("`.max` along an axis gives two things", ".values"), ("keepdims",)),
+    ("attention_torch", """
+def attention_torch(q, k, v):
+    scores = q @ k.mT / np.sqrt(q.shape[-1])
+    weights = torch.tensor(np.exp(scores.numpy()))
+    return weights @ v, weights
+""", ("`np.exp` is a NumPy function",), ("detach()` gives",)),
+    ("split_heads", """
+def split_heads(x, num_heads):
+    b, t, d = x.shape
+    d_head = d / num_heads
+    return x.view(b, t, num_heads, d_head).transpose(1, 2)
+""", ("`d_head` is the float", "`//` gives a whole number"), ("keepdims",)),
+    ("sinusoidal_positions", """
+def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    i = torch.arange(d_model // 2)
+    angles = torch.arange(n_positions)[:, None] / base ^ (2 * i / d_model)
+    out = torch.zeros(n_positions, d_model)
+    out[:, 0::2], out[:, 1::2] = torch.sin(angles), torch.cos(angles)
+    return out
+""", ("`^` is the bitwise 'exclusive or'", "`**`"), ("keepdims",)),
+    ("attention_scores", """
+def attention_scores(Q, K):
+    return Q * K.T
+""", ("the matrix product is written `@`",), ("keepdims",)),
+    ("split_heads", """
+def split_heads(x, num_heads):
+    b, t, d = x.shape
+    assert d % num_heads == 0
+    return x.view(b, t, num_heads, d // num_heads).transpose(1, 2)
+""", ("should raise ValueError here, but it raised AssertionError", "`assert` raises AssertionError", "raise ValueError(…)"), ()),
+    ("SelfAttention", """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=False)
+        self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(self, x):
+        w_q = nn.Linear(x.shape[-1], self.w_q.weight.shape[0], bias=False)
+        q, k, v = w_q(x), self.w_k(x), self.w_v(x)
+        weights = torch.softmax(q @ k.mT / k.shape[-1] ** 0.5, dim=-1)
+        return weights @ v, weights
+""", ("`forward` makes a new `nn.Linear` at each call",), ()),
+    ("three_token_attention", """
+def three_token_attention(Q, K, V):
+    scores = Q @ K.T / np.sqrt(K.shape[1])
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights = e / e.sum(axis=1, keepdims=True)
+    return weights, weights @ V
+""", (), ("keepdims", "transposed")),
+    ("project_qkv", """
+def project_qkv(x, w_q, w_k, w_v):
+    return x @ w_v, x @ w_q, x @ w_k
+""", ("(v, q, k) is returned; expected (q, k, v)",), ("keepdims",)),
+    ("weighted_sum", """
+def weighted_sum(weights, V):
+    return (weights @ V).T
+""", ("transposed",), ("No known mistake",)),
+    ("generate", """
+@torch.no_grad()
+def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+    was = model.training
+    model.eval()
+    for _ in range(max_new_tokens):
+        logits = model(ids[:, -max_len:])[:, -1]
+        if temperature == 0:
+            new = logits.argmax(-1, keepdim=True)
+        else:
+            new = torch.multinomial(logits / temperature, 1, generator=generator)
+        ids = torch.cat([ids, new], dim=1)
+    model.train(was)
+    return ids
+""", ("`torch.multinomial` draws from probabilities", "softmax"), ()),
+]
