@@ -23,7 +23,7 @@ import timeit
 
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

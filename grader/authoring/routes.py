@@ -43,7 +43,7 @@ ROUTES = (
         "For people who have heard of attention and want to have computed it once. It needs matrix products and some NumPy. "
         "It ends with the learners' own attention on three tokens, and with the mistake found in published numbers.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
             Stop("01_three_tokens", "three_token_attention", ("attention_scores", "softmax_rows", "three_token_attention")),
         ),
     ),
@@ -52,7 +52,7 @@ ROUTES = (
         "Four hours, with a break after lesson 01. It needs NumPy; PyTorch is used only as a library of arrays. "
         "It ends with masked attention, the operation inside every language model.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
             Stop("02_softmax", "softmax"),
             Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),

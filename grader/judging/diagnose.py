@@ -1,14 +1,16 @@
 """Names the mistake behind a wrong answer: the one whose own output is the learner's output.
 
 A name is given only when the mistake reproduces what was observed on at least three cases where the
-reference does not. One mistake that fits every case goes first; then two at once that fit every case; then
-one that fits every ordinary case, while large scores and the like may show a further slip. Where the learner's
-parameters are called otherwise than the exercise's, the cases that show it are left aside, and the same is tried again.
+reference does not. One mistake that fits every case goes first; then one that any exercise may hold (outcomes.py);
+then one that fits wherever there are results, since the words of an exception depend on how a thing is written; then
+two at once that fit every case; then one that fits every ordinary case, while large scores and the like may show a
+further slip. Where the learner's parameters are called otherwise than the exercise's, the cases that show it are left
+aside, and the same is tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +20,7 @@ from grader.course import references
 from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
+from grader.judging import outcomes
 from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
@@ -26,6 +29,7 @@ from grader.worker.values import Observation, Part
 PROOF = 3  # cases that a mistake must reproduce before it is named
 MOST_PAIRS = 100  # that are built and run: a count and no clock, so that a verdict is the same on every machine
 Key = tuple[int, ...]  # positions in exercise.mistakes
+Alike = Callable[[Case, Observation, Observation], bool]
 
 
 class Diagnosis:
@@ -62,15 +66,16 @@ class Diagnosis:
         found = self._singles(actual, everywhere)
         if found or self.exercise.kind == "answer":
             return found
-        found = self._pairs(actual, everywhere)
+        found = [(id,) for id in outcomes.found(self.exercise, self.cases, self.expected, actual)]
+        found = found or self._singles(actual, everywhere, _alike) or self._pairs(actual, everywhere)
         if found:
             return found
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
-        return self._singles(actual, ordinary)
+        return self._singles(actual, ordinary) or self._singles(actual, ordinary, _alike)
 
-    def _singles(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+    def _singles(self, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> list[tuple[str, ...]]:
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
-        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at)))
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, alike)))
 
     def _pairs(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
         failing = [i for i in at if self._fails(i, actual[i])]
@@ -161,13 +166,16 @@ class Diagnosis:
             self._built[key] = references.wrong(self.exercise.name, self.exercise.mistakes[number])
         return self._built[key]
 
-    def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int]) -> bool:
+    def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> bool:
+        """alike: whether two observations that differ may be left aside; they prove nothing then, and speak against nothing."""
         needed = 1 if self.exercise.kind == "answer" else PROOF
         proofs = 0
         for i in at:
-            if not self._same(i, self._observation(key, i), actual[i]):
+            mistake = self._observation(key, i)
+            if self._same(i, mistake, actual[i]):
+                proofs += self._is_wrong(key, i)
+            elif alike is None or not alike(self.cases[i], mistake, actual[i]):
                 return False
-            proofs += self._is_wrong(key, i)
         return proofs >= needed
 
     def _observation(self, key: Key, i: int) -> Observation:
@@ -213,6 +221,15 @@ def differs(exercise: Exercise, case: Case, expected: Observation, actual: Obser
         return exercise.compare(case, expected, actual) is not None
     parts = flatten(exercise, actual)
     return isinstance(parts, Finding) or bool(compare(exercise, case, flatten(exercise, expected), parts))
+
+
+def _alike(case: Case, mistake: Observation, actual: Observation) -> bool:
+    """Both end in an exception, in whatever words: how it is raised depends on how a thing is written. Where a case must
+    raise and neither does so as asked, it does not matter what they do in its place."""
+    ended = [shown.failure is not None and shown.failure.kind == "exception" for shown in (mistake, actual)]
+    if case.raises is None:
+        return all(ended)
+    return not any(shown.failure and shown.failure.is_a(case.raises) for shown in (mistake, actual))
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:
