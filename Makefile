@@ -5,15 +5,22 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LESSON ?= 00_start_here
+# JupyterLab's own terminals are login shells, which set the path anew; this one is none, and so finds `grader`.
+TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade build audit lint bench clean
+.PHONY: help lab test grade watch progress reset update doctor build audit lint bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make lab     set up, then open the course in JupyterLab"
 	@echo "make test    set up, then run every test"
 	@echo "make grade   grade notebooks/ and print the report card"
+	@echo "make watch   grade again what is saved, until Ctrl-C"
+	@echo "make progress   show what passed, and what comes next"
+	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
+	@echo "make update FOLDER=../mine   lay the work in a folder over this version of the lessons"
+	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
 	@echo "make lint    check the style of the code"
@@ -21,10 +28,28 @@ help:
 	@echo "make clean   remove the environment and all that tests left"
 
 lab: $(VENV)/.lab
-	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/$(LESSON).ipynb
+	@echo "Starting JupyterLab; a browser opens by itself, or follow the address below. Ctrl-C stops it."
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
+	  --LabApp.default_url=/lab/tree/notebooks/$(LESSON).ipynb
 
 grade: $(VENV)/.lab
 	$(BIN)/grader grade notebooks
+
+watch: $(VENV)/.lab
+	$(BIN)/grader watch
+
+progress: $(VENV)/.lab
+	@$(BIN)/grader progress
+
+reset: $(VENV)/.lab
+	@$(if $(WHAT),,echo "make reset WHAT=softmax_rows puts one exercise back, WHAT=01 a whole lesson."; exit 2)
+	@$(BIN)/grader reset $(WHAT)
+
+update: $(VENV)/.lab
+	@$(BIN)/grader update $(if $(FOLDER),--folder "$(FOLDER)")
+
+doctor: $(VENV)/.lab
+	@$(BIN)/grader doctor
 
 test: $(VENV)/.dev
 	@$(BIN)/python tests/find_chromium.py
@@ -50,8 +75,10 @@ clean:
 
 # The two stamps keep a second run quick: pip runs again only where these files changed.
 $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
-	$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
+	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip tells of each package as it comes."
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
+	@echo "Settling JupyterLab ..."
+	@$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.lab

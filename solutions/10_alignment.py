@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% [markdown]
 # ## A network that reads one token at a time
@@ -351,14 +351,17 @@ if passed(additive_attention):
     from grader.data import dates
 
     drawn, fresh = dates.written(seed=0), dates.fresh(1000)  # none of the fresh ones is in the training
+
     def date_pairs():
         return dates.encoded([next(drawn) for _ in range(64)])
 
     def score(model):
+        """How many of the fresh dates are right to the last character, and the weights (1000, 10, 18) or None."""
         source, target = dates.encoded(fresh)
         with torch.no_grad():
             written, maps = translate(model, source, 10)
-        return (written.argmax(dim=-1) == target).all(dim=-1).sum().item(), torch.stack(maps, dim=1) if maps[0] is not None else None
+        right = (written.argmax(dim=-1) == target).all(dim=-1).sum().item()
+        return right, None if maps[0] is None else torch.stack(maps, dim=1)
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% [markdown]
 # ## One projection for three
@@ -157,6 +157,36 @@ if passed(CausalMultiHeadAttention):
 x = torch.linspace(-4, 4, 8001)
 gap = (nn.GELU()(x) - nn.GELU(approximate="tanh")(x)).abs().max().item()
 print(f"exact against tanh: up to {gap:.4f}")
+
+# %% [markdown]
+# @exercise layer_norm
+#
+# `x` (..., d), `weight` and `bias` (d,), `eps` a number → (..., d)
+#
+# ```text
+# for each token, over its d numbers:
+#     mean      the sum over d
+#     variance  the sum of the squared distances from the mean, over d
+#     result    (number − mean) / √(variance + eps) · weight + bias, feature by feature
+# ```
+#
+# Without `nn.LayerNorm`, `F.layer_norm` and other ready-made normalizations; `var` is none of them. A token whose numbers are all the
+# same gives the bias.
+
+# %% role="exercise" exercise="layer_norm"
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    """Each token with mean 0 and variance 1, then scaled and shifted feature by feature.
+
+    x: (..., d). weight, bias: (d,). Returns: (..., d). Source: Ba, Kiros and Hinton 2016, section 3.
+    """
+    # region solution
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+    # endregion
+
+# %% role="check" exercise="layer_norm"
+check(layer_norm)
 
 # %% [markdown]
 # No loss curve would show it. A comparison with somebody else's weights does, and that is how such differences are found.

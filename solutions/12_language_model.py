@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% [markdown]
 # The block is lesson 11's, with the same names and shapes of weights, around the ready-made operator. Your own is as good: paste
@@ -61,21 +61,115 @@ class TransformerBlock(nn.Module):
 # the blocks it needs a table of token vectors, one of position vectors, a last normalisation and a layer back to the vocabulary. This
 # is given:
 
-# %% role="given"
+# %% [markdown]
+# @exercise next_token_loss
+#
+# `logits` (B, T, V), `ids` (B, T) integers, T ≥ 2 → a 0-d tensor
+#
+# ```text
+# for each row b and each position t from 0 to T − 2:
+#     p         softmax(logits[b, t])[ids[b, t + 1]], the weight on the token that does follow
+#     surprise  −log p
+# the result is the mean of these B · (T − 1) surprises
+# ```
+#
+# Any way that is right for logits of ±10,000; a library's loss is fine.
+
+# %% role="exercise" exercise="next_token_loss"
+def next_token_loss(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Mean surprise, in nats, about the token that follows each position.
+
+    logits: (B, T, vocabulary). ids: (B, T) int64, T ≥ 2. Returns: a 0-d tensor.
+    """
+    # region solution
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    # endregion
+
+# %% role="check" exercise="next_token_loss"
+check(next_token_loss)
+
+# %% [markdown]
+# @exercise LanguageModel
+#
+# `LanguageModel(vocabulary, d_model, num_heads, num_layers, max_len)` with five attributes. forward: `ids` (B, T) → logits
+# (B, T, vocabulary)
+#
+# ```text
+# token     nn.Embedding(vocabulary, d_model)
+# position  nn.Embedding(max_len, d_model)
+# blocks    an nn.ModuleList or nn.Sequential of num_layers TransformerBlock(d_model, num_heads, max_len)
+# norm      nn.LayerNorm(d_model)
+# head      nn.Linear(d_model, vocabulary, bias=False)
+# logits    head(norm(the blocks, one after the other, on token vectors + position vectors 0 … T − 1))
+# ```
+#
+# T > max_len raises `ValueError`.
+
+# %% role="exercise" exercise="LanguageModel"
 class LanguageModel(nn.Module):
-    """ids (B, T) -> logits (B, T, vocabulary); logits[:, t] are about the token after t."""
+    """Logits for the token after each position, from the tokens up to it.
 
-    def __init__(self, vocabulary, d_model, num_heads, max_len, layers, block):
+    vocabulary: how many different tokens there are. max_len: the longest sequence that is accepted.
+    """
+
+    def __init__(self, vocabulary: int, d_model: int, num_heads: int, num_layers: int, max_len: int) -> None:
+        # region solution
         super().__init__()
-        self.num_heads = num_heads
-        self.token, self.position = nn.Embedding(vocabulary, d_model), nn.Embedding(max_len, d_model)
-        self.blocks = nn.Sequential(*(block(d_model, num_heads, max_len) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocabulary, bias=False)
+        self.max_len = max_len
+        self.token = nn.Embedding(vocabulary, d_model)
+        self.position = nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList(TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers))
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocabulary, bias=False)
+        # endregion
 
-    def forward(self, ids):
-        positions = torch.arange(ids.shape[1], device=ids.device)
-        x = self.token(ids) + self.position(positions)
-        return self.head(self.norm(self.blocks(x)))
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """ids: (B, T) integers. Returns: (B, T, vocabulary). Raises ValueError for T > max_len."""
+        # region solution
+        if ids.shape[1] > self.max_len:
+            raise ValueError(f"T = {ids.shape[1]} is longer than max_len = {self.max_len}")
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+        # endregion
+
+# %% role="check" exercise="LanguageModel"
+check(LanguageModel)
+
+# %% [markdown]
+# @exercise train_step
+#
+# `model` an `nn.Module` with `model(ids)` (B, T) → logits, `optimizer` one over all its parameters, `ids` (B, T), `clip` a number → a
+# float
+#
+# ```text
+# the loss is next_token_loss(model(ids), ids)
+# its gradients, and nothing that was there before
+# their norm, all of them together, clipped to `clip`
+# one step of the optimizer
+# the result is the loss before that step, as a float
+# ```
+#
+# `model.training` stays as it is. Your own `next_token_loss` is called; so get that one right first.
+
+# %% role="exercise" exercise="train_step"
+def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Tensor, clip: float = 1.0) -> float:
+    """One step of training on a batch of ids (B, T).
+
+    clip: the largest norm that the gradients may have, all together. Returns: the loss before the step.
+    """
+    # region solution
+    loss = next_token_loss(model(ids), ids)
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return loss.item()
+    # endregion
+
+# %% role="check" exercise="train_step"
+check(train_step)
 
 # %% [markdown]
 # The text is an excerpt of Python's own language reference (© Python Software Foundation; its notice and licence lie beside it in
@@ -179,8 +273,9 @@ check(generate)
 # %% role="payoff" exercise="generate"
 if passed(generate):
     torch.manual_seed(11)
-    sizes = {"d_model": 128, "num_heads": 4, "max_len": 64, "layers": 2}
-    model = LanguageModel(len(characters), **sizes, block=TransformerBlock)
+    sizes = {"d_model": 128, "num_heads": 4, "num_layers": 2, "max_len": 64}
+    model = LanguageModel(len(characters), **sizes)
+    model.num_heads = 4
 
     def write(temperature=0.7, length=240):
         start = torch.tensor([[number_of[character] for character in "If the object is "]])

@@ -96,10 +96,48 @@ def test_panels_returns_a_list_and_drops_spare_axes():
     assert ax.figure is fig
 
 
-def test_long_titles_wrap_within_their_panel():
-    _, axes = panels(4)
-    matrix(np.eye(2), "a title that is far too long for one of four panels", ax=axes[0])
-    assert "\n" in axes[0].get_title()
+def test_titles_are_wrapped_where_they_would_run_into_each_other_or_over_the_edge():
+    """Also those that a lesson's own code sets; as measured, so with any font."""
+    fig, axes = panels(3)
+    for ax in axes:
+        ax.set_title("A title that is far too long for one of three panels, with $a + b + c$ in it")
+    fig.suptitle("And one above all of them, " + "which is longer than the figure is wide, " * 4)
+    picture(fig, alt="three empty panels")
+    fig.draw_without_rendering()  # at the figure's own resolution again
+    boxes = [ax.title.get_window_extent() for ax in axes]
+    assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:], strict=False))
+    for box in (*boxes, fig.texts[0].get_window_extent()):
+        assert box.x0 >= 0 and box.x1 <= fig.bbox.width
+    assert "$a\u00a0+\u00a0b\u00a0+\u00a0c$" in axes[0].get_title() and "\n" in axes[0].get_title()
+    fig, (ax,) = panels(1)
+    ax.set_title("A short one")
+    picture(fig, alt="an empty panel")
+    assert ax.get_title() == "A short one"
+
+
+def test_every_machine_draws_with_the_font_that_matplotlib_ships():
+    fig, (ax,) = panels(1)
+    ax.set_title("Weights")
+    picture(fig, alt="an empty panel")
+    assert ax.title.get_fontfamily() == ["DejaVu Sans"]
+
+
+def test_a_slider_moves_a_picture_that_is_no_widget(monkeypatch):
+    """A notebook that is opened again has no kernel behind its widgets; what is an output of the cell is still there."""
+    from ipywidgets import FloatSlider
+
+    shown, updated = [], []
+
+    class Handle:
+        def update(self, new):
+            updated.append(new.alt)
+
+    monkeypatch.setattr("IPython.display.display", lambda what, display_id=None: shown.append((what, display_id)) or Handle())
+    control = FloatSlider(1.0, min=0, max=5)
+    figures.follow(lambda value: picture(panels(1)[0], alt=f"at {value}"), control)
+    assert shown[0] == (control, None) and (shown[1][0].alt, shown[1][1]) == ("at 1.0", True)
+    control.value = 2.5
+    assert updated == ["at 2.5"]
 
 
 def test_arrows_reach_their_ends_and_bars_their_heights():

@@ -1,4 +1,4 @@
-"""What learners call: `grader explain`, `reset`, `update` and `doctor`."""
+"""What learners call: `grader explain`, `progress`, `reset`, `update` and `doctor`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def add(commands: Any) -> None:
     explain = command(commands, "explain", _explain, "tell a mistake at length")
     explain.add_argument("id", metavar="ID", help="as a verdict shows it, such as SM1")
 
-    reset = command(commands, "reset", _reset, "put a lesson back as it was; the old one is kept")
-    reset.add_argument("lesson", metavar="LESSON")
+    progress = command(commands, "progress", _progress, "show what passed, and what comes next")
+    reset = command(commands, "reset", _reset, "put a lesson, or one exercise's cell, back as it was; the notebook as it was is kept")
+    reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
     update = command(commands, "update", _update, "lay your cells over this version of the lessons")
     update.add_argument("lessons", nargs="*", metavar="LESSON", help="none: all that are in the folder")
-    for each in (reset, update):
+    for each in (progress, reset, update):
         each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, else here)")
 
     doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and the repair")
@@ -43,7 +44,33 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    return _change("reset", [lesson_name(options.lesson)], options.folder)
+    from grader.notebook.workspace import folder, reset_exercise
+
+    if options.what not in registry.exercise_names():
+        return _change("reset", [_lesson(options.what)], options.folder)
+    print(harmless(reset_exercise(options.what, folder(options.folder))))
+    return PASSED
+
+
+def _lesson(what: str) -> str:
+    """A lesson's name. Raises: InputError, which names the nearest exercise where no lesson is meant."""
+    near = get_close_matches(what, registry.exercise_names(), 1, 0.6)
+    try:
+        return lesson_name(what)
+    except InputError:
+        if near:
+            raise InputError(f"there is no lesson and no exercise {what!r}; did you mean {near[0]}?") from None
+        raise
+
+
+def _progress(options: argparse.Namespace) -> int:
+    from grader.notebook.overview import shown, table
+    from grader.notebook.record import Record, default_path
+    from grader.notebook.workspace import folder
+
+    record = Record(default_path(folder(options.folder).resolve()))
+    print(harmless(shown(table(record), record.take_notes())[0]))
+    return PASSED
 
 
 def _update(options: argparse.Namespace) -> int:

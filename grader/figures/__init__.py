@@ -18,8 +18,7 @@ import base64
 import html
 import importlib
 import io
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "Picture", "arrows", "bars", "matrix", "panels", "picture", "show"]
+__all__ = ["COLOURS", "Picture", "arrows", "bars", "follow", "matrix", "panels", "picture", "show"]
 
 # Okabe and Ito (2008), "Color Universal Design": told apart with every common colour vision.
 COLOURS = {
@@ -41,7 +40,7 @@ SCREEN_DPI = 96  # CSS pixels in an inch; the picture is drawn at twice that for
 MAX_WRITTEN = 64  # cells of a matrix that still have room for their numbers
 _INK = "#222222"
 _FAINT = "#D9D9D9"
-_FONTS = ("Helvetica Neue", "Segoe UI", "Arial", "Liberation Sans")  # DejaVu Sans ships with matplotlib
+_FONT = "DejaVu Sans"  # ships with matplotlib: every machine draws the same, with nothing wider than what was looked at
 _RAMPS = {
     "weights": ("#FFFFFF", "#C6DDEE", "#6FAED6", "#0072B2", "#00395A"),
     "values": ("#FFFFFF", "#D5EEE6", "#7FCBB4", "#009E73", "#00503A"),
@@ -62,12 +61,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _settings() -> dict[str, Any]:
-    """matplotlib settings of the shared look, with the fonts that this machine has."""
-    from matplotlib.font_manager import fontManager
-
-    here = set(fontManager.get_font_names())
+    """matplotlib settings of the shared look."""
     return {
-        "font.family": [name for name in _FONTS if name in here][:1] + ["DejaVu Sans"],
+        "font.family": [_FONT],
         "font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 9.5,
         "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
         "text.color": _INK, "axes.labelcolor": _INK, "axes.titlecolor": _INK,
@@ -107,15 +103,6 @@ def _quiet(ax: Axes) -> None:
     ax.grid(True, color="#ECECEC", linewidth=0.8)
     ax.tick_params(length=3, width=0.8)
     ax.set_prop_cycle(color=CYCLE, linewidth=[2.0] * len(CYCLE))
-
-
-def _title(ax: Axes, title: str) -> None:
-    """Sets the title, wrapped where it would run into the next panel."""
-    share, slot = 1.0, ax.get_subplotspec()
-    if slot is not None:
-        ratios = slot.get_gridspec().get_width_ratios()
-        share = sum(ratios[column] for column in slot.colspan) / sum(ratios)
-    ax.set_title(textwrap.fill(title, max(int(13 * ax.figure.get_figwidth() * share), 8)))
 
 
 def matrix(array: Any, title: str, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None,
@@ -168,7 +155,7 @@ def _limits(array: np.ndarray, kind: str) -> tuple[float, float]:
 
 def _dress(ax: Axes, shape: tuple[int, ...], title: str, rows: Sequence[str] | None,
            columns: Sequence[str] | None, xlabel: str, ylabel: str) -> None:
-    _title(ax, title)
+    ax.set_title(title)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.grid(False)
@@ -258,7 +245,7 @@ def arrows(vectors: Mapping[str, Sequence[float]], title: str, *, colour: str | 
     ax.set_xlim(-reach if (ends[:, 0] < 0).any() else min(ax.get_xlim()[0], -0.12 * reach), reach)
     ax.set_ylim(-reach if (ends[:, 1] < 0).any() else min(ax.get_ylim()[0], -0.12 * reach), reach)
     ax.set_aspect("equal")
-    _title(ax, title)
+    ax.set_title(title)
     return ax
 
 
@@ -274,7 +261,7 @@ def bars(heights: Any, title: str, *, labels: Sequence[str], ax: Axes | None = N
     ax.tick_params(axis="x", length=0)
     ax.grid(False, axis="x")
     ax.set_ylabel(ylabel)
-    _title(ax, title)
+    ax.set_title(title)
     if limits is not None:
         ax.set_ylim(*limits)
     else:
@@ -307,6 +294,8 @@ def picture(fig: Figure, *, alt: str) -> Picture:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
+    from grader.figures.titles import fit_titles
+
     if not alt.strip():
         raise ValueError("a figure needs alternative text: show(fig, alt='what it shows')")
     settings = _settings()
@@ -314,9 +303,23 @@ def picture(fig: Figure, *, alt: str) -> Picture:
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
             text.set_fontfamily(settings["font.family"])
         FigureCanvasAgg(fig)
+        fit_titles(fig)
         buffer = io.BytesIO()
         fig.savefig(buffer, format="png", dpi=2 * SCREEN_DPI, metadata={"Software": None})
     return Picture(buffer.getvalue(), " ".join(alt.split()), round(fig.get_figwidth() * SCREEN_DPI))
+
+
+def follow(draw: Callable[[Any], Picture], control: Any) -> None:
+    """A control of ipywidgets, and below it a picture that follows it.
+
+    draw: makes the picture of the control's value. The picture is an output of the cell and no widget: a notebook that is
+    opened again, where no kernel answers the control, still shows the last one.
+    """
+    from IPython.display import display
+
+    display(control)
+    handle = display(draw(control.value), display_id=True)
+    control.observe(lambda change: handle.update(draw(change["new"])), names="value")
 
 
 def show(fig: Figure, *, alt: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from grader.figures import COLOURS, matrix, panels, show
+from grader.figures import COLOURS, Picture, follow, matrix, panels, picture, show
 
 Array = np.ndarray
 
@@ -73,20 +73,20 @@ def temperature_slider(softmax_with_temperature: Callable[..., Array]) -> None:
     """One row at any temperature, where widgets run; elsewhere one static picture."""
     scores = np.array([2.0, 1.5, 0.5, 0.0, -1.0])
 
-    def draw(temperature: float) -> None:
+    def draw(temperature: float) -> Picture:
         weights = softmax_with_temperature(scores, temperature)
         fig, (ax,) = panels(1, width=4.2, height=2.6)
         _row_at(ax, weights, temperature)
         ax.set_ylabel("weight")
-        show(fig, alt=f"Five weights at temperature {temperature:.3g}, the largest {weights.max():.2f}.")
+        return picture(fig, alt=f"Five weights at temperature {temperature:.3g}, the largest {weights.max():.2f}.")
 
     try:
-        from ipywidgets import FloatLogSlider, interact
+        from ipywidgets import FloatLogSlider
     except ImportError:
-        draw(1.0)
+        print(draw(1.0))
         return
     whole_label = {"description_width": "initial"}
-    interact(draw, temperature=FloatLogSlider(1.0, min=-2, max=2, step=0.05, description="temperature", style=whole_label))
+    follow(draw, FloatLogSlider(1.0, min=-2, max=2, step=0.05, description="temperature", style=whole_label))
 
 
 def logarithms(gaps: Array, errors: Mapping[str, tuple[Array, Array]]) -> None:

@@ -1,14 +1,18 @@
 """Names the mistake behind a wrong answer: the one whose own output is the learner's output.
 
 A name is given only when the mistake reproduces what was observed on at least three cases where the
-reference does not. One mistake that fits every case goes first; then two at once that fit every case; then
-one that fits every ordinary case, while large scores and the like may show a further slip. Where the learner's
-parameters are called otherwise than the exercise's, the cases that show it are left aside, and the same is tried again.
+reference does not. One mistake that fits every case goes first; then one that any exercise may hold (outcomes.py);
+then one that fits wherever there are results, since the words of an exception depend on how a thing is written; then
+two at once that fit every case; then one that fits every ordinary case, while large scores and the like may show a
+further slip. Where the learner's parameters are called otherwise than the exercise's, the cases that show it are left
+aside, and the same is tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +22,7 @@ from grader.course import references
 from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
+from grader.judging import outcomes
 from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, tolerances
 from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
@@ -26,6 +31,7 @@ from grader.worker.values import Observation, Part
 PROOF = 3  # cases that a mistake must reproduce before it is named
 MOST_PAIRS = 100  # that are built and run: a count and no clock, so that a verdict is the same on every machine
 Key = tuple[int, ...]  # positions in exercise.mistakes
+Alike = Callable[[Case, Observation, Observation], bool]
 
 
 class Diagnosis:
@@ -52,30 +58,33 @@ class Diagnosis:
 
         actual: what was observed of the candidate, by the case's position; cases may be missing.
         """
-        with same_random_state():
+        with same_random_state(), one_thread():
             found = self._mistakes(actual)
             rest = {i: shown for i, shown in actual.items() if shown.failure is None or shown.failure.kind != "call"}
             return found or (self._mistakes(rest) if len(rest) < len(actual) else [])
 
     def _mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        everywhere = sorted(actual, key=lambda i: not self._fails(i, actual[i]))  # failing ones first: most mistakes end there
+        # What is cheap comes first, and of that what fails: most mistakes end there.
+        everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, not self._fails(i, actual[i])))
         found = self._singles(actual, everywhere)
         if found or self.exercise.kind == "answer":
             return found
-        found = self._pairs(actual, everywhere)
+        found = [(id,) for id in outcomes.found(self.exercise, self.cases, self.expected, actual)]
+        found = found or self._singles(actual, everywhere, _alike) or self._pairs(actual, everywhere)
         if found:
             return found
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
-        return self._singles(actual, ordinary)
+        return self._singles(actual, ordinary) or self._singles(actual, ordinary, _alike)
 
-    def _singles(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
+    def _singles(self, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> list[tuple[str, ...]]:
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
-        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at)))
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, alike)))
 
     def _pairs(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
         failing = [i for i in at if self._fails(i, actual[i])]
         if not failing:
             return []
+        failing = [i for i in failing if not self.cases[i].costly] or failing
         found: dict[tuple[str, ...], None] = {}
         tried = 0
         for key in self._candidates(actual, dict.fromkeys((failing[0], failing[-1]))):
@@ -161,13 +170,16 @@ class Diagnosis:
             self._built[key] = references.wrong(self.exercise.name, self.exercise.mistakes[number])
         return self._built[key]
 
-    def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int]) -> bool:
+    def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> bool:
+        """alike: whether two observations that differ may be left aside; they prove nothing then, and speak against nothing."""
         needed = 1 if self.exercise.kind == "answer" else PROOF
         proofs = 0
         for i in at:
-            if not self._same(i, self._observation(key, i), actual[i]):
+            mistake = self._observation(key, i)
+            if self._same(i, mistake, actual[i]):
+                proofs += self._is_wrong(key, i)
+            elif alike is None or not alike(self.cases[i], mistake, actual[i]):
                 return False
-            proofs += self._is_wrong(key, i)
         return proofs >= needed
 
     def _observation(self, key: Key, i: int) -> Observation:
@@ -203,6 +215,20 @@ class Diagnosis:
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), picky)
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch computes in one thread inside the block: for inputs so small, waiting for others costs far more than they do."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 1
+    if before > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if before > 1:
+            torch.set_num_threads(before)
+
+
 def differs(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
     """True where an observation is not what the case asks for."""
     if case.raises is not None:
@@ -213,6 +239,15 @@ def differs(exercise: Exercise, case: Case, expected: Observation, actual: Obser
         return exercise.compare(case, expected, actual) is not None
     parts = flatten(exercise, actual)
     return isinstance(parts, Finding) or bool(compare(exercise, case, flatten(exercise, expected), parts))
+
+
+def _alike(case: Case, mistake: Observation, actual: Observation) -> bool:
+    """Both end in an exception, in whatever words: how it is raised depends on how a thing is written. Where a case must
+    raise and neither does so as asked, it does not matter what they do in its place."""
+    ended = [shown.failure is not None and shown.failure.kind == "exception" for shown in (mistake, actual)]
+    if case.raises is None:
+        return all(ended)
+    return not any(shown.failure and shown.failure.is_a(case.raises) for shown in (mistake, actual))
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:

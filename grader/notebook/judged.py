@@ -37,6 +37,8 @@ def judged(wanted: Target, namespace: Mapping[str, Any], again: bool = True) -> 
     if key is not None and kept == key and not (again and verdict.stage == "interrupted"):
         return _with_helpers(verdict, wanted, namespace)
     verdict = _judge(wanted, namespace)
+    if verdict.status == "missing":
+        return replace(verdict, look=f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") puts its cell back.')
     if key is not None and _fingerprint(wanted) == key:  # code that changes its own globals is judged anew
         verdicts[wanted.name] = (key, verdict)
     return _with_helpers(verdict, wanted, namespace)

@@ -43,17 +43,17 @@ class ExerciseRecord:
     attempts: int = 0
 
 
-def default_path() -> Path:
+def default_path(here: Path | None = None) -> Path:
     """Where the record lies: beside the learner's notebooks, so that it moves with them.
 
-    The environment variable ATTENTION_COURSE_PROGRESS names a file; else it is in the current folder, which
-    for a notebook is its own. Where a parent already has a record, or the current folder holds a folder
+    here: the folder, by default the current one, which for a notebook is its own. The environment variable
+    ATTENTION_COURSE_PROGRESS names a file instead. Where a parent already has a record, or the folder holds a folder
     `notebooks` of the course, that one is used, so that one learner has one record.
     """
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
-    here = Path.cwd()
+    here = here or Path.cwd()
     if not any((here / f"{name}.ipynb").is_file() for name in registry.CONTRACT):
         if any((here / "notebooks" / f"{name}.ipynb").is_file() for name in registry.CONTRACT):
             here = here / "notebooks"

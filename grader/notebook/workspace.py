@@ -19,6 +19,7 @@ from grader.course.moved import MOVED, former
 from grader.course.stubs import encode
 from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
 from grader.util import links
+from grader.util.command import called
 from grader.util.errors import WorkspaceError
 
 BACKUPS = "backups"
@@ -188,7 +189,7 @@ def _read(path: Path) -> dict[str, Any]:
 
     data = _bytes(path)
     if data is None:
-        raise WorkspaceError(f"{path} is not there; `grader reset {path.stem}` puts the lesson there.")
+        raise WorkspaceError(f"{path} is not there; `{called()} reset {path.stem}` puts the lesson there.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -196,7 +197,7 @@ def _read(path: Path) -> dict[str, Any]:
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
-        advice = f"`grader reset {path.stem}` puts a fresh one in its place and keeps this one"
+        advice = f"`{called()} reset {path.stem}` puts a fresh one in its place and keeps this one"
         raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 

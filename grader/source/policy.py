@@ -19,7 +19,7 @@ from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, Too
 from grader.source.scopes import bound_in_class
 from grader.source.slips import Slip, slips
 from grader.source.tampering import TEXT_RUN, Closed
-from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, RECURRENT, SOFTMAX
+from grader.worker.watch import ATTENTION, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
@@ -33,8 +33,13 @@ NUMPY_PRODUCTS = frozenset({
     "__matmul__", "__rmatmul__", "__imatmul__",
 })  # fmt: skip
 LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
+NORM_LAYERS = frozenset({
+    "LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "LayerNormalization", "StandardScaler", "standardize",
+    *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
+})  # fmt: skip
 NAMES = {
     "attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS,
+    "normalization": NORMALIZATION | NORM_LAYERS,
     "recurrent": RECURRENT | RECURRENT_LAYERS,
 }  # fmt: skip
 WORDS = {
@@ -42,6 +47,7 @@ WORDS = {
     "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
     "softmax": "a ready-made softmax; this exercise is written from scratch",
     "cross_entropy": "a ready-made log-sum-exp or cross entropy; this exercise is written from scratch",
+    "normalization": "a ready-made normalization; this exercise is written from scratch",
     "recurrent": "a ready-made recurrent network; this exercise writes its loop itself",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
 }
@@ -389,10 +395,10 @@ class _Reading:
 def _foreign(mention: Mention) -> Offence | None:
     """Fetching an answer from the course itself."""
     if mention.called == "solutions/":
-        return mention.offence("A path into `solutions` is used; the answer is to be the learner's.", "solutions")
+        return mention.offence("A path into `solutions` is used; the answer should be the learner's.", "solutions")
     first, _, rest = mention.called.partition(".")
     if mention.whose == "library" and first in ("solutions", "grader") and not rest.startswith("figures"):
-        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer is to be the learner's."
+        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
         return mention.offence(sentence, mention.called)
     return None
 

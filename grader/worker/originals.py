@@ -45,6 +45,7 @@ class OfTorch:
         of = _C.TensorBase
         self.Tensor, self.Parameter, self.Module = torch.Tensor, nn.Parameter, nn.Module
         self.Linear, self.LayerNorm, self.Sequential, self.device = nn.Linear, nn.LayerNorm, nn.Sequential, torch.device
+        self.Embedding, self.ModuleList = nn.Embedding, nn.ModuleList
         self.float32, self.float64, self.bfloat16, self.strided = torch.float32, torch.float64, torch.bfloat16, torch.strided
         self.dtypes = {name: value for name, value in vars(torch).items() if type(value) is torch.dtype}
         self.from_numpy, self.cos, self.arange = torch.from_numpy, torch.cos, torch.arange
@@ -160,6 +161,11 @@ class OfTorch:
             for name, value in entries(own, "_buffers"):
                 found[prefix + name] = value, name not in passing
         return found
+
+    def plain(self, module: Any) -> list[str]:
+        """The attributes that are tensors of more than one number and neither parameters nor buffers: `module.to` leaves them behind."""
+        attributes = ((prefix + name, value) for prefix, own in self.parts(module) for name, value in dict.items(own))
+        return [name for name, value in attributes if is_a(value, self.Tensor) and self.numel(value) > 1]
 
     def saved(self, module: Any) -> list[str]:
         """The names in `state_dict`, sorted."""

@@ -44,13 +44,18 @@ LOSSES = frozenset({
     "cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward", "nll_loss2d", "nll_loss2d_forward", "log_loss",
     "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_integer_labels",
 })  # fmt: skip
+NORMALIZATION = frozenset({
+    "layer_norm", "native_layer_norm", "_fused_layer_norm", "rms_norm", "_fused_rms_norm", "batch_norm", "native_batch_norm",
+    "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "_batch_norm_impl_index", "_batch_norm_with_update",
+    "cudnn_batch_norm", "group_norm", "native_group_norm", "instance_norm", "normalize", "local_response_norm", "zscore",
+})  # fmt: skip
 RECURRENT = frozenset({
     "rnn_tanh", "rnn_relu", "gru", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "gru_cell", "lstm_cell", "_cudnn_rnn", "miopen_rnn",
     "mkldnn_rnn_layer", "_lstm_mps", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell",
 })  # fmt: skip
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
-    "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "cross_entropy": LOSSES,
+    "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "cross_entropy": LOSSES, "normalization": NORMALIZATION,
     "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
     "recurrent": RECURRENT,
 }  # fmt: skip

@@ -1317,3 +1317,12 @@ def previous_token_projections(t, share):
     return w_q * np.log(share * (t - 1)) * np.sqrt(t), np.eye(t)
 '''),
 ]
+
+RIGHT["scaled_dot_product_attention"] += [
+    '''
+def scaled_dot_product_attention(q, k, v):
+    """With the softmax that the lesson gives."""
+    weights = softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5)
+    return weights @ v, weights
+''',
+]

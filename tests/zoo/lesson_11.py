@@ -159,6 +159,7 @@ WRONG = {
         ("CM3", _GPT.replace("att = self.attn_dropout(att)", "").replace("att = att.masked_fill", "att = self.attn_dropout(att).masked_fill")),
         ("CM4", _EINSUM.replace(" / (1 - self.p)", "")),
         ("CM9", _GPT.replace(", persistent=False", "")),
+        ("DT3", _GPT.replace('self.register_buffer("bias", ', "self.bias = (").replace(", persistent=False)", ")")),
         ("CM7", _LOOPS.replace('raise ValueError("too long")', "pass")),
         ("CM11", _GPT.replace("return self.proj(y)", "return y")),
         ("MH4", _GPT.replace(".transpose(1, 2).contiguous().view", ".transpose(1, 2).view")),
@@ -243,3 +244,95 @@ WRONG = {
         (None, _ENCODER_LAYER),
     ],
 }
+
+_BY_HAND = """def layer_norm(x, weight, bias, eps=1e-5):
+    d = x.shape[-1]
+    centered = x - x.sum(-1, keepdim=True) / d
+    return weight * centered * torch.rsqrt((centered * centered).sum(-1, keepdim=True) / d + eps) + bias
+"""
+_VAR = """def layer_norm(x, weight, bias, eps=1e-5):
+    m = torch.mean(x, -1, True)
+    v = torch.var(x, -1, correction=0, keepdim=True)
+    return (x - m) / (v + eps).sqrt() * weight + bias
+"""
+_ROWS = """def layer_norm(x, weight, bias, eps=1e-5):
+    rows = x.reshape(-1, x.shape[-1])
+    done = []
+    for row in rows:
+        mean = sum(row) / len(row)
+        spread = sum((number - mean) ** 2 for number in row) / len(row)
+        done.append((row - mean) / (spread + eps) ** 0.5 * weight + bias)
+    return torch.stack(done).reshape(x.shape)
+"""
+_SQUARES = """def layer_norm(x, weight, bias, eps=1e-5):
+    y = x.double()
+    m, m2 = y.mean(-1, keepdim=True), (y * y).mean(-1, keepdim=True)
+    return (((y - m) / torch.sqrt(m2 - m * m + eps)) * weight + bias).to(x.dtype)
+"""
+RIGHT["layer_norm"] = [
+    _BY_HAND, _VAR, _ROWS, _SQUARES,
+    """def layer_norm(x, weight, bias, eps=1e-5):
+    v, m = torch.var_mean(x, dim=-1, unbiased=False, keepdim=True)
+    return torch.addcmul(bias, (x - m) / torch.sqrt(v + eps), weight)
+""",
+    """def layer_norm(x, weight, bias, eps=1e-5):
+    x = x - x.mean(-1).unsqueeze(-1)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    d = x.size(-1)
+    return x * (d / (length ** 2 + d * eps)) ** 0.5 * weight + bias
+""",
+    """def layer_norm(x, weight, bias, eps=1e-5):
+    def statistics(t):
+        return t.mean(dim=-1, keepdim=True), t.var(dim=-1, keepdim=True, unbiased=False)
+    mean, var = statistics(x)
+    scale = weight / torch.sqrt(var + eps)
+    return x * scale + (bias - mean * scale)
+""",
+    """def layer_norm(x, weight, bias, eps=1e-5):
+    x = x.transpose(0, -1)
+    n = (x - x.mean(0)) * ((x - x.mean(0)).pow(2).mean(0) + eps).pow(-0.5)
+    return torch.einsum("...i,i->...i", n.transpose(0, -1), weight) + bias
+""",
+]
+WRONG["layer_norm"] = [
+    ("LN1", _VAR.replace(", correction=0", "")),
+    ("LN1", _BY_HAND.replace(".sum(-1, keepdim=True) / d + eps", ".sum(-1, keepdim=True) / (d - 1) + eps")),
+    ("LN2", _VAR.replace("(v + eps).sqrt()", "(v.sqrt() + eps)")),
+    ("LN3", _VAR.replace(" + eps", "")),
+    ("LN4", _VAR.replace(".sqrt()", "")),
+    ("LN5", _VAR.replace("(x - m)", "x")),
+    ("LN5", "def layer_norm(x, weight, bias, eps=1e-5):\n    return x * (x.pow(2).mean(-1, keepdim=True) + eps).rsqrt() * weight + bias\n"),
+    ("LN6", _VAR.replace("x, -1", "x, 0")),
+    ("LN7", "def layer_norm(x, weight, bias, eps=1e-5):\n    v, m = torch.var_mean(x, correction=0)\n"
+            "    return (x - m) / (v + eps).sqrt() * weight + bias\n"),
+    ("LN8", _BY_HAND.replace("weight * ", "")),
+    ("LN9", _VAR.replace(" + bias", "")),
+    ("LN10", _VAR.replace("return (x - m) / (v + eps).sqrt() * weight + bias", "return weight * (bias + (x - m) / (v + eps).sqrt())")),
+    ("LN11", _VAR.replace("-1, True", "-1")),
+    ("LN12", _VAR.replace("(v + eps)", "(v.data + eps)")),
+    ("LN12", _BY_HAND.replace("(centered * centered)", "(centered * centered).detach()")),
+    ("LN13", _VAR.replace("v + eps", "v + 1e-5")),
+    ("LN14", _VAR.replace("eps=1e-5", "eps=1e-12")),
+    ("LN15", _BY_HAND.replace("torch.rsqrt((centered * centered).sum(-1, keepdim=True) / d + eps)",
+                              "torch.rsqrt(centered.abs().mean(-1, keepdim=True) ** 2 + eps)")),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    return torch.layer_norm(x, x.shape[-1:], weight, bias, eps)\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    return torch.native_layer_norm(x, x.shape[-1:], weight, bias, eps)[0]\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    return torch.ops.aten.native_layer_norm(x, x.shape[-1:], weight, bias, eps)[0]\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    n = nn.LayerNorm(x.shape[-1], eps, dtype=x.dtype, elementwise_affine=False)\n"
+           "    return n(x) * weight + bias\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    rows = x.reshape(1, -1, x.shape[-1])\n"
+           "    return F.instance_norm(rows, eps=eps).reshape(x.shape) * weight + bias\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    rows = x.reshape(-1, x.shape[-1])\n"
+           "    return F.group_norm(rows, 1, weight, bias, eps).reshape(x.shape)\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    rows = x.reshape(-1, x.shape[-1]).mT\n"
+           "    return F.batch_norm(rows, None, None, training=True, eps=eps).mT.reshape(x.shape) * weight + bias\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    c = x - x.mean(-1, keepdim=True)\n"
+           "    return F.normalize(c, dim=-1) * x.shape[-1] ** 0.5 * weight + bias\n"),
+    (None, "def layer_norm(x, weight, bias, eps=1e-5):\n    x -= x.mean(-1, keepdim=True)\n"
+           "    return x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() * weight + bias\n"),
+    (None, _VAR.replace("(v + eps).sqrt()", "(v + eps).sqrt().clamp_min(0.1)")),
+    (None, _VAR.replace(" * weight + bias", " * weight[: 1] + bias")),
+    (None, _VAR.replace("return ", "return x + ")),
+    (None, _VAR.replace("return ", "if x.shape[-1] > 2:\n        x = x + 0.01 * x.flip(-1)\n    return ")),
+]

@@ -12,10 +12,11 @@ from grader.course.mistakes.backward_and_dtype import TEXTS as BACKWARD_AND_DTYP
 from grader.course.mistakes.cache_and_beyond import TEXTS as CACHE_AND_BEYOND
 from grader.course.mistakes.masks import TEXTS as MASKS
 from grader.course.mistakes.multi_head import TEXTS as MULTI_HEAD
+from grader.course.mistakes.outcomes import TEXTS as OUTCOMES
 from grader.course.mistakes.positions import TEXTS as POSITIONS
 from grader.course.mistakes.softmax import TEXTS as SOFTMAX
 from grader.course.spec import MistakeText
 
-GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND)
+GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND, OUTCOMES)
 
 TEXTS: dict[str, MistakeText] = {text.id: text for group in GROUPS for text in group}

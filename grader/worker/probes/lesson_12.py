@@ -1,4 +1,4 @@
-"""How the answers of lesson 12 are exercised: a generating loop, with a stand-in for a language model."""
+"""How the answers of lesson 12 are exercised: a language model part by part, a step of training, a generating loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, returned
+from . import ContractError, Run, build, gradients, parameter as parameter_of, returned
 
 __builtins__ = BUILTINS
 
@@ -108,3 +108,137 @@ def _integers(result: Any) -> Any:
     if T.get(result, "dtype").is_floating_point or name == "bool":
         raise ContractError(f"The ids came back as {name}; integers were asked for.")
     return result
+
+
+class Bigram(Module):
+    """A stand-in whose gradients can be written down: logits = gain · (table[ids] + bias), half of that in evaluation mode."""
+
+    def __init__(self, table: ndarray, bias: ndarray, gain: float, training: bool) -> None:
+        super().__init__()
+        self.table, self.bias = Parameter(T.tensor(table, "float32")), Parameter(T.tensor(bias, "float32"))
+        self.gain = gain
+        self.part = Sequential(Dropout(0.0))  # follows model.train() and model.eval()
+        self.train(training)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        gain = self.gain if all(flags(self)) else self.gain / 2
+        return gain * (self.table[ids] + self.bias)
+
+
+STEPS: list[list[Any]] = []  # of each step of the optimizer: a copy of the gradient of each parameter, None where it has none
+
+
+class Stepping(torch.optim.Optimizer):
+    """Plain gradient descent that notes what it is to step with. torch's own __init__ would import a compiler for a second."""
+
+    def __init__(self, parameters: Any, lr: float) -> None:
+        self.defaults, self.state = {"lr": lr}, {}
+        self.param_groups = [{"params": list(parameters), "lr": lr}]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.detach_().zero_()
+
+    def step(self, closure: Any = None) -> Any:
+        loss = None
+        if closure is not None:
+            with T.recording(True):
+                loss = closure()
+        (group,) = self.param_groups
+        STEPS.append([T.copy(parameter.grad) for parameter in group["params"]])
+        with T.recording(False):
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter -= group["lr"] * parameter.grad
+        return loss
+
+
+def stepped(function: Any, run: Run) -> dict[str, Any]:
+    """What a step of training does to a model and its optimizer, the last of several.
+
+    args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that
+    lie there before, or None), before (ids of steps that go before this one).
+    """
+    options = run.options
+    model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
+    optimizer = Stepping(model.parameters(), options["lr"])
+    with T.recording(True):
+        for ids in options.get("before", ()):
+            function(model, optimizer, T.tensor(ids), **run.kwargs)
+        if options["stale"] is not None:
+            for parameter, numbers in zip((model.table, model.bias), options["stale"], strict=True):
+                parameter.grad = T.tensor(numbers, "float32")
+        before = [T.copy(parameter) for parameter in (model.table, model.bias)]
+        STEPS.clear()
+        loss = function(model, optimizer, *run.args, **run.kwargs)
+        still = T.grad_is_enabled()
+    graph = is_a(loss, T.Tensor) and T.get(loss, "requires_grad")
+    grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
+    return {
+        "loss": T.copy(loss), "graph": bool(graph), "steps": len(STEPS), "flags": array(flags(model)), "recording": still,
+        "table before": before[0], "bias before": before[1], "table at the step": grads[0], "bias at the step": grads[1],
+        "table after": T.copy(model.table), "bias after": T.copy(model.bias),
+    }  # fmt: skip
+
+
+def language_model(cls: Any, run: Run) -> dict[str, Any]:
+    """As `module`, of a language model whose attributes are looked at first, one after the other.
+
+    args: (ids,). options: as for `module`; layers. Parts: 'result', 'second call' (of the ids backwards), gradients; 'blocks', how
+    many there are; 'tied', whether head and token share a weight; and what went from part to part, where a part was called as a module:
+    'into block 0', 'out of the blocks', 'into norm', 'out of norm', 'into head', '… block i' for every further block.
+    """
+    options = run.options
+    made = cls(*options["init"])
+    if not is_a(made, T.Module):
+        raise ContractError(f"LanguageModel(...) gives a {type(made).__name__}, not an nn.Module.")
+    wanted = (("token", T.Embedding), ("position", T.Embedding), ("norm", T.LayerNorm), ("head", T.Linear))
+    for name, kind in wanted:
+        if not is_a(T.part(made, name), kind):
+            found = type(getattr(made, name, None)).__name__
+            raise ContractError(f"The attribute {name} is a {found}; an nn.{kind.__name__} is asked for." if hasattr(made, name)
+                                else f"The model has no attribute {name}; an nn.{kind.__name__} is asked for.")  # fmt: skip
+    blocks = T.part(made, "blocks")
+    if not is_a(blocks, T.ModuleList) and not is_a(blocks, T.Sequential):
+        found = type(getattr(made, "blocks", None)).__name__
+        plain = " A plain list hides its modules from the model: no parameter of theirs is found." if found == "list" else ""
+        raise ContractError(f"The attribute blocks is a {found}; an nn.ModuleList or nn.Sequential is asked for.{plain}")
+    inside = [own for prefix, own in T.parts(blocks) if prefix.count(".") == 1]
+    if len(inside) != options["layers"]:
+        raise ContractError(f"There are {len(inside)} blocks; num_layers = {options['layers']} were asked for.")
+    tied = T.parameter(made.head, "weight") is T.parameter(made.token, "weight")
+    shared = len({id(value) for value in T.parameters(made).values()}) < len(T.parameters(made)) - tied
+    build(lambda *_: made, options)
+    for _, own in T.parts(made):
+        if "normalized_shape" in own:
+            own["eps"] = EPS
+    made.train(options.get("mode", "eval") == "train")
+    parts = {"tied": tied, "shared": shared, **_passed_on(made, blocks, run)}
+    if options.get("gradients"):
+        parts |= gradients(parts["result"], {name: parameter_of(made, name) for name in options["gradients"]})
+    return parts
+
+
+EPS = 1e-5  # of every nn.LayerNorm, as torch has it by default: like a weight it is given, whatever a module was made with
+
+
+def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
+    """What the model makes of the ids, and what went into and came out of its parts on the way."""
+    went: dict[str, Any] = {}
+
+    def noting(name: str) -> Any:
+        def note(_: Any, given: tuple, result: Any) -> None:
+            if len(given) == 1 and is_a(given[0], T.Tensor) and is_a(result, T.Tensor):
+                went[f"into {name}"], went[f"out of {name}"] = T.copy(given[0]), T.copy(result)
+
+        return note
+
+    watched = {**{f"block {i}": block for i, block in enumerate(blocks)}, "norm": made.norm, "head": made.head}
+    hooks = [part.register_forward_hook(noting(name)) for name, part in watched.items()]
+    result = made(*run.args)
+    for hook in hooks:
+        hook.remove()
+    return {"went " + name: value for name, value in went.items()} | {"result": result, "second call": made(run.args[0].flip(1))}

@@ -133,7 +133,7 @@ class hard_lookup:
             says="The products are not added up: the largest single product was looked for, over all keys and features.",
             why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
         "HL12": mistake(patch(FIT, "query @ keys"),
-            says="`query @ keys` sums over the entries; each key's own numbers are to be multiplied with the query's.",
+            says="`query @ keys` sums over the entries; each key's own numbers should be multiplied with the query's.",
             why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d)
             and the sum runs over d, so keys go left, or are transposed."""),
         "HL13": mistake(patch("values[best]", "values[:, best]"),

@@ -50,7 +50,7 @@ class weighted_sum:
         "TT21": mistake(
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
-            says="The weights are divided by their sum again; they are to be taken as they are.",
+            says="The weights are divided by their sum again; they should be taken as they are.",
             why="""Softmax has already made them sum to 1. A function that repairs its input hides mistakes made before
             it.""",
         ),
@@ -60,7 +60,7 @@ class weighted_sum:
         "TT23": mistake(patch("weights @ V", "softmax_rows(weights) @ V"), says="Softmax is applied to the weights once more.",
             why="Weights between 0 and 1 lie close together, so a second softmax makes them nearly equal."),
         "TT24": mistake(patch("weights @ V", "V[weights.argmax(axis=1)]"),
-            says="The value with the largest weight is picked; all values are to be blended.",
+            says="The value with the largest weight is picked; all values should be blended.",
             why="That is the hard look-up of lesson 00."),
         "TT25": mistake(patch("weights @ V", "weights[:, :-1] @ V[:-1]"), says="The last key's share is missing from the sum.",
             why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5."),

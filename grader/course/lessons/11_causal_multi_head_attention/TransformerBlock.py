@@ -28,7 +28,8 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32) for name, array in state.items()}
 
 
-@exercise(kind="class", points=3, minutes=12, container="tensor", parts=("output",), forbids=("layers",), rtol=1e-5, atol=1e-4)
+@exercise(kind="class", points=3, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
+          rtol=1e-5, atol=1e-4)  # fmt: skip
 class TransformerBlock:
     """Attention and a small network, each behind a normalisation and beside a residual path."""
 
@@ -81,7 +82,7 @@ class TransformerBlock:
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)", THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
-            says="The residual path carries the normalised x; it is to carry x itself.",
+            says="The residual path carries the normalised x; it should carry x itself.",
             why="Overwriting x by ln1(x) puts a normalisation into the path that was to stay free of any."),
         "CM26": mistake(patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
             says="GELU is approximated by tanh; the exact one was asked for: nn.GELU().",
@@ -91,7 +92,7 @@ class TransformerBlock:
             why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. Near 0 they differ most."),
         "CM28": mistake(patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
             says="mlp comes before attention; attention comes first.",
-            why="The network is to work on what attention gathered in this block."),
+            why="The network should work on what attention gathered in this block."),
         "CM29": mistake(patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
             says="Both branches read the block's input; mlp is to read what attention has added to.",
             why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made."),

@@ -1,4 +1,4 @@
-"""Lesson 12: what follows from what its probes saw of a generating loop."""
+"""Lesson 12: what follows from what its probes saw of a model's parts, of a step of training and of a generating loop."""
 
 from collections.abc import Mapping
 
@@ -55,3 +55,71 @@ def _shares(case: Case, result: Array) -> dict[str, Part]:
     name = "share of each token" if quarter == 1 else "share of each quarter of the vocabulary"
     shares = np.stack([np.bincount(of, minlength=4) / len(of) for of in drawn])
     return {f"{name}, by the last token {lasts}": Part("ndarray", shares, "float64")}
+
+
+def model(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Whether each part of a language model was handed what the one before it gave, then the logits.
+
+    What a part got is known where it was called as a module; of one that was not, only the logits tell.
+    """
+    went = {name.removeprefix("went "): numbers(part) for name, part in parts.items() if name.startswith("went ")}
+    state, ids, layers = case.options["state"], case.args[0].array, case.options["layers"]
+    first = state["token.weight"][ids] + state["position.weight"][: ids.shape[1]]
+    chain = [("token + position goes into the first block", first, went.get("into block 0"))]
+    chain += [(f"block {i} goes on from what block {i - 1} gave", went.get(f"out of block {i - 1}"), went.get(f"into block {i}"))
+              for i in range(1, layers)]  # fmt: skip
+    chain += [("norm is applied to what the last block gave", went.get(f"out of block {layers - 1}"), went.get("into norm")),
+              ("head is applied to what norm gave", went.get("out of norm"), went.get("into head"))]  # fmt: skip
+    found = {name: flag(_agree(wanted, got)) for name, wanted, got in chain}
+    found["the head has a weight of its own"] = flag(not flagged(parts["tied"]))
+    found["the blocks have weights of their own"] = flag(not flagged(parts["shared"]))
+    return found | {name: part for name, part in parts.items() if name in ("result", "second call") or name.startswith("gradient")}
+
+
+def _agree(wanted: Array | None, got: Array | None) -> bool:
+    return wanted is None or got is None or (wanted.shape == got.shape and np.allclose(wanted, got, rtol=1e-4, atol=1e-5))
+
+
+def flagged(part: Part) -> bool:
+    """A part that is True or False. Raises ContractError for any other."""
+    return bool(numbers(part).any())
+
+
+def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """What a step of training did, one step after the other; what it was to be is worked out here, without autograd."""
+    if flagged(parts["graph"]):
+        raise ContractError("The loss came back as a tensor that still holds its graph; a float was asked for: `loss.item()`.")
+    loss = parts["loss"]
+    if loss.array is None or loss.kind == "bool" or loss.shape != ():
+        shape = f" of shape {loss.shape}" if loss.shape else ""
+        raise ContractError(f"What came back is {loss.text or loss.kind}{shape}; the loss before the step, a float, was asked for.")
+    left, times = numbers(parts["flags"]).ravel(), int(numbers(parts["steps"]))
+    if times != 1:
+        raise ContractError(f"optimizer.step() ran {times} times; once was asked for.")
+    if parts["table at the step"].array is None or parts["bias at the step"].array is None:
+        raise ContractError("When the optimizer stepped, there was a parameter without a gradient: step() comes after backward().")
+    return {
+        "table's gradient at the step": parts["table at the step"], "bias's gradient at the step": parts["bias at the step"],
+        "loss": Part("number", loss.array.astype(np.float64), "float64"),
+        "table after the step": parts["table after"], "bias after the step": parts["bias after"],
+        "the model's mode is as it was": flag((left == case.options["training"]).all()),
+        "torch records gradients after the call": parts["recording"],
+        "table before": parts["table before"], "bias before": parts["bias before"],
+    }  # fmt: skip
+
+
+def loss_and_gradients(case: Case, table: Array, bias: Array) -> tuple[float, Array, Array]:
+    """The loss of the stand-in at these weights, and its gradients, in the mode that the case begins in."""
+    ids, options = case.args[0].array, case.options
+    gain = options["gain"] if options["training"] else options["gain"] / 2
+    seen, asked = ids[:, :-1].ravel(), ids[:, 1:].ravel()
+    logits = gain * (table[seen] + bias)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    picked = weights[np.arange(len(asked)), asked]
+    slope = weights.copy()
+    slope[np.arange(len(asked)), asked] -= 1
+    slope *= gain / len(asked)
+    into_table = np.zeros_like(table, dtype=np.float64)
+    np.add.at(into_table, seen, slope)
+    return float(-np.log(picked).mean()), into_table, slope.sum(axis=0)

@@ -18,7 +18,7 @@ def projections(tokens: str):
             patch("return total // 2 if causal else total", f"return (total // 2 if causal else total) + {more}"))  # fmt: skip
 
 
-@exercise(points=2, minutes=6, container="number", rtol=1e-6, atol=0.0)
+@exercise(points=2, minutes=6, difficulty=1, container="number", rtol=1e-6, atol=0.0)
 class attention_flops:
     """Count the floating-point operations of attention's two matrix products."""
 

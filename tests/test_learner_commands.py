@@ -1,0 +1,80 @@
+"""What learners call outside of a notebook: progress, reset of one exercise, and how the command is found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from grader.cli import main
+from grader.course import registry
+from grader.notebook import workspace
+from grader.notebook.record import Record, default_path
+from grader.util import command
+from tests.conftest import ROOT
+
+LESSON = "01_three_tokens"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A learner's folder, with softmax_rows written."""
+    monkeypatch.delenv("ATTENTION_COURSE_PROGRESS")
+    notebook, stub = registry.pristine(LESSON), workspace.stub("softmax_rows")
+    for cell in notebook["cells"]:
+        if "".join(cell["source"]) == stub:
+            cell["source"] = ["def softmax_rows(scores):\n", "    return scores"]
+    (tmp_path / f"{LESSON}.ipynb").write_text(workspace.encode(notebook))
+    return tmp_path
+
+
+def test_progress_shows_the_record_of_a_folder(folder, capsys):
+    Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
+    assert main(["progress", "--folder", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 of ") and "Next: " in said
+    assert (folder / ".attention-course" / "progress.json").is_file()
+
+
+def test_reset_puts_back_one_exercise(folder, capsys):
+    assert main(["reset", "softmax_rows", "--folder", str(folder)]) == 0
+    assert capsys.readouterr().out.startswith("The cell of softmax_rows in ")
+    assert workspace.holds(folder / f"{LESSON}.ipynb", workspace.stub("softmax_rows"))
+    assert len(list((folder / "backups").iterdir())) == 1
+    assert main(["reset", "softmax_rows", "--folder", str(folder)]) == 0
+    assert "nothing was changed" in capsys.readouterr().out and len(list((folder / "backups").iterdir())) == 1
+
+
+def test_reset_puts_back_a_cell_that_was_deleted(folder):
+    path = folder / f"{LESSON}.ipynb"
+    whole = workspace._read(path)
+    kept = [cell for cell in whole["cells"] if cell["metadata"]["grader"].get("exercise") != "softmax_rows"]
+    path.write_text(workspace.encode({**whole, "cells": kept}))
+    workspace.reset_exercise("softmax_rows", folder)
+    assert workspace.holds(path, workspace.stub("softmax_rows"))
+
+
+def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
+    assert main(["reset", "softmax_row", "--folder", str(folder)]) == 2
+    assert "there is no lesson and no exercise 'softmax_row'; did you mean softmax_rows?" in capsys.readouterr().err
+
+
+def test_a_sentence_says_how_the_command_is_called_here(monkeypatch):
+    monkeypatch.setattr(command, "_in_notebook", lambda: False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert command.called().endswith(" -m grader")
+    monkeypatch.setenv("PATH", str(command.Path(sys.executable).parent))
+    assert command.called() == "grader"
+    monkeypatch.setattr(command, "_in_notebook", lambda: True)
+    assert command.called() == "%grader"
+
+
+def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    for target in ("watch", "progress", "reset", "update", "doctor", "grade"):
+        assert f"make {target}" in told
+        planned = subprocess.run(["make", "-n", "-o", ".venv/.lab", target, "WHAT=softmax_rows"], cwd=ROOT, capture_output=True, text=True)
+        assert planned.returncode == 0 and f"grader {target}" in planned.stdout, planned.stderr
+    unasked = subprocess.run(["make", "-o", ".venv/.lab", "reset"], cwd=ROOT, capture_output=True, text=True)
+    assert unasked.returncode == 2 and "make reset WHAT=softmax_rows puts one exercise back" in unasked.stdout

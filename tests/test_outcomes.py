@@ -1,0 +1,118 @@
+"""Mistakes that any exercise may hold are named by what became of a right result, and only where it proves them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grader.course import registry
+from grader.course.mistakes import TEXTS
+from grader.course.mistakes.outcomes import TEXTS as SAID
+from grader.judging import outcomes
+from grader.judging.baseline import drawn
+from grader.judging.judge import judge
+from tests.live import from_cells
+
+SOME = ("attention_scores", "weighted_sum", "softmax", "project_qkv", "row_entropy", "apply_rope", "split_heads", "rnn_states")
+
+
+def changed(observation, change):
+    """An observation whose returned arrays went through change(array)."""
+    def of(part):
+        if part.items:
+            return replace(part, items=tuple(map(of, part.items)))
+        return part if part.array is None else replace(part, array=np.ascontiguousarray(change(part.array)).astype(part.array.dtype))
+
+    return replace(observation, parts={name: of(part) if part.role == "returned" else part for name, part in observation.parts.items()})
+
+
+def found(exercise, actual):
+    work = drawn(registry.exercise(exercise), registry.SEED)
+    return outcomes.found(registry.exercise(exercise), work.cases, work.expected, actual)
+
+
+def observed(exercise):
+    return dict(enumerate(drawn(registry.exercise(exercise), registry.SEED).expected))
+
+
+@pytest.mark.parametrize("outcome", outcomes.OUTCOMES, ids=lambda one: one.id)
+@pytest.mark.parametrize("exercise", SOME)
+def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
+    right = observed(exercise)
+    ways = dict.fromkeys(way for one in right.values() if not one.failure for part in one.parts.values() if part.array is not None
+                         for way, _ in outcome.ways(part.array.astype(float)))  # fmt: skip
+    named = set()
+    for way in ways:
+        actual = {i: one if one.failure else changed(one, lambda a, way=way: dict(outcome.ways(a)).get(way, a)) for i, one in right.items()}
+        named |= set(found(exercise, actual))
+    # Two ways may come to the same in some exercise: rows of one number in reverse are the rows.
+    assert outcome.id in named or not named, named
+
+
+def test_every_one_is_found_in_some_exercise():
+    seen = set()
+    for exercise in SOME:
+        right = observed(exercise)
+        for outcome in outcomes.OUTCOMES:
+            for way in dict(outcome.ways(np.zeros((2, 3, 4)))):
+                actual = {i: one if one.failure else changed(one, lambda a, o=outcome, w=way: dict(o.ways(a)).get(w, a))
+                          for i, one in right.items()}  # fmt: skip
+                seen |= set(found(exercise, actual))
+    assert seen >= {outcome.id for outcome in outcomes.OUTCOMES}
+
+
+@pytest.mark.parametrize("exercise", SOME)
+def test_a_right_result_shows_none(exercise):
+    assert found(exercise, observed(exercise)) == []
+
+
+@pytest.mark.parametrize("exercise", SOME)
+def test_what_shows_in_two_results_alone_is_not_named(exercise):
+    right = observed(exercise)
+    shown = [i for i, one in right.items() if not one.failure][:2]
+    assert found(exercise, {i: changed(one, lambda a: -a) if i in shown else one for i, one in right.items()}) == []
+
+
+def test_each_has_a_text_and_each_text_can_be_found():
+    assert {text.id for text in SAID} == {outcome.id for outcome in outcomes.OUTCOMES} | {"RS9", "RS10", "RS14", "RS15", "RS16"}
+    assert all(TEXTS[text.id].wrong and TEXTS[text.id].right for text in SAID)
+
+
+BY_CELL = (
+    ("RS1", "weighted_sum", "def weighted_sum(weights, V):\n    return np.round(weights @ V, 2)"),
+    ("RS2", "attention_scores", "def attention_scores(Q, K):\n    return np.array([[Q[0] @ k for k in K] for q in Q])"),
+    ("RS3", "weighted_sum", "def weighted_sum(weights, V):\n    return -(weights @ V)"),
+    ("RS4", "attention_scores", """def attention_scores(Q, K):
+    scores = np.zeros((len(Q), len(K)))
+    for i in range(len(Q) - 1):
+        scores[i] = K @ Q[i]
+    return scores"""),
+    ("RS5", "weighted_sum", "def weighted_sum(weights, V):\n    return np.array([weights[i - 1] @ V for i in range(len(weights))])"),
+    ("RS6", "project_qkv", "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w)[..., ::-1, :] for w in (w_q, w_k, w_v))"),
+    ("RS7", "weighted_sum", "def weighted_sum(weights, V):\n    return (weights @ V).T"),
+    ("RS8", "project_qkv", "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w).squeeze() for w in (w_q, w_k, w_v))"),
+    ("RS9", "weighted_sum", """kept = {}
+def weighted_sum(weights, V):
+    return kept.setdefault((weights.shape, V.shape), weights @ V)"""),
+    ("RS10", "weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[5.0, 5.0]])"),
+    ("RS11", "weighted_sum", """def weighted_sum(weights, V):
+    total, rows = np.zeros(V.shape[1]), []
+    for row in weights:
+        for w, v in zip(row, V):
+            total = total + w * v
+        rows.append(total)
+    return np.array(rows)"""),
+    ("RS14", "softmax_with_temperature", """def softmax_with_temperature(x, temperature, axis=-1):
+    assert temperature > 0
+    e = np.exp((x - x.max(axis, keepdims=True)) / temperature)
+    return e / e.sum(axis, keepdims=True)"""),
+    ("RS16", "attention_scores", "def attention_scores(Q, K):\n    Q *= 2\n    return Q @ K.T / 2"),
+)
+
+
+@pytest.mark.parametrize("id, exercise, text", BY_CELL, ids=[id for id, *_ in BY_CELL])
+def test_a_learner_s_cell_is_named(id, exercise, text):
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
+    assert verdict.status == "failed", verdict.headline
+    assert verdict.mistakes, verdict.headline
+    assert id in verdict.mistakes, (verdict.mistakes, verdict.headline)
