@@ -30,15 +30,17 @@
 # | `check(hard_lookup)` | a verdict: passed, or what differs and, where it can be proven, which mistake it is |
 # | `hint(hard_lookup)` | a question; called again, where to look; then code with a blank |
 # | `explain("HL3")` | more about a known mistake, by the id that a verdict shows |
+# | `replay(hard_lookup)` | the inputs on which the last check failed, as variables, and a cell that runs your code on them |
 # | `solution(hard_lookup)` | the course's version, once you have passed, seen three hints or made three different attempts |
-# | `progress()` | all lessons at a glance |
+# | `reset("hard_lookup")` | the exercise's cell as it was, with a copy of the notebook as it is |
+# | `progress()` | the lesson at hand, and all others at a glance |
 #
 # Your progress is kept in a small file on this computer and is never sent anywhere.
 
 # %% role="given"
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% [markdown]
 # ## A look-up that needs an exact match

@@ -15,7 +15,7 @@
 # %% role="given"
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo"
 figures.machine.draw(lit=("scores", "weights"), title="From scores to weights")

@@ -14,7 +14,7 @@
 # %% role="given"
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def softmax(scores):

@@ -395,10 +395,10 @@ class _Reading:
 def _foreign(mention: Mention) -> Offence | None:
     """Fetching an answer from the course itself."""
     if mention.called == "solutions/":
-        return mention.offence("A path into `solutions` is used; the answer is to be the learner's.", "solutions")
+        return mention.offence("A path into `solutions` is used; the answer should be the learner's.", "solutions")
     first, _, rest = mention.called.partition(".")
     if mention.whose == "library" and first in ("solutions", "grader") and not rest.startswith("figures"):
-        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer is to be the learner's."
+        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
         return mention.offence(sentence, mention.called)
     return None
 

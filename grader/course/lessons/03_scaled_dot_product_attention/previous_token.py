@@ -70,7 +70,7 @@ def _matrix(name: str, part: Part, t: int) -> np.ndarray:
     if part.array.ndim != 2 or part.array.shape[0] != t or part.array.shape[1] < 1:
         raise ContractError(f"{name} has shape {part.array.shape}; ({t}, d_k) was asked for, with a row for each of the {t} numbers of x.")
     if not np.isfinite(part.array).all():
-        raise ContractError(f"{name} has entries that are NaN or infinite; they are to be finite.")
+        raise ContractError(f"{name} has entries that are NaN or infinite; they should be finite.")
     return part.array.astype(np.float64)
 
 

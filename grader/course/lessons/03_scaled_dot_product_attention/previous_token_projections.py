@@ -45,7 +45,7 @@ class previous_token_projections:
             patch("np.eye(t, k=-1)", "np.roll(np.eye(t), 1, axis=1)", f"    {ROW_0}\n", ""),
             patch("k=-1", "k=1", ROW_0, "w_q[-1, -1] = 1"),
             says="Each token attends to the token after it: queries and keys have changed places, or the shift has its sign turned.",
-            why="""Row i of x w_q (x w_k)ᵀ belongs to the query of token i, and column j to the key of token j. Row i is to have its
+            why="""Row i of x w_q (x w_k)ᵀ belongs to the query of token i, and column j to the key of token j. Row i should have its
             large score in column i − 1, so the ones stand below the diagonal: `np.eye(t, k=-1)`. Exchanging w_q and w_k transposes
             the scores, and then token i − 1 looks for token i.""",
         ),
@@ -69,7 +69,7 @@ class previous_token_projections:
         ),
         "PT5": mistake(
             patch("gap * math.sqrt(t) *", "gap *"),
-            says="The dot products have the size that the scaled scores are to have: attention still divides them by √d_k.",
+            says="The dot products have the size that the scaled scores should have: attention still divides them by √d_k.",
             why="""The score that softmax sees is q · k / √d_k. For a scaled score of s the dot product has to be s · √d_k. With d_k = t
             the shortfall grows with the number of tokens.""",
         ),

@@ -56,7 +56,7 @@ class dot_product_std:
             why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64."),
         "WS4": mistake(patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
             says="The dot products were scaled before they were measured: the result is 1 for every d_k.",
-            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what is to be seen."),
+            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what should be seen."),
         "WS5": mistake(patch("q * k", "q * q"), says="Each vector was multiplied with itself; a pair is two independent vectors.",
             why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
             are independent and the mean is 0."""),

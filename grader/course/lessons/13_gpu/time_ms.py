@@ -84,7 +84,7 @@ class time_ms:
             says="The readings were not sorted: the middle of an unsorted list is no median.",
             why="The median is the middle in order of size."),
         "GP35": mistake(patch("start = time", "fn()\n        start = time"),
-            says="fn runs twice for each reading; it is to be called warmup + repeats times in all.",
+            says="fn runs twice for each reading; it should be called warmup + repeats times in all.",
             why="A call before each reading is a warm-up that nobody asked for, and doubles the time of the measurement."),
         "GP61": mistake(patch("statistics.median", "max"), says="The longest reading was returned; the contract asks for the median.",
             why="The longest reading is the one that something else disturbed most."),
