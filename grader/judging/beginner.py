@@ -55,8 +55,8 @@ class Evidence:
         found = []
         for i, observation in self.actual.items():
             parts = [part for part in observation.parts.values() if part.role == "returned" and not part.of]
-            if parts and self.cases[i].raises is None and observation.failure is None:
-                expected = {name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of}
+            expected = {name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of}
+            if parts and expected and self.cases[i].raises is None and observation.failure is None:
                 found.append((expected, parts[0]))
         return found
 
