@@ -46,8 +46,7 @@ def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> t
     exercises: names of which it is told that they are called.
     """
     for cell in reversed(cells):
-        tree = parse(cell)
-        for node in reversed(tree.body if tree is not None else []):
+        for node in reversed(_top(cell, name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
                 return tuple(_Reading(cell.splitlines(), cells, frozenset(exercises) - {name}).of(node))[:MOST]
     return ()
@@ -60,7 +59,7 @@ class _Reading:
         self._lines = lines
         self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
-            alias.asname or alias.name for cell in cells for node in _top(cell) if isinstance(node, ast.Import)
+            alias.asname or alias.name for cell in cells for node in _top(cell, "numpy") if isinstance(node, ast.Import)
             for alias in node.names if alias.name == "numpy"
         }  # fmt: skip
 
@@ -186,8 +185,9 @@ def _own(function: ast.AST) -> Iterator[ast.AST]:
             left += ast.iter_child_nodes(node)
 
 
-def _top(cell: str) -> list[ast.stmt]:
-    tree = parse(cell)
+def _top(cell: str, mentioned: str) -> list[ast.stmt]:
+    """The statements of a cell that mentions a name; a large one takes long to parse."""
+    tree = parse(cell) if mentioned in cell else None
     return tree.body if tree is not None else []
 
 
