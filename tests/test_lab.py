@@ -49,7 +49,9 @@ def lab(tmp_path_factory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("lab")
     (place / "work").mkdir()
     shutil.copy(registry.notebook_path(LESSON), place / "work")
-    (place / "work" / PREDICTION).write_text(encode(notebook([code_or_prose("p", prose.folded(ASKED), {}, True)], {})))
+    cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
+    (place / "work" / PREDICTION).write_text(encode(notebook(cells, {})))
+    shutil.copy(registry.glossary_path(), place / "work")
     _settings(place / "settings", "@jupyterlab/apputils-extension", "notification",
               {"fetchNews": "false", "checkForUpdates": False})
     _settings(place / "settings", "@jupyterlab/notebook-extension", "tracker", {"windowingMode": "none"})
@@ -216,7 +218,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     _picture(page, check, artefacts / "3-right.png")
 
 
-def test_an_answer_is_folded_away_until_it_is_asked_for(lab, artefacts):
+def test_an_answer_is_folded_away_until_it_is_asked_for_and_the_glossary_is_a_click_away(lab, artefacts):
     """The Markdown inside <details> is rendered, and the sanitizer leaves both elements."""
     browser_path = find_chromium()
     assert browser_path, ADVICE
@@ -224,6 +226,7 @@ def test_an_answer_is_folded_away_until_it_is_asked_for(lab, artefacts):
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(WAIT_MS)
+        expect.set_options(timeout=WAIT_MS)
         page.goto(f"{lab}/lab/tree/{PREDICTION}?token={TOKEN}")
         cell = page.locator(".jp-Notebook .jp-RenderedMarkdown").first
         expect(cell.locator("p strong").first).to_have_text("Predict.")
@@ -237,6 +240,10 @@ def test_an_answer_is_folded_away_until_it_is_asked_for(lab, artefacts):
         expect(answer.locator("pre code")).to_contain_text("weights.argmax()")
         expect(answer.locator("mjx-container").first).to_be_visible()
         page.screenshot(path=str(artefacts / "4-prediction.png"))
+        page.locator(".jp-Notebook a", has_text="Glossary").click()
+        expect(page.locator(".lm-TabBar-tab", has_text="glossary.md")).to_be_visible()
+        expect(page.get_by_text("Glossary and notation").last).to_be_visible()
+        page.screenshot(path=str(artefacts / "5-glossary.png"))
         browser.close()
 
 
