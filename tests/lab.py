@@ -23,6 +23,7 @@ from grader.course import registry
 from grader.course.stubs import encode
 from tests.conftest import ROOT
 from tests.find_chromium import ADVICE, find_chromium
+from tests.readme import WRONG
 
 TOKEN = "lesson"
 WAIT_MS = 90_000  # two cores, and a second test process on one of them
@@ -190,11 +191,6 @@ def picture(page: Page, one: Locator, path: Path) -> None:
     one.scroll_into_view_if_needed()
     page.screenshot(path=str(path))
     assert path.stat().st_size > 10_000
-
-
-WRONG = '''def softmax_rows(scores):
-    exps = np.exp(scores - scores.max(axis=0))
-    return exps / exps.sum(axis=0)'''
 
 
 def _main(place: Path) -> None:

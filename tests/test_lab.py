@@ -5,6 +5,7 @@ Screenshots are kept in artefacts/. A browser is needed, not skipped: see tests/
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -36,8 +37,9 @@ def address(tmp_path_factory) -> Iterator[str]:
     """Of a JupyterLab whose folder holds the pristine lesson and a prediction."""
     place = tmp_path_factory.mktemp("lab") / "lab"
     with lab.jupyterlab(place, LESSON) as found:
-        told = encode(notebook([code_or_prose("p", prose.folded(ASKED), {}, True)], {}))
-        (place / "work" / f"{PREDICTION}.ipynb").write_text(told)
+        cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
+        (place / "work" / f"{PREDICTION}.ipynb").write_text(encode(notebook(cells, {})))
+        shutil.copy(registry.glossary_path(), place / "work")
         yield found
 
 
@@ -112,7 +114,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     expect(lab.cell(page, "def softmax_rows").locator(".cm-content")).to_contain_text("softmax_rows is not written yet")
 
 
-def test_an_answer_is_folded_away_until_it_is_asked_for(address, artefacts):
+def test_an_answer_is_folded_away_until_it_is_asked_for_and_the_glossary_is_a_click_away(address, artefacts):
     """The Markdown inside <details> is rendered, and the sanitizer leaves both elements."""
     with lab.notebook(address, PREDICTION) as page:
         cell = page.locator(".jp-Notebook .jp-RenderedMarkdown").first
@@ -127,6 +129,10 @@ def test_an_answer_is_folded_away_until_it_is_asked_for(address, artefacts):
         expect(answer.locator("pre code")).to_contain_text("weights.argmax()")
         expect(answer.locator("mjx-container").first).to_be_visible()
         page.screenshot(path=str(artefacts / "prediction.png"))
+        page.locator(".jp-Notebook a", has_text="Glossary").click()
+        expect(page.locator(".lm-TabBar-tab", has_text="glossary.md")).to_be_visible()
+        expect(page.get_by_text("Glossary and notation").last).to_be_visible()
+        page.screenshot(path=str(artefacts / "glossary.png"))
 
 
 def test_the_browser_that_is_missing_is_named(monkeypatch):

@@ -10,7 +10,9 @@ aside, and the same is tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -56,13 +58,14 @@ class Diagnosis:
 
         actual: what was observed of the candidate, by the case's position; cases may be missing.
         """
-        with same_random_state():
+        with same_random_state(), one_thread():
             found = self._mistakes(actual)
             rest = {i: shown for i, shown in actual.items() if shown.failure is None or shown.failure.kind != "call"}
             return found or (self._mistakes(rest) if len(rest) < len(actual) else [])
 
     def _mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        everywhere = sorted(actual, key=lambda i: not self._fails(i, actual[i]))  # failing ones first: most mistakes end there
+        # What is cheap comes first, and of that what fails: most mistakes end there.
+        everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, not self._fails(i, actual[i])))
         found = self._singles(actual, everywhere)
         if found or self.exercise.kind == "answer":
             return found
@@ -81,6 +84,7 @@ class Diagnosis:
         failing = [i for i in at if self._fails(i, actual[i])]
         if not failing:
             return []
+        failing = [i for i in failing if not self.cases[i].costly] or failing
         found: dict[tuple[str, ...], None] = {}
         tried = 0
         for key in self._candidates(actual, dict.fromkeys((failing[0], failing[-1]))):
@@ -209,6 +213,20 @@ class Diagnosis:
             scale = gradient_scale(self.expected[i].parts)
         picky = bool(self.cases[i].dtype or self.exercise.dtype)
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), picky)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch computes in one thread inside the block: for inputs so small, waiting for others costs far more than they do."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 1
+    if before > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if before > 1:
+            torch.set_num_threads(before)
 
 
 def differs(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:

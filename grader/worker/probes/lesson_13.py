@@ -105,6 +105,10 @@ class _Watched(TorchFunctionMode):
 class _Squares(TorchDispatchMode):
     """Notes whether an operation outside the operator makes a tensor that ends in (T, T)."""
 
+    @classmethod
+    def _should_skip_dynamo(cls):  # True would import torch's compiler: seconds, for code that is not compiled
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if _seen.t > 1 and not _seen.inside:

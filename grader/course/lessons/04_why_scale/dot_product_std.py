@@ -32,7 +32,7 @@ class dot_product_std:
         for n_samples in (5, 20, 50):
             yield sampled(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
                           options={"seed": int(rng.integers(2**31)), "count": True}, reading=read_draws)  # fmt: skip
-        yield sampled("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples", rtol=0.3,
+        yield sampled("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples", rtol=0.3, costly=True,
                       options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, reading=read_results)  # fmt: skip
         same, other = (int(word) for word in rng.permutation(WORDS)[:2])
         title = "ten pairs of length 2, of numbers that are all the same, and of some of which a third differs"

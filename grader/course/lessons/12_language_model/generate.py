@@ -30,8 +30,8 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
                     show=False, reading=readings.sample, **more)  # fmt: skip
 
     yield sample("warm", "3000 rows, the temperature left to its default", None)
-    yield sample("warm-again", "3000 rows at temperature 1, new numbers, 200 tokens to choose from", 1.0, seed=9, each=50)
-    yield sample("cool", "3000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=1, scale=0.01)
+    yield sample("warm-again", "3000 rows at temperature 1, new numbers, 80 tokens to choose from", 1.0, seed=4, each=20, costly=True)
+    yield sample("cool", "3000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=6, scale=0.01)
     yield sample("hot", "3000 rows at temperature 100, logits that differ by hundreds", 100.0, seed=2, scale=100.0)
     yield sample("tepid", "3000 rows at temperature 120, logits that differ by hundreds", 120.0, seed=7, scale=120.0)
     yield sample("global", "3000 rows without a generator", 150.0, seed=None, scale=150.0)
