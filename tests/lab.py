@@ -195,8 +195,8 @@ def picture(page: Page, one: Locator, path: Path) -> None:
 
 def _main(place: Path) -> None:
     """Takes the picture of a verdict that README shows."""
-    with jupyterlab(place, "01_three_tokens") as address, notebook(address, "01_three_tokens", 1000, 900, scale=2) as page:
-        run(page, cell(page, "import math"))
+    with jupyterlab(place, "01_three_tokens") as address, notebook(address, "01_three_tokens", 1500, 900, scale=2) as page:
+        run_all(page)
         rewrite(page, cell(page, "def softmax_rows"), WRONG)
         check = cell(page, "check(softmax_rows)")
         run(page, check)
