@@ -6,12 +6,13 @@ import pytest
 
 from grader.course import registry
 from grader.judging.judge import judge
+from grader.reports import text
 from tests.live import from_cells
 
 
 def verdict_on(body: str):
-    text = f"def query_for(keys, target, share):\n    return {body}\n"
-    return judge(registry.exercise("query_for"), from_cells("query_for", text))
+    cell = f"def query_for(keys, target, share):\n    return {body}\n"
+    return judge(registry.exercise("query_for"), from_cells("query_for", cell))
 
 
 def test_the_verdict_shows_the_weights_that_the_answer_gives_and_the_share_asked_for():
@@ -32,7 +33,9 @@ def test_the_course_s_own_answer_is_one_of_many_and_is_not_shown():
     ("keys[target] > 0", "What came back is no array of numbers"),
 ])  # fmt: skip
 def test_what_is_no_query_is_told_by_what_came_back(body, said):
-    assert said in verdict_on(body).headline
+    verdict = verdict_on(body)
+    assert said in verdict.headline
+    assert "(3,)" not in text.verdict(verdict)  # the shape of the weights, which nobody asked the learner for
 
 
 @pytest.mark.parametrize("body", ["keys[target] * 1e30", "(keys[target] * 1e12).astype(np.float32)"])
