@@ -294,27 +294,31 @@ if passed(hard_lookup):
 
 # %% [markdown]
 # Which of them predicts better? We leave out one stop, predict it from the other 49, note by how many feet we miss, and do this
-# for all 50. Change the sharpness and see what happens at both ends.
+# for all 50. For the hard look-up it matters in which order the stops are listed, since on a tie the first counts. So it gets
+# 20 random orders. Change the sharpness of the soft one and see what happens at both ends.
 
 # %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
 if passed(hard_lookup):
-    def mean_miss(lookup, **more):
-        misses = []
-        for left_out in range(len(speeds)):
-            rest = np.arange(len(speeds)) != left_out
-            asked_for = np.array([speeds[left_out], 1.0])
-            said = lookup(asked_for, speed_keys(speeds[rest]), distances[rest, None], **more)
-            misses.append(abs(said[0] - distances[left_out]))
+    def mean_miss(lookup, order, **more):
+        speed, distance, misses = speeds[order], distances[order], []
+        for left_out in range(50):
+            rest = np.arange(50) != left_out
+            asked_for = np.array([speed[left_out], 1.0])
+            said = lookup(asked_for, speed_keys(speed[rest]), distance[rest, None], **more)
+            misses.append(abs(said[0] - distance[left_out]))
         return np.mean(misses)
 
-    missed_hard, missed_soft = mean_miss(hard_lookup), mean_miss(soft_lookup, sharpness=0.1)
-    print(f"hard: misses by {missed_hard:.1f} feet")
-    for sharpness in (0, 0.01, 0.1, 1, 10):
-        print(f"soft, sharpness {sharpness:4}: {mean_miss(soft_lookup, sharpness=sharpness):.1f} feet")
-    assert missed_soft < missed_hard
+    orders = [np.random.default_rng(seed).permutation(50) for seed in range(20)]
+    missed_hard = [mean_miss(hard_lookup, order) for order in orders]
+    print(f"hard: misses by {min(missed_hard):.1f} to {max(missed_hard):.1f} feet")
+    missed_soft = {s: mean_miss(soft_lookup, orders[0], sharpness=s) for s in (0, 0.01, 0.1, 1, 10)}
+    for sharpness, missed in missed_soft.items():
+        print(f"soft, sharpness {sharpness:4}: {missed:.1f} feet")
+    assert min(missed_soft, key=missed_soft.get) == 0.1 and missed_soft[0.1] < min(missed_hard)
 
 # %% [markdown]
-# The hard look-up misses by {{ missed_hard:.1f }} feet, the soft one at sharpness 0.1 by {{ missed_soft:.1f }}. At sharpness 0
+# The hard look-up misses by {{ np.mean(missed_hard):.1f }} feet on average, the soft one at sharpness 0.1 by
+# {{ missed_soft[0.1]:.1f }}, less than the hard one in its luckiest order. At sharpness 0
 # the blend is the average of all stops and ignores the speed; at 10 it believes the nearest stops alone. The best lies between.
 # This way of predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it is attention in all but name: a
 # query, keys, values, weights. What it lacks is learning. Here we chose what the keys are. In a language model the keys,

@@ -14,7 +14,7 @@ from grader.judging.verdict import Table
 from grader.judging.wording import named
 from grader.worker.values import Part
 
-MOST_WEIGHTS = 64  # numbers of a module's weights that are shown with its experiment
+MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
 
 
 class Reading(dict[str, Any]):
@@ -43,9 +43,11 @@ def tables(
     if name not in expected:
         name = next((key for key in expected if key in actual and _unequal(expected[key], actual[key])), next(iter(expected)))
     one, other = expected[name], numbers(actual[name]) if name in actual else None
+    if one.kind == "bool":
+        return ()  # a claim is told in words
     shown = _inputs(case)
-    if one.kind == "bool" or (name in actual and actual[name].kind != one.kind and _same_numbers(one, other)):
-        return cut(shown)  # a claim is told in words; of a list where an array was expected, the numbers are not what is at fault
+    if name in actual and actual[name].kind != one.kind and _same_numbers(one, other):
+        return cut(shown)  # a list where an array was expected: the numbers are not what is at fault
     title = title_of(expected, name)
     if one.array is not None:
         shown.append(Table(title, one.array, "expected", one.dtype))

@@ -28,7 +28,7 @@ from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
 STATUS = {
-    "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "contract": "failed",
+    "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "no function": "error", "contract": "failed",
     "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
 }  # fmt: skip
 MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
@@ -192,6 +192,8 @@ class _Judging:
         if failure is None:
             return None
         finding, details = Finding("failure", failure=failure), wording.details(failure)
+        if failure.kind == "no function":
+            return self._fail(i, finding)
         if failure.kind == "call":  # no number has a part in it
             return self._fail(i, finding, (*details, *wording.by_name(case)))
         details += wording.expected_shapes(self.exercise, self.drawn.parts[i])

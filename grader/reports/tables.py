@@ -63,8 +63,10 @@ class View:
 
     @property
     def cut(self) -> str:
-        """Which part is shown, in words; '' where everything is."""
-        said = []
+        """Which part is shown, in words; '' where everything is, and of an array without entries."""
+        said: list[str] = []
+        if self.cells.size == 0:
+            return ""
         if self.index:
             said.append(f"slice [{', '.join(map(str, self.index))}]")
         for word, start, shown, total in zip(
@@ -91,7 +93,13 @@ def views(tables: Sequence[Table]) -> tuple[View, ...]:
     by_role = {table.role: table for table in tables}
     at = _place(by_role)
     shape = by_role["expected"].shape if at is not None else None
-    return tuple(view for table in tables for view in _views(table, at, shape))
+    if shape is not None and math.prod(shape) <= TINY:  # every slice is shown, so the largest difference of all can be marked
+        flat = place(by_role["expected"].array.ravel(), by_role["actual"].array.ravel())
+        at = tuple(int(i) for i in np.unravel_index(flat[0], shape)) if flat else at
+    made = [view for table in tables for view in _views(table, at, shape)]
+    if len(made) > len(tables):  # slice by slice, each with its expected, actual and difference
+        made.sort(key=lambda view: (view.table.role != "input", view.index if view.table.role != "input" else ()))
+    return tuple(made)
 
 
 def number(value: object, noise: float = 0.0) -> str:
@@ -128,7 +136,7 @@ def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
     if table.cut is not None:
         return [View(table, table.array, table.cut.index, table.cut.first, _mark(marked, table.cut.first))]
     lead = table.shape[:-2]
-    if lead and 1 < math.prod(lead) <= SLICES and table.array.size <= TINY and max(table.shape[-2:]) <= SIDE:
+    if table.role != "input" and 1 < math.prod(lead) <= SLICES and table.array.size <= TINY and max(table.shape[-2:]) <= SIDE:
         slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]
         return [View(table, part(table.array, index, (0, 0)), index, (0, 0), _mark(mark, (0, 0))) for index, mark in slices]
     index, first = window(table, table.mark or at, table.shape if table.mark else shape)

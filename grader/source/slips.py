@@ -13,6 +13,7 @@ from grader.source.definitions import parse
 
 MOST = 40  # of one exercise
 _LOOPS = (ast.For, ast.While)
+_PLAIN = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
 _REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -24,9 +25,9 @@ class Slip(NamedTuple):
     kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
           'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'numpy' (a NumPy function is called), 'layer
           in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along an axis,
-          without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to), 'condition'
-          (a truth value is asked for), 'compares' (Python's own max, min or sorted), 'in place' (a parameter is changed by `+=` or
-          its like).
+          without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to),
+          'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
+          own max, min or sorted), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
     other: the right factor; turned: whether it is transposed there.
     """
@@ -64,6 +65,8 @@ class _Reading:
         for method in methods:
             if method.name != "__init__":
                 yield from self._of_function(method, isinstance(node, ast.ClassDef))
+            else:
+                yield from self._loose_layers(method)
 
     def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         own = list(_own(function))
@@ -86,6 +89,12 @@ class _Reading:
                 yield self._slip("in place", each, each.target.id)
         for each in ast.walk(function):
             yield from self._of_expression(each, is_method and function.name == "forward")
+
+    def _loose_layers(self, init: ast.FunctionDef) -> Iterator[Slip]:
+        for each in ast.walk(init):
+            kept = isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Attribute) and isinstance(each.value, _PLAIN)
+            if kept and any(_is_layer(inner) for inner in ast.walk(each.value)):
+                yield self._slip("loose layers", each, each.targets[0].attr)
 
     def _unused(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
@@ -126,6 +135,12 @@ class _Reading:
         number = node.lineno
         line = self._lines[number - 1].strip() if number <= len(self._lines) else ""
         return Slip(kind, line[:300], number, name[:100])
+
+
+def _is_layer(node: ast.AST) -> bool:
+    """Whether it makes one of torch's layers: `nn.Linear(…)`."""
+    owner, _, function = _dotted(node.func).rpartition(".") if isinstance(node, ast.Call) else ("", "", "")
+    return owner in ("nn", "torch.nn") and function[:1].isupper()
 
 
 def _is_pair(node: ast.AST) -> bool:

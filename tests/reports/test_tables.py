@@ -65,8 +65,8 @@ def test_a_tiny_result_is_shown_whole_both_heads_of_it():
     got = want + [[[[0.0]], [[1.0]]]]
     shown = views(compared("weights", want, got))
     assert [(view.table.role, view.index, view.mark is not None) for view in shown] == [
-        ("expected", (0, 0), False), ("expected", (0, 1), False), ("actual", (0, 0), False), ("actual", (0, 1), True),
-        ("difference", (0, 0), False), ("difference", (0, 1), True),
+        ("expected", (0, 0), False), ("actual", (0, 0), False), ("difference", (0, 0), False),
+        ("expected", (0, 1), False), ("actual", (0, 1), True), ("difference", (0, 1), True),
     ]
 
 

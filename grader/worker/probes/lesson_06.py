@@ -27,7 +27,7 @@ def attend(function: Any, run: Run) -> dict[str, Any]:
     parts: dict[str, Any] = {"result": returned(result)}
     if run.options.get("output_only"):
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise ContractError(f"A {type(result).__name__} was returned; two things were asked for: (output, weights).")
+            raise ContractError(f"A {type(result).__name__} was returned; expected two things: (output, weights).")
         parts = {"output": result[0]}
     found = gradients(result, wanted)
     if run.options.get("none_is_zero"):
@@ -58,7 +58,8 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
     if masks and is_a(result, torch.Tensor) and not own.lost and not (followed and own.sure):
         followed = _on_meta(made, run.args[0])
     return {
-        "the mask is a buffer": bool(masks),
+        "the mask is a buffer": bool(buffers),
+        "a buffer holds the mask for max_len tokens": bool(masks),
         "the mask is saved in state_dict": any(masks),
         "everything follows the module to another device": followed,
     }

@@ -38,7 +38,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
         result = function()
     if not is_a(result, T.device):
-        raise ContractError(f"A {type(result).__name__} came back; a torch.device was asked for.")
+        raise ContractError(f"A {type(result).__name__} came back; expected a torch.device.")
     return {"device type": returned(result.type)}
 
 
