@@ -350,6 +350,23 @@ def query_gradient_norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
 check(query_gradient_norm)
 
 # %% [markdown]
+# @predict
+#
+# d_k = 4096, sixteen random keys. Dividing by nothing, by √d_k or by d_k: with which of the three does the *typical* query
+# (the median) get the most gradient? And which has the largest *mean*?
+#
+# @answer
+#
+# The typical query gets the most with √d_k. The largest mean belongs to no division at all. Undivided rows are mostly
+# decided and pass next to nothing, but ∂s/∂q = scale · keys is then 64 times as large as with √d_k, and the few rows
+# that are still undecided pass that in full.
+#
+# @wrong
+#
+# "d_k, because J stays healthy": its scale, 1/4096, is a factor of ∂s/∂q as well. "No division is last in both": then you
+# expected mean and median to agree, and they agree only where most rows are alike.
+
+# %% [markdown]
 # The experiment that the paper left out. For each width: 500 random queries, each with 16 random keys, and your norm for
 # the three scales. We keep all 500 numbers, because a mean can hide what a typical row does. It takes some seconds.
 

@@ -74,7 +74,7 @@ def turning(turned: Any) -> None:
         arrows({str(p): end for p, end in enumerate(ends)}, f"Pair {pair}: {steps[-1]:.2f} rad a position", colour=colours, ax=ax,
                reach=1.3)  # fmt: skip
         ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), xlabel=f"x[{2 * pair}]", ylabel=f"x[{2 * pair + 1}]")
-    show(fig, alt="Arrows of length 1 labelled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
+    show(fig, alt="Arrows of length 1 labeled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
                   f"{steps[0]:.2f} rad a position, nearly once around; those of pair 1 by {steps[1]:.2f} rad.")  # fmt: skip
 
 

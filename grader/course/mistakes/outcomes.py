@@ -64,7 +64,7 @@ TEXTS = (
         "mean of ½ · 2 and ½ · 4 gives 1.5.",
         "return x.mean(axis=-1)", "return x.sum(axis=-1)"),
     MistakeText("RS14", "All numbers are right; what should be refused is refused by another exception than the one that was asked for.",
-        "Whoever calls the function catches the exception that its description names, here another one than came. An `assert` raises "
+        "The caller catches the exception that its description names, here another one than came. An `assert` raises "
         "AssertionError and vanishes under `python -O`. An exception that NumPy or torch raises by itself says nothing about what the "
         "caller did wrong.\n\nTest the condition first, and raise with a sentence that says what was expected.",
         'assert temperature > 0, "…"', 'if temperature <= 0:\n    raise ValueError("…")'),

@@ -39,7 +39,7 @@ def read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if "less" in does and set(does) <= {"asked", "less"}:
         does += [name for name, more in (("times root", size), ("times d_k", size * root)) if _reached(_softmax(products, more), share)]
         does += _odds(weights, share)
-    return {"attention weights": Part("ndarray", weights, "float64"), "what its rows do": Part("text", text=" ".join(does))}
+    return {"attention weights": Part("ndarray", weights.round(12), "float64"), "what its rows do": Part("text", text=" ".join(does))}
 
 
 def judge(case: Case, expected: Observation, got: Observation) -> str | None:

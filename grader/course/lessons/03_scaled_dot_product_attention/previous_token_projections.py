@@ -14,7 +14,7 @@ FIXED = (1, 2, 3, 4, 5, 9, 10, 20, 30, 50, 100)
 
 def _cases(rng: np.random.Generator):
     for key, t, share in (
-        ("two", 2, 0.9), ("three", 3, 0.9), ("three-again", 3, 0.6), ("two-low", 2, 0.6), ("five", 5, 0.95), ("four", 4, 0.99),
+        ("three", 3, 0.9), ("two", 2, 0.9), ("three-again", 3, 0.6), ("two-low", 2, 0.6), ("five", 5, 0.95), ("four", 4, 0.99),
         ("six", 6, 0.1), ("drawn", int(rng.integers(7, 12)), round(float(rng.uniform(0.6, 0.9)), 2)), ("nineteen", 19, 0.98),
         ("many", 150, 0.99), ("more", 180, 0.99), ("most", 200, 0.98), ("thirteen", 13, 0.75),
     ):  # fmt: skip
@@ -51,13 +51,13 @@ class previous_token_projections:
         ),
         "PT2": mistake(
             patch(f"    {ROW_0}\n", ""),
-            says="Token 0 has no query: all its scores are 0, so it attends to every token alike. It is to attend to itself.",
+            says="Token 0 has no query: all its scores are 0, so it attends to every token alike. It should attend to itself.",
             why="""`np.eye(t, k=-1)` leaves row 0 empty, since nothing stands before token 0. A query of zeros is no "nothing": softmax
             of equal scores is 1/t for each key. Softmax must put its weight somewhere, so you have to say where.""",
         ),
         "PT3": mistake(
             patch("np.eye(t, k=-1)", "np.roll(np.eye(t), 1, axis=0)", f"    {ROW_0}\n", ""),
-            says="Token 0 attends to the last token: the shift goes round in a circle. Token 0 is to attend to itself.",
+            says="Token 0 attends to the last token: the shift goes round in a circle. Token 0 should attend to itself.",
             why="""`np.roll` brings what falls off at one end back at the other, so the query of token 0 becomes the key of the last
             token. The sentence has a beginning, and nothing stands before it.""",
         ),
