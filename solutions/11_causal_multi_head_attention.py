@@ -199,8 +199,9 @@ if passed(CausalMultiHeadAttention):
             return self.head(x + self.attn(x))
 
     def sequences(count):
+        """Letters, the bar (number 16), and the letters backwards."""
         front = torch.randint(16, (count, 10))
-        return torch.cat([front, torch.full((count, 1), 16), front.flip(1)], dim=1)  # letters, the bar, the letters backwards
+        return torch.cat([front, torch.full((count, 1), 16), front.flip(1)], dim=1)
 
 # %% role="payoff" exercise="CausalMultiHeadAttention"
 if passed(CausalMultiHeadAttention):
@@ -219,7 +220,7 @@ if passed(CausalMultiHeadAttention):
     with torch.no_grad():
         written = {mode: model.train(mode)(ids[:, :-1])[:, 10:].argmax(dim=-1) for mode in (False, True)}
     share = {mode: (letters == ids[:, 11:]).all(dim=1).float().mean().item() for mode, letters in written.items()}
-    print(f"500 new sequences without a slip: {share[False]:.1%} in evaluation, {share[True]:.1%} with dropout still on")
+    print(f"500 new sequences, all letters right: {share[False]:.1%} in evaluation, {share[True]:.1%} with dropout on")
 
 # %% [markdown]
 # Evaluation is where it counts: there {{ share[False]:.0% }} of the sequences are right. The same weights with dropout left on reach
@@ -228,8 +229,8 @@ if passed(CausalMultiHeadAttention):
 
 # %% role="given"
 def weights_of(attention, x, num_heads):
-    """(B, H, T, T): what an attention of this lesson's form looks at; raises where that does not explain its output."""
-    q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in (x @ attention.qkv.weight.T).chunk(3, dim=-1))
+    """(B, H, T, T): the weights of an attention of this form; raises where they do not explain its output."""
+    q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in attention.qkv(x).chunk(3, dim=-1))
     future = torch.full((x.shape[1], x.shape[1]), -torch.inf).triu(1)
     weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]) + future, dim=-1)
     again = (weights @ v).transpose(1, 2).flatten(2) @ attention.proj.weight.T
@@ -289,7 +290,8 @@ def train_guesser(diagonal):
 
 # %% role="demo"
 leak = {"tril(0): past and present": train_guesser(0), "tril(1): one future token": train_guesser(1)}
-figures.lesson_11.curves("Random letters cannot be predicted, unless they are seen", leak, math.log(16), "the best that is possible")
+title = "Random letters cannot be predicted, unless they are seen"
+figures.lesson_11.curves(title, leak, math.log(16), "the best that is possible")
 assert leak["tril(0): past and present"][-1] > 2.6 and leak["tril(1): one future token"][-1] < 1.5
 
 # %% [markdown]
@@ -323,26 +325,26 @@ class GivenAttention(nn.Module):
         return self.proj(out.transpose(1, 2).flatten(2))
 
 # %% role="given"
+WAYS = {
+    "plain": lambda x, f, norm: f(x),
+    "normalized": lambda x, f, norm: f(norm(x)),
+    "residual": lambda x, f, norm: x + f(x),
+    "pre-norm": lambda x, f, norm: x + f(norm(x)),
+    "post-norm": lambda x, f, norm: norm(x + f(x)),
+}
+
+
 class Step(nn.Module):
     """Attention, then a small network, put together in one of five ways."""
 
     def __init__(self, way, d):
         super().__init__()
-        self.way, self.ln1, self.ln2 = way, nn.LayerNorm(d), nn.LayerNorm(d)
-        self.attn, self.mlp = GivenAttention(d, 2, 16), nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
+        self.way, self.ln1, self.ln2, self.attn = way, nn.LayerNorm(d), nn.LayerNorm(d), GivenAttention(d, 2, 16)
+        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
 
     def forward(self, x):
         for f, norm in ((self.attn, self.ln1), (self.mlp, self.ln2)):
-            if self.way == "plain":
-                x = f(x)
-            elif self.way == "normalized":
-                x = f(norm(x))
-            elif self.way == "residual":
-                x = x + f(x)
-            elif self.way == "pre-norm":
-                x = x + f(norm(x))
-            else:  # post-norm, as in 2017
-                x = norm(x + f(x))
+            x = WAYS[self.way](x, f, norm)
         return x
 
 # %% [markdown]

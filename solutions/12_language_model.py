@@ -279,7 +279,8 @@ if passed(LanguageModel) and passed(next_token_loss):
     model = LanguageModel(len(characters), d_model=128, num_heads=4, num_layers=2, max_len=64)
     with torch.no_grad():
         first = next_token_loss(model(train[:640].view(10, 64)), train[:640].view(10, 64)).item()
-    print(f"{sum(p.numel() for p in model.parameters()):,} numbers; loss before any training {first:.2f}, ln 102 = {math.log(102):.2f}")
+    print(f"{sum(p.numel() for p in model.parameters()):,} numbers")
+    print(f"loss before any training {first:.2f}, ln 102 = {math.log(102):.2f}")
     assert math.log(102) < first < 6
 
 # %% [markdown]
@@ -338,7 +339,7 @@ if passed(LanguageModel) and passed(train_step):
     small = LanguageModel(len(characters), d_model=64, num_heads=4, num_layers=1, max_len=64)
     optimizer = torch.optim.AdamW(small.parameters(), lr=1e-2)
     losses = [train_step(small, optimizer, train[:256].view(4, 64)) for _ in range(60)]
-    print("one batch of 256 characters, by heart:", "  ".join(f"{loss:.2f}" for loss in losses[::10]), f" …  {losses[-1]:.2f}")
+    print("one batch of 256 characters, by heart:", "  ".join(f"{loss:.2f}" for loss in losses[::10]))
     assert losses[-1] < 1 < losses[0]
 
 # %% [markdown]
@@ -461,8 +462,9 @@ if passed(LanguageModel) and passed(train_step):
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step) and passed(generate):
     def train_on(clock, peak=4e-3):
-        """Trains for `clock` seconds; notes (step, running mean of the loss, held-out loss) eight times, and what the model writes."""
-        meter, started, mean, noted = figures.lesson_12.Meter("Training", clock, "second"), time.perf_counter(), None, 0.0
+        """Trains for `clock` seconds, and notes (step, running mean of the loss, held-out loss) eight times."""
+        meter = figures.lesson_12.Meter("Training", clock, "second")
+        started, mean, noted = time.perf_counter(), None, 0.0
         while (way := (time.perf_counter() - started) / clock) < 1:
             for group in optimizer.param_groups:
                 group["lr"] = peak * min(way / 0.1 + 0.02, 0.5 + 0.5 * math.cos(math.pi * way))
@@ -550,8 +552,8 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # %% role="given"
 def weights_of(attention, x):
     """(H, T, T): the weights of a lesson 11 attention on x (1, T, d); raises where they do not explain its output."""
-    d, t = x.shape[-1], x.shape[1]
-    q, k, v = (part.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for part in (x @ attention.qkv.weight.T).split(d, dim=-1))
+    t, heads = x.shape[1], attention.num_heads
+    q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in attention.qkv(x).chunk(3, dim=-1))
     scores = q @ k.mT / math.sqrt(q.shape[-1]) + torch.full((t, t), -torch.inf).triu(1)
     weights = torch.softmax(scores, dim=-1)
     again = (weights @ v).transpose(1, 2).flatten(2) @ attention.proj.weight.T

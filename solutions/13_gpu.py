@@ -245,8 +245,8 @@ if passed(time_ms):
     sizes, widths = [2**i for i in range(8, 25, 2)], [32, 64, 128, 256, 512, 1024]
     vectors = [torch.ones(n, device=here) for n in sizes]
     squares = [torch.randn(n, n, device=here) for n in widths]
-    adding = [time_ms(lambda x=x, y=y: torch.add(x, x, out=y), here, 2, 9) for x, y in zip(vectors, map(torch.empty_like, vectors))]
-    products = [time_ms(lambda a=a: a @ a, here, 2, 9) for a in squares]
+    adding = [time_ms(partial(torch.add, x, x, out=torch.empty_like(x)), here, 2, 9) for x in vectors]
+    products = [time_ms(partial(torch.mm, a, a), here, 2, 9) for a in squares]
     call_us = 1000 * adding[0]
     bandwidth = 8 * sizes[-1] / adding[-1] / 1e6  # GB/s: each number is read once and written once
     rate = max(2 * n**3 / ms / 1e6 for n, ms in zip(widths, products))  # GFLOP/s
@@ -426,8 +426,9 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     layer.to(torch.float32)
     longest = lengths[-1]
-    speed, space = times["explicit"][longest] / times["fused"][longest], memory["explicit"][longest] / memory["fused"][longest]
-    print(f"at {longest} tokens in float32 the fused way is {speed:.1f} times as fast and keeps {space:.0f} times less")
+    speed = times["explicit"][longest] / times["fused"][longest]
+    space = memory["explicit"][longest] / memory["fused"][longest]
+    print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast and keeps {space:.0f} times less")
     assert space > 4 and full["explicit"] > longest
 
 # %% [markdown]
@@ -447,7 +448,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     for way, module in ways.items():
         forward = time_ms(partial(module, x), here, 1, 5)
         both = time_ms(lambda module=module: module(x).square().mean().backward(), here, 1, 5)
-        print(f"{way:9} forward {forward:7.1f} ms, forward and backward {both:7.1f} ms, {both / forward:.1f} times the forward")
+        print(f"{way:9} forward {forward:7.1f} ms, with backward {both:7.1f} ms, {both / forward:.1f} times as long")
 
 # %% [markdown]
 # ## How near to the limit?
@@ -461,16 +462,19 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAttention):
-    ready = {"explicit": explicit_attention, "fused": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)}
+    operator = partial(F.scaled_dot_product_attention, is_causal=True)
+    ready = {"explicit": explicit_attention, "fused": operator}
     points = {way: [] for way in ready}
     for t in lengths[1:5]:
         q, k, v = torch.randn(3, 1, 8, t, 64, device=here)
-        moved = {"fused": 4 * 4 * 8 * t * 64, "explicit": 4 * 4 * 8 * t * 64 + 8 * 4 * 8 * t * t}  # bytes: ends once, scores eight times
+        ends, table = 4 * 4 * 8 * t * 64, 4 * 8 * t * t  # bytes of q, k, v and the output, and of all scores
+        moved = {"fused": ends, "explicit": ends + 8 * table}  # the table goes to memory or comes from it eight times
         for way, attend in ready.items():
             flops, ms = attention_flops(1, 8, t, t, 64, causal=True), time_ms(partial(attend, q, k, v), here, 1, 3)
             points[way].append((flops / moved[way], flops / ms / 1e6))
     roofs = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
-    stars = {"FlashAttention-2, A100": (4096, 230e3), "FlashAttention-2, H100": (4096, 335e3), "FlashAttention-3, H100": (4096, 740e3)}
+    stars = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
+    stars = {name: (16384 / 4, height) for name, height in stars.items()}  # causal, 16 bits: T / 4 operations a byte
     figures.lesson_13.roofline(rate, bandwidth, points, roofs, stars)
 
 # %% [markdown]
@@ -494,7 +498,7 @@ if passed(FastCausalMultiHeadAttention):
         with torch.autocast(here.type, torch.float16 if here.type == "mps" else torch.bfloat16):
             y = small(x)
         error = (y.float() - small(x)).abs().max().item()
-    print(f"autocast on {here.type} gives {y.dtype}, weights stay {small.qkv.weight.dtype}; largest difference {error:.0e}")
+    print(f"autocast on {here.type}: {y.dtype}, weights {small.qkv.weight.dtype}, largest difference {error:.0e}")
     assert error < 0.05
 
 # %% [markdown]
@@ -506,12 +510,13 @@ if passed(time_ms):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     q, k, v = torch.randn(3, 1, 8, 512, 64, device=here)
-    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+    call = partial(F.scaled_dot_product_attention, q, k, v, is_causal=True)
+    for backend in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"):
         try:
-            with sdpa_kernel(backend):
-                print(f"{backend.name:22} {time_ms(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), here):8.2f} ms")
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                print(f"{backend:22} {time_ms(call, here):8.2f} ms")
         except RuntimeError:
-            print(f"{backend.name:22} not available here")
+            print(f"{backend:22} not available here")
 
 # %% [markdown]
 # ## Break it on purpose: one query and a cache
@@ -537,7 +542,7 @@ for flag in (True, False):
 
 # %% role="given"
 class Writer(nn.Module):
-    """Lesson 12's model around any attention that is made by attention(d_model, num_heads); names as in its checkpoint."""
+    """Lesson 12's model around any attention(d_model, num_heads); names as in its checkpoint."""
 
     def __init__(self, attention, vocabulary, d=128, heads=4, layers=2, max_len=64):
         super().__init__()
@@ -597,12 +602,13 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    texts = {name: write(writer) for name, writer in (("explicit", slow), ("fused", fast))}
+    writers = {"explicit": slow, "fused": fast}
+    texts = {name: write(writer) for name, writer in writers.items()}
     same = (texts["explicit"] == texts["fused"]).float().mean().item()
-    spent = {name: time_ms(partial(write, writer), here, 0, 3) for name, writer in (("explicit", slow), ("fused", fast))}
+    spent = {name: time_ms(partial(write, writer), here, 0, 3) for name, writer in writers.items()}
     ratio = spent["explicit"] / spent["fused"]
     print("".join(characters[i] for i in texts["fused"][0].tolist()))
-    print(f"\n{same:.1%} of the characters are the same; explicit {spent['explicit']:.0f} ms, fused {spent['fused']:.0f} ms for 16 texts")
+    print(f"\n16 texts: explicit {spent['explicit']:.0f} ms, fused {spent['fused']:.0f} ms; {same:.1%} of the characters agree")
     print(f"your model writes {ratio:.2f} times as fast on {figures.lesson_13.name()}")
     print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the weights are random, and so is the text.")
 

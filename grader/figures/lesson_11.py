@@ -62,7 +62,8 @@ def gradients(norms: Mapping[str, Sequence[float]]) -> None:
     """The size of the gradient that each block's attention gets, by its place in the stack."""
     fig, (ax,) = panels(1, width=7.4, height=3.6)
     for name, values in norms.items():
-        ax.semilogy(range(1, len(values) + 1), np.maximum(values, 1e-12), marker="o", markersize=3, label=name)
+        seen = np.where(np.asarray(values) < 1e-13, np.nan, values)  # what float32 has rounded to 0 has no place on this axis
+        ax.semilogy(range(1, len(values) + 1), seen, marker="o", markersize=3, label=name)
     ax.set(xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", ylim=(1e-12, 100))
     ax.set_title("What of the loss arrives at each block")
     ax.legend(frameon=False)
@@ -77,9 +78,9 @@ def curves(title: str, losses: Mapping[str, Sequence[float]], level: float, of_l
         smooth = np.convolve(np.pad(values, (8, 0), mode="edge"), np.ones(9) / 9, mode="valid")
         ax.plot(range(1, len(values) + 1), smooth, label=name, linestyle=style, color=colour)
     ax.axhline(level, color="#7A7A7A", linestyle=":", linewidth=1)
-    ax.text(1, level, of_level, ha="left", va="bottom", color="#555555", fontsize=9)
+    ax.text(len(values), 0.98 * level, of_level, ha="right", va="top", color="#555555", fontsize=9)
     ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 1.35 * level))
     ax.set_title(title)
-    ax.legend(frameon=False, loc="lower left", fontsize=8.5)
+    ax.legend(frameon=False, loc="center right", fontsize=8.5)
     show(fig, alt=f"{title}: " + "; ".join(f"{name} ends at {np.mean(values[-9:]):.2f} nats" for name, values in losses.items())
                   + f"; {of_level} at {level:.2f}.")  # fmt: skip
