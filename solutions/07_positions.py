@@ -450,7 +450,8 @@ if passed(alibi_bias):
 #
 # ## Beyond the trained length
 #
-# The reader below is one layer of causal attention with four heads. It takes one of the remedies as an argument: yours.
+# The reader below is one layer of causal attention with four heads. It takes one of the remedies as an argument: yours. The learned rows
+# come first, since they are no exercise.
 
 # %% role="given"
 class LearnedRows(nn.Module):
@@ -463,7 +464,7 @@ class LearnedRows(nn.Module):
     def forward(self, t, d_model):
         return self.rows.weight[:t]
 
-
+# %% role="given"
 class Reader(nn.Module):
     """One causal attention layer with four heads; positions come in as a table, a rotation or a bias."""
 
@@ -499,7 +500,10 @@ def symbols(task, t, batch):
     source = places - 2 if task == "Two back" else torch.where(ids < 4, places, -1).cummax(dim=1).values
     return ids, torch.where(source >= 0, ids.gather(1, source.clamp(min=0)), -100)
 
+# %% [markdown]
+# Training is the usual loop, on 16 tokens. Then the reader gets texts of 128 tokens, and we count right answers at every position.
 
+# %% role="given"
 def read(task, way, seed, trained=16, tested=128, steps=150):
     """Train a reader on short sequences; its share of right answers at each position of longer ones."""
     torch.manual_seed(seed)
