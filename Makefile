@@ -1,10 +1,12 @@
 # make lab: set up and open the course. make test: set up and run every test. The rest: make help.
 # Another Python: make lab PYTHON=python3.12. Another place for the environment: make lab VENV=/tmp/venv.
+# A copy of the notebooks that `git pull` leaves alone: make lab FOLDER=mine; FOLDER goes with every target for learners.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LESSON ?= 00_start_here
+FOLDER ?= notebooks
 # JupyterLab's own terminals are login shells, which set the path anew; this one is none, and so finds `grader`.
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
@@ -19,7 +21,7 @@ help:
 	@echo "make watch   grade again what is saved, until Ctrl-C"
 	@echo "make progress   show what passed, and what comes next"
 	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
-	@echo "make update FOLDER=../mine   lay the work in a folder over this version of the lessons"
+	@echo "make update FOLDER=mine   lay the work in a folder over this version of the lessons"
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
@@ -28,25 +30,26 @@ help:
 	@echo "make clean   remove the environment and all that tests left"
 
 lab: $(VENV)/.lab
+	@[ -d "$(FOLDER)" ] || cp -R notebooks "$(FOLDER)"
 	@echo "Starting JupyterLab; a browser opens by itself, or follow the address below. Ctrl-C stops it."
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
-	  --LabApp.default_url=/lab/tree/notebooks/$(LESSON).ipynb
+	  --LabApp.default_url=/lab/tree/$(FOLDER)/$(LESSON).ipynb
 
 grade: $(VENV)/.lab
-	$(BIN)/grader grade notebooks
+	$(BIN)/grader grade $(FOLDER)
 
 watch: $(VENV)/.lab
-	$(BIN)/grader watch
+	$(BIN)/grader watch $(FOLDER)
 
 progress: $(VENV)/.lab
-	@$(BIN)/grader progress
+	@$(BIN)/grader progress --folder $(FOLDER)
 
 reset: $(VENV)/.lab
 	@$(if $(WHAT),,echo "make reset WHAT=softmax_rows puts one exercise back, WHAT=01 a whole lesson."; exit 2)
-	@$(BIN)/grader reset $(WHAT)
+	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER)
 
 update: $(VENV)/.lab
-	@$(BIN)/grader update $(if $(FOLDER),--folder "$(FOLDER)")
+	@$(BIN)/grader update --folder $(FOLDER)
 
 doctor: $(VENV)/.lab
 	@$(BIN)/grader doctor

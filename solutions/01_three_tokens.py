@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 tokens = ["animal", "street", "it"]
 Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for: a thing, something tired
@@ -36,10 +36,11 @@ d_k = 2  # the length of a query and of a key
 # - A **value** says what the token hands over. The animal speaks of the animal, [10, 0], the street of the street, [0, 10]. The
 #   word *it* is undecided: [5, 5].
 #
-# The question that *it* asks makes sense to us. Those of the other two tokens are simply the article's numbers. In a trained
+# The question that *it* asks makes sense to us. Those of the other two tokens are the article's numbers. In a trained
 # model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where queries, keys and values come
 # from.
-#
+
+# %% [markdown]
 # ## The whole of attention in one line
 #
 # Every token asks all tokens, itself included. The look-up is soft, as in lesson 00 (Vaswani et al. 2017, section 3.2.1,
@@ -61,6 +62,9 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 
 # %% [markdown]
 # ## Step 1: scores
+#
+# The picture shows one query on its way, that of *it*, with four tokens and numbers of its own. The part in color is this step:
+# the query meets every key, and each meeting gives one score.
 
 # %% [markdown]
 # @predict
@@ -149,7 +153,7 @@ if passed(attention_scores):
 # - 2 / 1.4142 = **1.4142**
 #
 # All scores of a row are divided by the same positive number, so their order stays. What shrinks are the differences between
-# them. The next step looks at nothing else.
+# them, and differences are all that the next step looks at.
 
 # %% [markdown]
 # @exercise scale_scores
@@ -280,11 +284,12 @@ if passed(softmax_rows):
 
 # %% [markdown]
 # So far the article's second walk-through is ahead. Its output is still to be examined.
-#
+
+# %% [markdown]
 # ## Step 4: the output blends the values
 #
-# The weights say how much of each value goes into the answer. Take *street*. Its query scores 1, 0, 1: the numbers of the row
-# before in another order, and so its weights are 0.4011, 0.1978, 0.4011. By hand:
+# The weights say how much of each value goes into the answer. Take *street*. Its query scores 1, 0, 1:
+# the numbers of *animal* in another order, and so its weights are 0.4011, 0.1978, 0.4011. By hand:
 #
 # - first number (animal): 0.4011·10 + 0.1978·0 + 0.4011·5
 # - second number (street): 0.4011·0 + 0.1978·10 + 0.4011·5
@@ -301,8 +306,8 @@ if passed(softmax_rows):
 #
 # @wrong
 #
-# If you added up the six products, you got 10 as well, or nearly. Rounded weights give 9.9999 or 10.0001 in other tables; the
-# reason gives exactly 10.
+# If you added up the six products, you got 10 as well, or nearly: rounded weights may give 9.9999. The reason gives exactly 10,
+# for any weights.
 
 # %% role="demo" tags=["nbval-check-output"]
 by_hand = np.array([math.exp(1 / math.sqrt(2)), 1.0, math.exp(1 / math.sqrt(2))])
@@ -389,9 +394,10 @@ if passed(three_token_attention):
 # %% [markdown]
 # Now read the last row. *It* came in undecided, with the value [5, 5]. It asked for a thing that can be tired, gave *animal*
 # the weight {{ weights[2, 0]:.2f }} and the other two {{ weights[2, 1]:.2f }} each, and leaves with [{{ output[2, 0]:.2f }},
-# {{ output[2, 1]:.2f }}]: more animal than street. This is what attention is for. In a language model it happens for every token,
-# in many layers, with vectors of hundreds of numbers.
-#
+# {{ output[2, 1]:.2f }}]: more animal than street. This is what attention is for. In a language model it happens for every
+# token, in many layers, with vectors of hundreds of numbers.
+
+# %% [markdown]
 # ## What is wrong in print
 #
 # Back to the question. For the first token, *animal*, the article prints the output [5.3, 4.2] once and [5, 4] the other time.
@@ -467,7 +473,8 @@ if passed(three_token_attention):
 # since a plain average of the values gives [5, 5], too. An example that comes out right proves little until you ask which
 # mistakes it would have caught. This whole table is blind to a scale taken from d_v, since d_v and d_k are both 2. So `check`
 # tries many inputs whose sizes all differ.
-#
+
+# %% [markdown]
 # ## Second experiment: break the order on purpose
 #
 # What if keys and values are listed in another order? The next cell reverses both together, then the keys alone. Change it and
@@ -479,13 +486,15 @@ if passed(three_token_attention):
     for name, (keys, values) in orders.items():
         turned, its_weights = three_token_attention(Q, keys, values)
         print(f"{name:20} weights of it {np.round(its_weights[2], 2)}  output {np.round(turned[2], 2)}")
+    assert np.allclose(turned[2], 5)  # the last of them
 
 # %% [markdown]
 # With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 07 gives it one.
 # With the keys alone reversed, the weights reach the wrong values, and *it* now leans to neither: the largest weight falls on
 # its own [5, 5].
-#
-# ## The other way round: design a query
+
+# %% [markdown]
+# ## The other way around: design a query
 #
 # So far queries were given and you computed weights. Now the weights are given. You get keys and want one of them found, with
 # at least a certain share of the attention. What must the query be? A trained model solves this task with every query that it
@@ -538,9 +547,10 @@ if passed(query_for) and passed(three_token_attention):
 
 # %% [markdown]
 # **The direction of a query decides which key wins; its length decides how clearly.** At length 0 every key gets the same
-# share. As the query grows, the nearest other key is the last to give up its share. A model can therefore make one token ask
-# sharply and another ask vaguely, by the length of a vector alone.
-#
+# share. As the query grows, the key that fits it second best is the last to give up its share. A model can therefore make one
+# token ask sharply and another ask vaguely, by the length of a vector alone.
+
+# %% [markdown]
 # ## What we keep
 #
 # - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps, each a line of NumPy.
@@ -568,7 +578,7 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 # ## What the lesson is for
 #
 # Learners compute one attention step by hand and own each of its four lines. They learn to doubt printed numbers with an
-# argument (a conserved sum), and to ask which mistakes an example would catch. `query_for` turns the machine round: whoever
+# argument (a conserved sum), and to ask which mistakes an example would catch. `query_for` turns the machine around: whoever
 # solves it has understood that direction chooses and length sharpens.
 #
 # ## Cut for 60 minutes

@@ -23,7 +23,7 @@ import timeit
 
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ for word, row in zip(words, x):
 #
 # - the **query** x w_q: what this token looks for;
 # - the **key** x w_k: what it can be found by;
-# - the **value** x w_v: what it passes on to whoever finds it.
+# - the **value** x w_v: what it passes on when it is found.
 #
 # Queries and keys are compared, so both have length d_k. Values are only averaged, so their length d_v may differ.
 #
@@ -111,8 +111,8 @@ print("their score:  ", (x[2] @ w_q) @ (x[0] @ w_k))
 # @answer
 #
 # **B.** Score (i, j) is (x_i w) · (x_j w), and a dot product does not care about the order of its two vectors. So score
-# (i, j) always equals score (j, i): whoever looks at you, you look back just as strongly. A pronoun needs its noun;
-# the noun does not need the pronoun.
+# (i, j) always equals score (j, i), and looking would always be mutual. A pronoun needs its noun; the noun does not need
+# the pronoun.
 #
 # @wrong
 #
@@ -130,7 +130,7 @@ figures.lesson_03.token_scores(both, words)
 # With one matrix "it" is most like itself and finds nothing else. With two, it asks for something that it is not.
 #
 # And why a value of its own? Because what makes a token easy to find is not what it should pass on. "animal" is found
-# as a noun. That it is a noun is no news to whoever asked for one; that it is *living* is.
+# as a noun. That it is a noun is no news to a token that asked for a noun. That it is *living* is.
 
 # %% [markdown]
 # @exercise project_qkv
@@ -213,7 +213,7 @@ if passed(project_qkv):
     weights_wide = softmax(q_wide @ k_wide.T / math.sqrt(2))
     print("it, tired:", weights[2].round(3))
     print("it, wide: ", weights_wide[2].round(3))
-    assert np.array_equal(weights[2], weights_wide[2])
+    assert np.allclose(weights[2], weights_wide[2], atol=1e-9)
 
 # %% [markdown]
 # Projections treat each token by itself. Before "it" can ask for the right noun, it has to *know* about the last word,
@@ -221,8 +221,8 @@ if passed(project_qkv):
 #
 # ## Projections that you design
 #
-# Above, the matrices were given. Now you design a pair. The head is to look one token back: each token attends to the
-# token before it. That is no toy. Heads that do this are found in trained language models, where they are one half of
+# Above, the matrices were given. Now you design a pair. This head should look one token back: each token
+# attends to the token before it. Heads that do this are found in trained language models, where they are one half of
 # a mechanism that continues repeated text (Olsson et al. 2022, "In-context learning and induction heads", calls them
 # *previous-token heads*); in lesson 17 you measure them.
 
@@ -232,7 +232,7 @@ if passed(project_qkv):
 # `t` at least 2, `share` above 0 and at most 0.99 → `(w_q, w_k)`, both of shape (t, d_k), with a d_k of your choice
 #
 # Here x is the identity matrix (t, t): row i is token i, and all that its vector says is "I am number i". Your pair gives
-# the attention weights softmax(x w_q (x w_k)ᵀ / √d_k), row by row. They are to do this:
+# the attention weights softmax(x w_q (x w_k)ᵀ / √d_k), row by row. Two things must hold:
 #
 # - row i puts at least `share` of its weight on column i − 1, the token before;
 # - row 0 has no token before it, and puts at least `share` on column 0, itself.
@@ -271,9 +271,17 @@ if passed(previous_token_projections):
     figures.lesson_03.sentence_weights({"Each token attends to the token before it": back}, sentence)
 
 # %% [markdown]
+# ## The rest of the machine, for many sentences
+#
+# Queries, keys and values are there. What remains is what you did by hand in lesson 01, for one sentence of three tokens.
+
+# %% role="demo"
+figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The second half: scores, weights, blend")
+
+# %% [markdown]
 # ## Two sentences by hand
 #
-# Now the second half: many sentences at once. A *batch* is a stack of sentences, shape (B, T, d). We stack two. Item 0
+# A model reads many sentences at a time. A *batch* is a stack of sentences, shape (B, T, d). We stack two. Item 0
 # is the three-token table of lesson 01, and item 1 has the same tokens in reverse order. Each item has scores of its
 # own: no query meets a key of the other sentence.
 
@@ -385,7 +393,7 @@ figures.lesson_03.shapes(q, k, v)
 # %% [markdown]
 # Read from the right end, the same picture holds for one sentence without B and for a batch of heads, (B, H, T, d). So
 # we count axes from the end: −1 is the features of q, k and v, and −2 their tokens. In the scores −1 is the keys, and
-# −2 the queries. Each query's weights are to sum to 1, so softmax runs along the keys, axis −1. Counted from the front
+# −2 the queries. Each query's weights must sum to 1, so softmax runs along the keys, axis −1. Counted from the front
 # it would have another number each time: axis 1 is the keys of one sentence, the queries of a batch, and the heads of
 # a batch of heads.
 
@@ -596,10 +604,10 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
 #
 # ## Break it on purpose
 #
-# Three small edits to your `scaled_dot_product_attention`. Say first what the check will find, make the edit, run the
-# check, and undo it.
+# Three small edits to your `scaled_dot_product_attention`. Before each one say what the check will find. Then make the
+# edit, run the check, and undo it.
 #
-# | edit | still right for | an error for | wrong in silence for |
+# | edit | still right for | an error for | silently wrong for |
 # |---|---|---|---|
 # | `axis=1` in place of `axis=-1`, twice | one sentence: axis 1 *is* the keys | nothing | a batch: columns sum to 1, rows do not |
 # | `k.T` in place of `k.swapaxes(-1, -2)` | one sentence | sizes that differ | a batch in which all sizes agree |
@@ -666,7 +674,7 @@ explain("AB16")
 # - previous_token_projections PT5: What happens to your dot products between the product and softmax?
 # - previous_token_projections PT7: How many other tokens take part in the sum, each with how much?
 # - scaled_dot_product_attention AB16: What is the shape of k.T when k has three axes?
-# - scaled_dot_product_attention SM1: Which numbers of your weights are to sum to 1, those of a row or of a column?
+# - scaled_dot_product_attention SM1: Which numbers of your weights should sum to 1, those of a row or of a column?
 # - scaled_dot_product_attention SM4: What shape has the sum, and how does NumPy line it up with the exponentials?
 # - attention_einsum SD8: Read your result's letters aloud: which of them is the query?
 # - attention_einsum AB24: Which letter is missing right of the arrow, and what does einsum do with a missing letter?

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo"
 figures.machine.draw(lit=("query", "key", "value"), title="What learns: how tokens become queries, keys and values")

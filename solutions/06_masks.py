@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def plain_attention(q, k, v):
@@ -98,8 +98,9 @@ assert (without_mask > 0).all()
 # query 2  True   True   True
 # ```
 #
-# There need not be as many queries as keys. A model that writes has already processed the beginning and keeps its keys and values.
-# When new tokens arrive, only these ask, but they may look at everything before them. So the queries are always the *last* ones.
+# There need not be as many queries as keys. A model that writes has already processed the beginning and keeps its keys and values,
+# which is called a *cache*. When new tokens arrive, only these ask, but they may look at everything before them. So the queries are
+# always the *last* ones.
 
 # %% [markdown]
 # @predict
@@ -304,9 +305,19 @@ except RuntimeError as error:
 # which ends at ±65504, the number does not even exist (NVIDIA/apex#1052). The lowest finite number of each dtype,
 # `torch.finfo(dtype).min`, exists in all of them.
 #
-# This course asks for zeros: a query that may see nothing receives nothing. `F.scaled_dot_product_attention` returns them, too, but
-# only since torch 2.5; before, it returned NaN (pytorch/pytorch#103749, changed by #133882). `nn.MultiheadAttention` returns NaN to
-# this day.
+# This course asks for zeros: a query that may see nothing receives nothing. What do torch's own operators do?
+
+# %% role="demo"
+torch.manual_seed(0)
+x, none_allowed = torch.randn(1, 3, 4), torch.zeros(3, 3, dtype=torch.bool)
+layer = nn.MultiheadAttention(4, 1, batch_first=True)
+print("torch", torch.__version__)
+print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(x, x, x, none_allowed)[0, 0].tolist())
+print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)[0][0, 0].tolist())
+
+# %% [markdown]
+# `F.scaled_dot_product_attention` returns zeros since torch 2.5. Before, it returned NaN (pytorch/pytorch#103749, changed by #133882),
+# and `nn.MultiheadAttention` still did in torch 2.13, with which this notebook was written.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -369,25 +380,28 @@ if passed(masked_attention) and passed(causal_mask):
 # that of an even guess, ln 8 = 2.08. Each token gets a learned vector for its position as well (the subject of lesson 07), so that a
 # query can tell which key stands to its right.
 
+# %% role="demo"
+def predict_random_text(attend, steps=300):
+    """Train on random text; the loss in the end. attend: from q, k, v (32, 16, 32) to outputs of the same shape."""
+    torch.manual_seed(0)
+    embed, place, qkv, out = nn.Embedding(8, 32), nn.Embedding(16, 32), nn.Linear(32, 96), nn.Linear(32, 8)
+    optimizer = torch.optim.Adam(nn.ModuleList([embed, place, qkv, out]).parameters(), lr=0.01)
+    for _ in range(steps):
+        ids = torch.randint(0, 8, (32, 17))
+        inputs, targets = ids[:, :-1], ids[:, 1:]
+        q, k, v = qkv(embed(inputs) + place.weight).chunk(3, dim=-1)
+        loss = F.cross_entropy(out(attend(q, k, v)).flatten(0, 1), targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
-    def predict_random_text(mask, steps=300):
-        torch.manual_seed(0)
-        embed, place, qkv, out = nn.Embedding(8, 32), nn.Embedding(16, 32), nn.Linear(32, 96), nn.Linear(32, 8)
-        optimizer = torch.optim.Adam(nn.ModuleList([embed, place, qkv, out]).parameters(), lr=0.01)
-        for _ in range(steps):
-            ids = torch.randint(0, 8, (32, 17))
-            q, k, v = qkv(embed(ids[:, :-1]) + place.weight).chunk(3, dim=-1)
-            predicted = out(masked_attention(q, k, v, mask)[0])
-            loss = F.cross_entropy(predicted.flatten(0, 1), ids[:, 1:].flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        return loss.item()
-
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
-    causal_loss, leaky_loss = predict_random_text(causal_mask(16)), predict_random_text(None)
+    causal_loss = predict_random_text(lambda q, k, v: masked_attention(q, k, v, causal_mask(16))[0])
+    leaky_loss = predict_random_text(lambda q, k, v: masked_attention(q, k, v)[0])
     torch.set_num_threads(threads)
     print(f"loss with your causal mask: {causal_loss:.3f}   without a mask: {leaky_loss:.3f}")
     assert abs(causal_loss - math.log(8)) < 0.02 and leaky_loss < 0.3

@@ -3,9 +3,13 @@
 #
 # **Attention does not know which token came first: how do we tell it?**
 #
-# Lesson 06 took the future away from a query. Among the tokens that are left, attention still cannot say which one came first:
-# nothing in its equation mentions an order. In this lesson we see that, and then give it positions in three ways: as numbers that are
-# added to the tokens, as a rotation of queries and keys, and as a bias on the scores.
+# **Before this lesson:** self-attention in torch (lesson 05), the causal mask (lesson 06), sine and cosine as the coordinates of a
+# point on a circle, `nn.Embedding`.
+#
+# "Dog bites man" is no news, and "man bites dog" is. The words are the same; only their order differs. In this lesson you see that
+# attention cannot tell the two apart, and why. Then you give it positions in four ways: as learned rows that are added to the tokens, as
+# computed rows, as a rotation of queries and keys, and as a bias on the scores. At the end all four have to read texts that are longer
+# than any they were trained on.
 
 # %% role="given"
 import math
@@ -13,7 +17,7 @@ import math
 import torch
 from torch import nn
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def attention(x, w_q, w_k, w_v):
@@ -25,34 +29,79 @@ def attention(x, w_q, w_k, w_v):
 # %% [markdown]
 # ## A bag of tokens
 #
-# "I love AI" and "AI love I" say different things. We give each word a random vector and run attention over both orders.
-#
-# **Predict:** how will the output of "love" differ between the two?
-
-# %% role="demo"
-generator = torch.Generator().manual_seed(7)
-words = {word: torch.randn(4, generator=generator) for word in ("I", "love", "AI")}
-projections = [torch.randn(4, 4, generator=generator) / 2 for _ in range(3)]
-orders = ["I love AI".split(), "AI love I".split()]
-outputs, weights = zip(*(attention(torch.stack([words[w] for w in order]), *projections) for order in orders))
-print("love in 'I love AI':", outputs[0][1])
-print("love in 'AI love I':", outputs[1][1])
-assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
-figures.lesson_07.bag(orders, weights)
+# We give each of the three words a random vector, take random projections, and run attention over both orders.
 
 # %% [markdown]
-# Not at all. Each word looks at each other word with the same weight wherever it stands. Reordering the tokens reorders the outputs
-# and changes none: attention is *equivariant* to permutations, and a sentence is a bag of words to it.
+# @predict
 #
-# ## A row of sines and cosines for each position
+# How does the output of *bites* differ between "dog bites man" and "man bites dog"?
 #
-# The first remedy (Vaswani et al. 2017, section 3.5) adds to the token at position $p$ a row that belongs to $p$. With $i$
-# counting pairs of columns from 0:
+# - **A** Not at all.
+# - **B** The weights of *dog* and *man* are exchanged, so the output differs.
+# - **C** A little, because neighbors count more.
+#
+# @answer
+#
+# **A.** *bites* compares its query with the keys of *dog*, *bites* and *man*. These three scores are the same in both sentences, and so is
+# the sum of the values. Nothing in softmax(Q Kᵀ / √d_k) V says where a key stands.
+#
+# @wrong
+#
+# If you said B, you gave a weight to a *place*; weights go to keys, and *dog* takes its key along wherever it stands. If you said C, you
+# thought of a convolution or a recurrent network, where the distance is built in.
+
+# %% role="demo"
+generator = torch.Generator().manual_seed(43)
+words = {word: torch.randn(4, generator=generator) for word in ("dog", "bites", "man")}
+projections = [torch.randn(4, 4, generator=generator) / 2 for _ in range(3)]
+orders = ["dog bites man".split(), "man bites dog".split()]
+outputs, weights = zip(*(attention(torch.stack([words[w] for w in order]), *projections) for order in orders))
+print("bites in 'dog bites man':", outputs[0][1])
+print("bites in 'man bites dog':", outputs[1][1])
+figures.lesson_07.bag(orders, weights)
+assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
+
+# %% [markdown]
+# Each word looks at each other word with the same weight wherever it stands. If the tokens change places, their outputs change places
+# with them, and no output changes its value. One says that attention is *equivariant* to permutations. To attention, a sentence is a bag
+# of words.
+#
+# ## Remedy 0: learn a row for each position
+#
+# The simplest remedy gives every position a vector of its own, adds it to the token there, and lets training find its numbers. It is a
+# table of parameters, `nn.Embedding(max_len, d_model)`. BERT (Devlin et al. 2019) and GPT-2 (Radford et al. 2019) do this.
+
+# %% role="demo"
+torch.manual_seed(43)
+table = nn.Embedding(3, 4)  # three positions; random rows here, trained ones in a model
+found = []
+for order in orders:
+    x = torch.stack([words[w] for w in order]) + table(torch.arange(3)).detach()
+    found.append(attention(x, *projections)[0][1])
+    print(f"bites in {' '.join(order)!r}:", found[-1])
+assert (found[0] - found[1]).abs().max() > 0.5
+try:
+    table(torch.tensor([3]))
+except IndexError as error:
+    print("position 3:", error)
+
+# %% [markdown]
+# The bag is repaired. But the table has as many rows as somebody decided to give it, and there is nothing for the position after the
+# last. And rows know nothing of each other: that position 5 is next to position 6 has to be learned from the data, for every pair of
+# neighbors.
+#
+# ## Remedy 1: compute the rows
+#
+# The Transformer (Vaswani et al. 2017, section 3.5) computes the row of position $p$. With $i$ counting *pairs* of columns from 0:
 #
 # $$PE(p, 2i) = \sin\!\left(p\,/\,10000^{2i/d_{model}}\right) \qquad PE(p, 2i+1) = \cos\!\left(p\,/\,10000^{2i/d_{model}}\right)$$
 #
-# Each pair is a hand of a clock. The first turns by 1 rad a position, every further one more slowly. A published walk-through has
-# this code for it:
+# Think of each pair as the hand of a clock: (cosine, sine) is a point on a circle, and it moves on by the same angle at every position.
+# The first hand turns by 1 radian a position, each further one more slowly. Together they tell the time: fast hands say exactly where a
+# token stands among its neighbors, slow ones say roughly where in the text.
+#
+# The article *Unveiling the math behind modern NLP models* prints this code for it, and it is not alone
+# (jadore801120/attention-is-all-you-need-pytorch#32):
 
 # %% role="given"
 def published_positions(n_positions, d_model):
@@ -64,14 +113,26 @@ def published_positions(n_positions, d_model):
             pe[pos, i + 1] = math.cos(pos / (10000 ** (2 * i / d_model)))
     return pe
 
+
 # %% role="demo" tags=["nbval-check-output"]
 for position, row in enumerate(published_positions(3, 4)):
     print(position, " ".join(f"{number:8.4f}" for number in row))
 
 # %% [markdown]
-# **By hand:** for d_model = 4 compute row 1 from the equation, all four numbers. One power of 10000 and a table of small sines
-# (sin x ≈ x) are enough. Where do our numbers and the printed row part? The line at fault is in the cell above; find it before
-# going on.
+# @predict
+#
+# For d_model = 4, compute row 1 from the equation, all four numbers. (A calculator helps for sin 1 and cos 1; for small x, sin x ≈ x and
+# cos x ≈ 1 − x²/2.) Where do your numbers and the printed row differ? Which line of the code is at fault?
+#
+# @answer
+#
+# Pair 0 turns by 1 / 10000⁰ = 1: sin 1 = **0.8415**, cos 1 = **0.5403**. Pair 1 turns by 1 / 10000^(2/4) = 0.01: sin 0.01 = **0.0100**,
+# cos 0.01 = **0.99995**. The printed row has 0.0001 in the third place. In `range(0, d_model, 2)` the variable counts columns: 0, 2, 4, …
+# It *is* 2i already, and `2 * i` doubles the exponent.
+#
+# @wrong
+#
+# If all your numbers agree with the printed row, you read i in the code for i in the equation. One counts columns, the other pairs.
 
 # %% [markdown]
 # @exercise sinusoidal_positions
@@ -84,7 +145,7 @@ for position, row in enumerate(published_positions(3, 4)):
 #     result[p, 2i], result[p, 2i + 1] = sin(angle), cos(angle)
 # ```
 #
-# An odd `d_model` raises ValueError. When stuck, `hint(sinusoidal_positions)` in a new cell asks a question first.
+# An odd `d_model` raises ValueError. If you are stuck, `hint(sinusoidal_positions)` in a new cell asks a question first.
 
 # %% role="exercise" exercise="sinusoidal_positions"
 def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) -> torch.Tensor:
@@ -109,53 +170,96 @@ def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) 
 check(sinusoidal_positions)
 
 # %% [markdown]
-# In `range(0, d_model, 2)` the variable counts columns: 0, 2, 4, … It *is* 2i, and `2 * i` doubles it once more. So the published row
-# shows sin(0.0001) where the equation gives sin(0.01). Nothing raises, and models train with it. **Predict** what is lost at
-# d_model = 512, for 50 positions.
+# The published code raises nothing, and models train with it. What is lost? We call a column nearly constant if its standard deviation
+# over the positions is below 0.01: it says nearly the same everywhere. We count such columns at d_model = 512, for 50 positions.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
-    ours, published = sinusoidal_positions(2, 4)[1, 2], published_positions(2, 4)[1, 2]
-    print(f"row 1, column 2: ours {ours:.7f}, published {published:.7f}")
-    figures.lesson_07.constant_columns(published_positions(50, 512), sinusoidal_positions(50, 512))
+    tables = {"published code": published_positions(50, 512), "your function": sinusoidal_positions(50, 512)}
+    spread = {name: table.std(dim=0, correction=0) for name, table in tables.items()}
+    constant = {name: int((s < 0.01).sum()) for name, s in spread.items()}
+    one, other = sinusoidal_positions(2, 4)[1, 2], published_positions(2, 4)[1, 2]
+    print(f"row 1, column 2: yours {one:.7f}, published {other:.7f}")
+    figures.lesson_07.constant_columns(spread, 0.01)
+    assert constant["published code"] > 1.9 * constant["your function"]
 
 # %% [markdown]
-# We call a column nearly constant where its standard deviation over the 50 positions is below 0.01. The doubled exponent
-# leaves about two thirds of the columns in that state, the right one about a third: those are kept for longer texts.
+# {{ constant["published code"] }} of 512 columns say nearly nothing with the doubled exponent, and {{ constant["your function"] }} with the
+# right one. Those are slow hands that are kept for longer texts.
 #
-# Why sines? Two rows k positions apart differ by the same rotation wherever they stand, since each pair turns by a fixed angle
-# a step. Their dot product is a sum of cos(k · frequency), and p is not in it.
+# ### Why sines: one identity
+#
+# How similar are the rows of two positions p and s? Take the pair with frequency ω. Its two numbers are sin pω, cos pω in one row and
+# sin sω, cos sω in the other. Their part of the dot product is
+#
+# $$\cos p\omega\, \cos s\omega + \sin p\omega\, \sin s\omega \;=\; \cos\bigl((p - s)\,\omega\bigr)$$
+#
+# This is the addition theorem cos a cos b + sin a sin b = cos(a − b). The positions p and s are gone; only their **distance** is left. So
+# the dot product of two rows is a sum of such cosines, and it is the same for positions 1 and 3 as for 101 and 103.
+#
+# With d_model = 4 and a distance of 2 it is cos(2 · 1) + cos(2 · 0.01) = −0.4161 + 0.9998 = 0.5837.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
-    figures.lesson_07.sinusoids(sinusoidal_positions)
+    four = sinusoidal_positions(104, 4).double()
+    for p, s in ((1, 3), (5, 7), (101, 103)):
+        print(f"rows {p} and {s}: {four[p] @ four[s]:.4f}")
+        assert abs(four[p] @ four[s] - 0.5837) < 1e-4
+    rows = sinusoidal_positions(60, 64).double()
+    figures.lesson_07.sinusoids(rows, rows @ rows.mT)
 
 # %% [markdown]
-# Does it mend the bag? We add the rows to our three words and look at "love" again.
+# Does it repair the bag as well? We add the rows to our three words and look at *bites* again.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
+    found = []
     for order in orders:
         x = torch.stack([words[w] for w in order]) + sinusoidal_positions(3, 4).float()
-        print(f"love in {' '.join(order)!r}:", attention(x, *projections)[0][1])
+        found.append(attention(x, *projections)[0][1])
+        print(f"bites in {' '.join(order)!r}:", found[-1])
+    assert (found[0] - found[1]).abs().max() > 0.5
 
 # %% [markdown]
-# ## A rotation in place of a sum
+# ## Remedy 2: turn queries and keys
 #
-# Added to the tokens, the positions mix with the meaning: $(x_p + PE_p)\,W_Q$ meets $(x_s + PE_s)\,W_K$, and only one of the four
-# products in that score is between positions. RoPE (Su et al. 2021, section 3.2) adds nothing. It leaves the values alone and *turns*
-# queries and keys, each pair of numbers by an angle in proportion to the position:
+# A row that is added to a token mixes with its meaning. The score of positions p and s becomes $(x_p + PE_p)\,W_Q$ times
+# $(x_s + PE_s)\,W_K$. Multiplied out these are four products, and only one of them is between positions. Even in that one $W_Q$ and
+# $W_K$ stand between the rows, so the identity does not hold in general; a model has to learn to make use of it.
+#
+# RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. It adds nothing, and it
+# leaves the values alone. It *turns* each pair of numbers of a query or key by an angle in proportion to its position:
 #
 # $$\begin{pmatrix} a' \\ b' \end{pmatrix} = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
 # \begin{pmatrix} a \\ b \end{pmatrix} \qquad \theta = p \cdot base^{-2i/d}$$
 #
-# **By hand:** where does (1, 0) go at position 1, in the first pair, where θ = 1? And if a query turns by 3 and a key by 1, by
-# how much has the angle between them changed?
+# Write a pair of the query as an arrow of length r at angle α, and the same pair of the key as one of length t at angle β. Turned, they
+# point to α + pω and β + sω. Their dot product is
+#
+# $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
+#
+# Again p and s are left only as p − s. This time it holds for *any* query and any key, whatever W_Q and W_K are.
+
+# %% [markdown]
+# @predict
+#
+# Take the first pair, with ω = 1, and let query and key both be (1, 0). Where does RoPE turn the query at position 3, where the key at
+# position 1, and what is their dot product? What is it at positions 103 and 101?
+#
+# @answer
+#
+# The query goes to (cos 3, sin 3) = (−0.9900, 0.1411), the key to (cos 1, sin 1) = (0.5403, 0.8415). Their product is
+# −0.5349 + 0.1187 = **−0.416**, which is cos 2. At 103 and 101 it is **the same**, since only the difference of 2 counts.
+#
+# @wrong
+#
+# If you computed cos 4, you added the two angles: both arrows turn the same way, so their *difference* matters. If you expect a smaller
+# product further out, you thought of a decay with the position; a rotation keeps every length.
 
 # %% [markdown]
 # @exercise apply_rope
 #
-# `x` (..., T, d), `positions` (T,) integers, `base` → (..., T, d), each pair of neighbours (x[2i], x[2i+1]) rotated
+# `x` (..., T, d), `positions` (T,) integers, `base` → (..., T, d), each pair of neighbors (x[2i], x[2i+1]) rotated
 #
 # ```text
 # for each token t and each pair i = 0 … d/2 − 1:
@@ -170,7 +274,7 @@ if passed(sinusoidal_positions):
 
 # %% role="exercise" exercise="apply_rope"
 def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
-    """Rotate neighbouring pairs of numbers by angles in proportion to the position.
+    """Rotate neighboring pairs of numbers by angles in proportion to the position.
 
     x: (..., T, d), d even. positions: (T,) integers, the position of each token.
     Returns: (..., T, d), each vector as long as before.
@@ -195,25 +299,33 @@ def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) 
 check(apply_rope)
 
 # %% [markdown]
-# We watch the vector (1, 0, 1, 0) at six positions. With base = 100 and d = 4 the two frequencies are 1 and 0.1.
+# Let us watch the vector (1, 0, 1, 0) at six positions. With base = 100 and d = 4 the two frequencies are 1 and 0.1.
 
 # %% role="payoff" exercise="apply_rope"
 if passed(apply_rope):
-    figures.lesson_07.turning(apply_rope)
+    turned = apply_rope(torch.tensor([1.0, 0, 1, 0]).repeat(6, 1), torch.arange(6), base=100.0)
+    figures.lesson_07.turning(turned)
 
 # %% [markdown]
-# The angle between a query at p and a key at s changes by (s − p) times the frequency. So their score depends on the distance alone,
-# *by construction* and for any two vectors. **Predict** the second map from the first: the same query and key, a hundred
-# positions later.
+# Now we compare all pairs of positions. On the left are the dot products of rows of the sinusoidal table. In the middle RoPE turns one
+# vector, which is query and key at once, near the start of a text. On the right is the same vector a hundred positions later.
 
 # %% role="payoff" exercise="apply_rope"
-if passed(apply_rope):
-    figures.lesson_07.relative(apply_rope)
+if passed(apply_rope) and passed(sinusoidal_positions):
+    q = torch.tensor([1.5, -0.5, 0.7, 0.4, 0.3, 0.6, -0.5, 0.2]).expand(8, 8)
+    rows = sinusoidal_positions(8, 8).double()
+    near, late = (apply_rope(q, torch.arange(start, start + 8)).double() for start in (0, 100))
+    maps = [rows @ rows.mT, near @ near.mT, late @ late.mT]
+    figures.lesson_07.relative(maps)
+    assert all(torch.allclose(m.diagonal(n), m.diagonal(n)[:1].expand(8 - n), atol=1e-3) for m in maps for n in range(8))
+    assert torch.allclose(maps[1], maps[2], atol=1e-3)
 
 # %% [markdown]
+# Every diagonal holds one number, so distance is all that counts. The middle map and the right one are equal.
+#
 # ## Break it on purpose: two layouts that do not mix
 #
-# Which numbers form a pair is a convention. The paper turns neighbours, (x[0], x[1]) and so on. Many libraries turn x[i] with
+# Which numbers form a pair is a convention. The paper turns neighbors, x[0] with x[1] and so on. Many libraries turn x[i] with
 # x[i + d/2], halves against halves. Both are rotations. The function below is of the second kind.
 
 # %% role="given"
@@ -224,31 +336,65 @@ def rope_halves(x, positions, base=10000.0):
     a, b = x.chunk(2, dim=-1)
     return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1)
 
+
 # %% [markdown]
-# **Predict** which of these depend on the distance only: scores with neighbours in both, with halves in both, with neighbours in the
-# queries and halves in the keys.
+# @predict
+#
+# Which scores depend on the distance only?
+#
+# - **A** Those with neighbors in queries and keys, and no others.
+# - **B** Those with neighbors in both, and those with halves in both.
+# - **C** All, also with neighbors in the queries and halves in the keys.
+#
+# @answer
+#
+# **B.** Either pairing turns each pair of the query and *the same* pair of the key, so the identity holds. Mixed, a number of the query is
+# turned with one partner and its counterpart in the key with another, by another angle. No angle cancels any more.
+#
+# @wrong
+#
+# If you said A, you took the pairing for a part of the mathematics; it is only an order of columns. If you said C, remember that no error
+# is raised: such a mix just gives wrong scores.
 
 # %% role="payoff" exercise="apply_rope"
 if passed(apply_rope):
     q, k = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(3))
-    pairs = {"neighbours, neighbours": (apply_rope, apply_rope), "halves, halves": (rope_halves, rope_halves),
-             "neighbours, halves": (apply_rope, rope_halves)}  # fmt: skip
+    pairs = {"neighbors, neighbors": (apply_rope, apply_rope), "halves, halves": (rope_halves, rope_halves),
+             "neighbors, halves": (apply_rope, rope_halves)}  # fmt: skip
     for name, (turn_q, turn_k) in pairs.items():
-        at = [(turn_q(q, torch.tensor([p + 2])) * turn_k(k, torch.tensor([p]))).sum().item() for p in (0, 10, 20)]
-        print(f"{name:24} key at 0, 10, 20, query two later: " + " ".join(f"{score:6.3f}" for score in at))
-    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
-    neighbours, halves = apply_rope(q, torch.tensor([5])).float(), rope_halves(q[:, order], torch.tensor([5]))
-    same = torch.allclose(neighbours[:, order], halves, atol=1e-5)
-    print("one is the other with its columns in another order:", same)
+        turned = [(turn_q(q, torch.tensor([p + 2])), turn_k(k, torch.tensor([p]))) for p in (0, 10, 20)]
+        at = [(one * other).sum().item() for one, other in turned]
+        print(f"{name:21} key at 0, 10, 20, query two later: " + " ".join(f"{score:6.3f}" for score in at))
+        assert (max(at) - min(at) < 1e-3) == (name != "neighbors, halves")
 
 # %% [markdown]
-# Each is as good as the other, and a model trained with one and run with the other is wrong without an error. That is what goes wrong
-# when weights move between libraries, and the remedy is in the last line: reorder the columns of w_q and w_k.
+# A model trained with one pairing and run with the other is wrong without an error. That happens when weights move between libraries.
+# The remedy is to reorder the numbers of each query and key, and these are made by the *rows* of `w_q.weight` and `w_k.weight`: an
+# `nn.Linear` stores one row for each output. Several heads share one weight (lesson 09), so the order applies within each head. The script
+# that converts Llama's published weights for the *transformers* library does exactly this.
+
+# %% role="payoff" exercise="apply_rope"
+if passed(apply_rope):
+    def head_scores(turn, w_q, w_k):
+        """Scores (2, 5, 5) of two heads of width 8, from weights stored as nn.Linear does."""
+        q, k = ((x @ w.mT).view(5, 2, 8).transpose(0, 1) for w in (w_q, w_k))
+        return turn(q, torch.arange(5)).float() @ turn(k, torch.arange(5)).float().mT
+
+    torch.manual_seed(0)
+    x, w_q, w_k = torch.randn(5, 16), torch.randn(16, 16), torch.randn(16, 16)
+    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])  # first numbers of the pairs, then second ones
+    per_head = torch.cat([order, 8 + order])
+    by_neighbors = head_scores(apply_rope, w_q, w_k)
+    for name, w in (("as they are", (w_q, w_k)), ("reordered per head", (w_q[per_head], w_k[per_head]))):
+        print(f"halves, rows {name}: off by {(head_scores(rope_halves, *w) - by_neighbors).abs().max():.0e}")
+    assert torch.allclose(head_scores(rope_halves, w_q[per_head], w_k[per_head]), by_neighbors, atol=1e-2)
+
+# %% [markdown]
+# ## Remedy 3: a bias on the scores
 #
-# ## A bias in place of either
-#
-# ALiBi (Press et al. 2022, section 3) touches neither tokens nor queries. It lowers each score by the distance times a *slope*. A
-# model has several attentions side by side, its *heads* (lesson 09), and each head gets its own slope: some look close by, some far.
+# ALiBi (*attention with linear biases*, Press et al. 2022, section 3) touches neither tokens nor queries. It lowers each score by the
+# distance times a *slope*. A model has several attentions side by side, its *heads* (lesson 09). Each head gets its own slope, so that
+# some look close by and some far.
 
 # %% [markdown]
 # @exercise alibi_bias
@@ -260,8 +406,8 @@ if passed(apply_rope):
 # result[h, i, j] = −slope_h · abs(i − j)
 # ```
 #
-# One formula for any number of heads, a power of two or not. The bias is asked for on both sides of the diagonal; masks are
-# another matter.
+# One formula for any number of heads, a power of two or not. The bias covers both sides of the diagonal; hiding the future is the
+# mask's business.
 
 # %% role="exercise" exercise="alibi_bias"
 def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
@@ -283,14 +429,40 @@ check(alibi_bias)
 
 # %% role="payoff" exercise="alibi_bias"
 if passed(alibi_bias):
-    figures.lesson_07.slopes(alibi_bias)
+    bias = alibi_bias(4, 32)[:, -1].flip(-1)  # of the last query in each head, by distance
+    near = torch.softmax(bias, dim=-1)  # the weights, were all other scores equal
+    figures.lesson_07.slopes(bias, near)
+    print("weight of the four nearest keys in each head:", [round(share, 2) for share in near[:, :4].sum(dim=-1).tolist()])
 
 # %% [markdown]
+# ## Four remedies in one table
+#
+# | | learned rows | sinusoidal rows | RoPE | ALiBi |
+# |---|---|---|---|---|
+# | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer | added to the scores, in every layer |
+# | parameters | max_len · d_model | none | none | none |
+# | what is relative | nothing | the rows among themselves | every score | every score |
+# | beyond the trained length | no rows | can be computed | can be computed | can be computed |
+# | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) | BLOOM (Le Scao et al. 2022) |
+#
+# "Can be computed" is not "can be used". Whether a model makes sense of positions that it never met in training is a question for
+# an experiment.
+#
 # ## Beyond the trained length
 #
-# A model is trained on short texts and then meets a longer one. Each of our three functions can be computed for any position. Whether
-# the model can *use* it there is another question, and we can measure it: a reader of one causal attention layer, trained on 16
-# tokens, read at 128. The learner's functions come in as arguments.
+# The reader below is one layer of causal attention with four heads. It takes one of the remedies as an argument: yours. The learned rows
+# come first, since they are no exercise.
+
+# %% role="given"
+class LearnedRows(nn.Module):
+    """Remedy 0, with more rows than training will ever use."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Embedding(128, 32)
+
+    def forward(self, t, d_model):
+        return self.rows.weight[:t]
 
 # %% role="given"
 class Reader(nn.Module):
@@ -314,74 +486,170 @@ class Reader(nn.Module):
         return self.out(output.transpose(1, 2).reshape(batch, t, 32))
 
 # %% [markdown]
-# Two tasks on random symbols 0 to 7. *Two back*: say which symbol stood two positions ago. *Last small one*: say which was the most
-# recent symbol below 4. The first asks for an exact distance, the second for the nearest of a kind.
+# There are two tasks on random symbols 0 to 7. *Two back*: say which symbol stood two positions ago. *Last small one*: say which was the
+# most recent symbol below 4. The first asks for an exact distance, the second for the nearest of a kind.
+#
+# Before you look at any result you need to know what guessing achieves. In *Two back* it is ⅛ = 0.125. In *Last small one* half of all
+# symbols are small and answer for themselves; for the other half there are four answers to choose from: ½ + ½ · ¼ = 0.625.
 
 # %% role="given"
-def symbols(task, t, batch, generator):
+def symbols(task, t, batch):
     """Random symbols and what to answer at each position; −100 where there is no answer yet."""
-    ids = torch.randint(0, 8, (batch, t), generator=generator)
+    ids = torch.randint(0, 8, (batch, t))
     places = torch.arange(t).expand(batch, t)
     source = places - 2 if task == "Two back" else torch.where(ids < 4, places, -1).cummax(dim=1).values
     return ids, torch.where(source >= 0, ids.gather(1, source.clamp(min=0)), -100)
 
+# %% [markdown]
+# Training is the usual loop, on 16 tokens. Then the reader gets texts of 128 tokens, and we count right answers at every position.
 
-def read(task, reader, trained=16, tested=128, steps=150):
+# %% role="given"
+def read(task, way, seed, trained=16, tested=128, steps=150):
     """Train a reader on short sequences; its share of right answers at each position of longer ones."""
-    generator = torch.Generator().manual_seed(0)
+    torch.manual_seed(seed)
+    reader = Reader(**way())
     optimizer = torch.optim.Adam(reader.parameters(), lr=0.015)
     for _ in range(steps):
-        ids, target = symbols(task, trained, 32, generator)
+        ids, target = symbols(task, trained, 32)
         loss = nn.functional.cross_entropy(reader(ids).flatten(0, 1), target.flatten(), ignore_index=-100)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        ids, target = symbols(task, tested, 128, generator)
-        return ((reader(ids).argmax(-1) == target).sum(0) / (target >= 0).sum(0)).numpy()
+        ids, target = symbols(task, tested, 128)
+        return (reader(ids).argmax(-1) == target).sum(0) / (target >= 0).sum(0)
 
 # %% [markdown]
-# **Predict** for each task: who answers well inside the trained length, and who still does at position 100? The eight trainings take
-# some seconds.
+# @predict
+#
+# All readers are trained on 16 tokens. In *Last small one*, who still answers well at position 100?
+#
+# - **A** All but the learned rows, since the others can be computed for any position.
+# - **B** RoPE and ALiBi, since their scores depend on distances only.
+# - **C** ALiBi alone.
+#
+# @answer
+#
+# **C.** ALiBi is at {{ at_end["Last small one"]["ALiBi"]:.2f }} there, as inside. Sinusoidal rows and RoPE are *below* guessing, at
+# {{ at_end["Last small one"]["sinusoidal"]:.2f }} and {{ at_end["Last small one"]["RoPE"]:.2f }}: they meet angles that never occurred
+# in training, and act on them with confidence.
+#
+# @wrong
+#
+# If you said A, you took "can be computed" for "can be used". If you said B, you are right that RoPE's scores know distances only. But
+# the *distances* beyond 16 are new as well, and nothing has taught the reader to ignore them.
 
 # %% role="payoff" exercise="alibi_bias"
 if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
-    ways = {"no positions": {}, "sinusoidal": {"table": sinusoidal_positions}}
-    ways |= {"RoPE": {"rotate": apply_rope}, "ALiBi": {"bias": alibi_bias}}
-    accuracy = {"Two back": {}, "Last small one": {}}
+    ways = {
+        "no positions": dict,
+        "learned": lambda: {"table": LearnedRows()},
+        "sinusoidal": lambda: {"table": sinusoidal_positions},
+        "RoPE": lambda: {"rotate": apply_rope},
+        "ALiBi": lambda: {"bias": alibi_bias},
+    }
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # on tensors this small several threads mostly wait for one another
-    for task, curves in accuracy.items():
-        for name, way in ways.items():
-            torch.manual_seed(0)
-            curves[name] = read(task, Reader(**way))
-            inside, beyond = curves[name][2:16].mean(), curves[name][64:].mean()
-            print(f"{task}, {name}: {inside:.2f} inside, {beyond:.2f} beyond 64")
+    torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
+    accuracy = {
+        task: {name: torch.stack([read(task, way, seed) for seed in range(3)]) for name, way in ways.items()}
+        for task in ("Two back", "Last small one")
+    }
     torch.set_num_threads(threads)
-    figures.lesson_07.beyond(accuracy, trained=16)
+    at_end = {task: {name: curve[:, 64:].mean().item() for name, curve in of.items()} for task, of in accuracy.items()}
+    for task, curves in accuracy.items():
+        for name, curve in curves.items():
+            inside, twice = curve[:, 2:16].nanmean(), curve[:, 16:32].mean()
+            print(f"{task + ', ' + name:28} 2–15: {inside:.2f}   16–31: {twice:.2f}   64–127: {at_end[task][name]:.2f}")
+
+# %% role="payoff" exercise="alibi_bias"
+if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
+    figures.lesson_07.beyond(accuracy, trained=16, guessing={"Two back": 0.125, "Last small one": 0.625})
+    two, small = accuracy["Two back"], accuracy["Last small one"]
+    for name in ("learned", "sinusoidal", "RoPE"):
+        assert two[name][:, 2:16].mean() > 0.95 and small[name][:, 2:16].nanmean() > 0.95
+    assert two["RoPE"][:, 16:24].mean() > 0.95 and small["RoPE"][:, 16:28].mean() > 0.95
+    assert at_end["Two back"]["RoPE"] < 0.2 and small["RoPE"][:, 64:].mean() < 0.625
+    assert small["sinusoidal"][:, 64:].mean() < 0.625 < 0.85 < small["ALiBi"][:, 64:].mean()
+    assert two["sinusoidal"][:, 16:24].mean() < 0.6 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
-# Inside the trained length a table and a rotation answer both questions. Beyond it they meet angles that never occurred in training,
-# and what the layer made of them does not carry over: "can be computed" is not "can be used". ALiBi can't point at *exactly* two
-# back, since its bias is largest at the query itself. But the little that it says, nearer is likelier, is true at every length, and
-# so is what was learned with it. And no positions at all? That reader knows which symbols came before, not in which order. Early on
-# they are few, so that naming the commonest of them is often right, and in *Last small one* a small symbol answers for itself; with
-# each further token the guess gets worse. Several layers could count by the causal mask (Kazemnejad et al. 2023, section 5); of
-# that nothing shows here.
+# Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. No line crosses
+# the trained length, because what happens there is the question.
 #
-# ## What we keep
-#
-# - Attention without positions is a bag of tokens: reordering the tokens reorders the outputs and changes none.
-# - In a sinusoidal row the exponent is 2i/d_model with i counting *pairs*. A doubled exponent trains, and wastes columns.
-# - A rotation of queries and keys makes scores depend on distances alone. Which numbers form a pair is a convention that weights depend on.
-# - A bias on the scores needs no vectors at all, and extrapolates where "near" is what matters.
+# - **Learned, sinusoidal and RoPE** answer both questions inside the trained length. Learned rows end at once: the rows after 16 were
+#   never trained.
+# - **RoPE** holds out to about twice the trained length and then falls, in *Two back* to pure guessing. A table of sines falls
+#   at once. We did not look into why RoPE holds as long as it does.
+# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But the little that it says, nearer is
+#   likelier, is true at every length, and so is what was learned with it.
+# - **No positions at all** is not helpless at the start. The causal mask leaves few symbols there, so naming a common one is often right,
+#   and with each further token the guess gets worse. Several layers could count with the help of the mask (Kazemnejad et al. 2023,
+#   section 5). This one layer does not.
 #
 # ## Where this goes on
 #
-# Models for long texts stretch RoPE: positions are squeezed into the trained range (Chen et al. 2023, section 2.3), or fast and slow
+# Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3), or fast and slow
 # pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with learned vectors for each distance (Shaw
-# et al. 2018, section 3.1). Our reader above had four heads side by side, and we took them on trust; lesson 08 first shows what
+# et al. 2018, section 3.1). The reader above had four heads side by side, and you took them on trust. Lesson 08 first shows what
 # gradients flow through one, and lesson 09 builds them.
 
 # %% role="demo"
 explain("PE1")
+
+# %% [markdown]
+# ## What we keep
+#
+# - Attention without positions sees a bag of tokens: reorder the tokens, and the outputs are reordered and otherwise unchanged.
+# - cos a cos b + sin a sin b = cos(a − b). It makes sinusoidal rows comparable by distance, and RoPE's scores depend on distance alone.
+# - In a sinusoidal row the exponent is 2i/d_model with i counting *pairs*. A doubled exponent trains, and wastes columns.
+# - Which numbers form a pair is a convention that weights depend on: moving between libraries reorders rows of w_q and w_k, per head.
+# - "Can be computed for any position" says nothing about use. Compare with guessing, inside and beyond the trained length.
+#
+# | built | shape |
+# |---|---|
+# | `sinusoidal_positions` | (n_positions, d_model), added to the tokens |
+# | `apply_rope` | (…, T, d) → (…, T, d), on queries and keys |
+# | `alibi_bias` | (num_heads, t, t), added to the scores |
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners see that order is not in attention and has to be put in, know four ways to do it, and understand RoPE as one identity rather
+# than as a formula. They also practice a sober comparison: against guessing, with several seeds, inside and beyond what was trained.
+#
+# ## Cut for 60 minutes
+#
+# Keep the bag of tokens, the published code with its prediction and `sinusoidal_positions`, the identity, and `apply_rope`. Tell the table
+# of four remedies at the board. Leave out the two layouts, ALiBi and the experiment.
+#
+# ## Cut for 90 minutes
+#
+# Add `alibi_bias` and the experiment, run before class (it takes about half a minute). Leave out the two layouts, unless the group loads
+# published weights.
+#
+# ## Mistakes to expect
+#
+# - sinusoidal_positions PE1: In your loop, does i count columns or pairs?
+# - sinusoidal_positions PE4: Which number stands beside sin of the first angle?
+# - sinusoidal_positions PE2: Which frequency does the cosine in column 1 have?
+# - apply_rope RO1: Which number is turned together with x[0]?
+# - apply_rope RO3: How long is your result for (1, 0) at position 1?
+# - alibi_bias PO20: Should a key far away get a larger or a smaller score?
+# - alibi_bias PO22: How far away is the key one place to the right?
+#
+# ## To discuss
+#
+# 1. *Why should a model treat positions 1 and 3 like 101 and 103 at all?* A good answer gives grammar as a reason (an adjective stands
+#    before its noun anywhere in a text) and finds exceptions: the first line of a letter, line numbers, poems.
+# 2. *A paper reports that its positions "extrapolate", with one seed and a falling perplexity. What is missing?* A good answer asks for a
+#    baseline that uses only near tokens, for several seeds, for a task that needs far ones, and for results per position.
+#
+# ## On paper
+#
+# d_model = 2, so there is one pair with frequency 1. Write the rows of positions 0, 1 and 2 with the letters s = sin 1, c = cos 1. Compute
+# all dot products between them, and say which are equal and why.
+#
+# *Solution.* Row 0 = (0, 1), row 1 = (s, c), row 2 = (sin 2, cos 2). Row 0 · row 1 = c. Row 1 · row 2 = s sin 2 + c cos 2 = cos(2 − 1) = c.
+# Row 0 · row 2 = cos 2. Each row with itself gives s² + c² = 1. Equal distances give equal products, by the identity.

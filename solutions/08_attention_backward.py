@@ -7,14 +7,14 @@
 # (lesson 02), attention in NumPy (lesson 03), what `backward()` does (lesson 05).
 #
 # In lesson 05 torch computed the gradients. In this lesson you compute them, in NumPy, and you check each one as soon as you
-# have it. There are three reasons to do this once in your life. You see which number teaches a model what. You see where
+# have it. There are three reasons to do this once in your life. You see how an error teaches a query whom to ask. You see where
 # attention stops learning. And the fast kernels of lesson 13 do not use autograd inside: somebody wrote their backward pass by
 # hand, with the formulas that you are about to derive.
 
 # %% role="given"
 import numpy as np
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 
 def softmax(scores):
@@ -158,7 +158,7 @@ if passed(numerical_gradient):
 #
 # $$\partial V_{jc} = \sum_i W_{ij}\; \partial O_{ic}$$
 #
-# A value hears from every query that looked at it, and from each as loudly as that query looked.
+# So every query that looked at a value has a say in its gradient, and the more it looked, the more its say counts.
 
 # %% [markdown]
 # @predict
@@ -294,6 +294,17 @@ def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarra
 check(softmax_backward)
 
 # %% [markdown]
+# Here is what the loss says about all six pairs of our example: first to the weights, as if they were free, then to the scores. A
+# negative number (blue) means that descent raises it.
+
+# %% role="payoff" exercise="softmax_backward"
+if passed(softmax_backward):
+    grad_weights = grad_output @ v.T
+    grad_scores = softmax_backward(grad_weights, weights)
+    figures.lesson_08.pairs(weights, grad_weights, grad_scores)
+    assert np.allclose(grad_scores, [[-0.5, 0.5, 0], [-0.125, 0.375, -0.25]])
+
+# %% [markdown]
 # ### Where attention stops learning
 #
 # The formula has the weight as a factor in front. Take two keys with weights *w* and 1 − *w*, and let the loss grow with the first
@@ -319,7 +330,9 @@ if passed(softmax_backward):
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
     hidden = softmax(np.array([[2.0, 1.0, -np.inf], [0.5, -np.inf, -np.inf]]))
-    print(softmax_backward(np.array([[1.0, 5.0, 100.0], [3.0, 100.0, 100.0]]), hidden).round(4) + 0.0)
+    back = softmax_backward(np.array([[1.0, 5.0, 100.0], [3.0, 100.0, 100.0]]), hidden)
+    print(back.round(4) + 0.0)
+    assert (back[hidden == 0] == 0).all() and (back[1] == 0).all()
 
 # %% [markdown]
 # The second row sees one key only. Its weight is 1 and cannot change, so no score of that row is taught anything.
@@ -338,7 +351,6 @@ if passed(softmax_backward):
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward) and passed(numerical_gradient):
-    grad_scores = softmax_backward(grad_output @ v.T, weights)
     measured = numerical_gradient(lambda q: (q @ k.T / np.sqrt(4) * grad_scores).sum(), q)
     print("∂Q measured:\n", measured.round(6) + 0.0)
     print("∂Q = ∂S K / √d_k:\n", (grad_scores @ k / np.sqrt(4)).round(6) + 0.0)
@@ -398,6 +410,26 @@ if passed(attention_backward):
     figures.lesson_08.road_back(solved=True)
 
 # %% [markdown]
+# ### One step of descent
+#
+# Does it teach what it should? We move q, k and v of the example a small step against their gradients. As long as the step is small,
+# the gradients even predict by how much the loss changes: by −rate times the sum of their squares.
+
+# %% role="payoff" exercise="attention_backward"
+if passed(attention_backward):
+    dq, dk, dv = attention_backward(q, k, v, grad_output)
+    rate = 0.01
+    new_output, new_weights = attention(q - rate * dq, k - rate * dk, v - rate * dv)
+    change = ((new_output - output) * grad_output).sum()
+    expected = -rate * sum((grad**2).sum() for grad in (dq, dk, dv))
+    print(f"the loss changes by {change:.4f}; the gradients predicted {expected:.4f}")
+    print("weights of 'it' before and after:", weights[0].round(4), new_weights[0].round(4))
+    assert np.isclose(change, expected, rtol=0.03)
+    assert new_weights[0, 0] > weights[0, 0] and new_weights[0, 1] < weights[0, 1]
+
+# %% [markdown]
+# *It* looks a little more at *animal* and a little less at *street*. A few thousand such steps, on many sentences, are what training is.
+#
 # ## Two independent witnesses
 #
 # Now the whole road at once, on random numbers, tested by two witnesses that know nothing of your formulas: your own instrument,

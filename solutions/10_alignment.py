@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% [markdown]
 # ## A network that reads one token at a time
@@ -124,7 +124,7 @@ figures.lesson_10.two_roads()
 
 # %% [markdown]
 # A set of links like the blue ones is called an **alignment**. It needs a weight for every pair of a new word and a read one, and those
-# weights must depend on what is to be written next.
+# weights must depend on what comes next in the output.
 #
 # ## A score that is learned
 #
@@ -379,7 +379,7 @@ if passed(additive_attention):
 # @answer
 #
 # At the year, the end of the text, for the first 2. For a hyphen it looks mostly at the spaces: they get {{ sink:.0% }} of the
-# weight of the first hyphen, on average over short dates. Weights must sum to 1 even when nothing is to be read, so a model learns
+# weight of the first hyphen, on average over short dates. Weights must sum to 1 even when there is nothing to read, so a model learns
 # a place where a look does no harm. Language models do the same with their first token; it is called an **attention sink** (Xiao et
 # al. 2024).
 #
@@ -544,7 +544,7 @@ if passed(luong_attention):
 # - A recurrent state has a fixed size and fades; looking back at every state does not have to remember.
 # - Weights need a question. A score in which softmax cancels the query looks at the same place forever.
 # - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$. Both are learned from pairs, without given alignments.
-# - Softmax has no *nowhere*: where nothing is to be read, the weight goes to a sink.
+# - Softmax has no *nowhere*: when there is nothing to read, the weight goes to a sink.
 # - The context is a weighted sum of the keys themselves. Separate values came with the Transformer.
 #
 # | what | shape |

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo"
 figures.machine.draw(title="One head. In this lesson several work side by side, and none sees a later token")

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader import check, explain, figures, hint, passed, progress, solution
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo"
 torch.set_num_threads(1)  # threads wait for each other and for other programs: one gives quieter numbers

@@ -18,6 +18,7 @@ IDS = (
     + [f"MK{i}" for i in range(1, 15)] + [f"PE{i}" for i in range(1, 5)] + [f"RO{i}" for i in range(1, 4)]
     + [f"MH{i}" for i in range(1, 6)] + ["XA1"] + [f"BW{i}" for i in range(1, 4)] + [f"DT{i}" for i in range(1, 4)]
     + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"] + [f"FL{i}" for i in range(1, 6)] + ["TP1"]
+    + [f"RS{i}" for i in (*range(1, 13), 14, 15, 16)]
 )  # fmt: skip
 UNWANTED = re.compile(r"\b(simpl[ey]|obvious(ly)?|just|easy|easily done|trivial(ly)?|wonderful(ly)?|please|well done|sorry|bad|"
                       r"stupid|good job|cheat\w*)\b|!\s|[\U0001F300-\U0001FAFF]", re.IGNORECASE)  # fmt: skip
@@ -140,7 +141,10 @@ def comparable(value):
     return [comparable(each) for each in value] if hasattr(value, "__next__") else value
 
 
-@pytest.mark.parametrize("id", [id for id in IDS if id not in RAISES])
+OF_ANY_EXERCISE = [id for id in IDS if id.startswith("RS")]  # their code is of any f and x; tests/test_outcomes.py shows each in a cell
+
+
+@pytest.mark.parametrize("id", [id for id in IDS if id not in OF_ANY_EXERCISE and id not in RAISES])
 def test_wrong_and_right_code_run_and_disagree(id):
     if id == "DT2" and np.lib.NumpyVersion(np.__version__) < "2.0.0":
         pytest.skip("NumPy 1 keeps float32 here")

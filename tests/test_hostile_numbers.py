@@ -13,7 +13,7 @@ import pytest
 
 from grader.course import registry
 from grader.course.spec import Case
-from grader.judging import wording
+from grader.judging import evidence
 from grader.judging.baseline import drawn
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
@@ -115,7 +115,7 @@ def test_no_numbers_warn_in_a_table(shape, dtype, capfd):
             got = recast(dtype, fill)(Part("ndarray", want, "float64")).array
         have = {"result": Part("ndarray", got, dtype)}
         with np.errstate(all="ignore"):  # as judge() has it
-            tables = wording.tables(Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have)
+            tables = evidence.tables(Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have)
         show(Verdict("softmax", "failed", "It differs.", "values", tables=tables))
     assert capfd.readouterr().err == ""
 

@@ -15,7 +15,7 @@ from grader.judging.judge import _Judging, judge
 from grader.reports import html, text
 from grader.source.policy import Sources
 from grader.worker.observe import observe
-from grader.worker.values import Failure, Observation, describe
+from grader.worker.values import Failure, Observation, Part, describe
 from tests import toy
 from tests.live import Live
 
@@ -261,3 +261,44 @@ def test_a_missing_notebook_is_told_by_its_lesson_and_not_by_the_sentence():
     sentence = "No notebook of lesson 09_nine was handed in."
     assert verdict_on(None, problem=Failure("missing", message=sentence)).look.startswith("`grader reset`")
     assert verdict_on(None, problem=Failure("missing", message="Nothing.", lesson="09_nine")).look == "Hand in 09_nine.ipynb."
+
+
+def test_a_property_draws_the_part_that_it_read():
+    def reads_weights(case, parts):
+        return None if np.allclose(parts["weights"].sum(axis=1), 1) else "row 0 does not."
+
+    parts = {"output": describe(np.zeros((2, 2))), "weights": describe(np.full((2, 3), 0.5))}
+    reading = evidence.Reading({name: part.array for name, part in parts.items()})
+    assert reads_weights(None, reading) and reading.last == "weights"
+    shown = evidence.tables(Case("c", "c"), parts, {**parts, "weights": describe(np.full((2, 3), 0.25))}, reading.last)
+    assert {table.name for table in shown} == {"weights"}
+
+
+def test_two_runs_that_are_compared_stand_side_by_side():
+    before, after = (Case(key, key, (np.array([[1.0, 2.0], [3.0, last]]),), names=("x",)) for key, last in (("a", 4.0), ("b", 9.0)))
+    parts = [{"result": replace(describe(np.array([1.0, out])), role="returned")} for out in (0.0, 5.0)]
+    shown = evidence.runs((before, after), parts[0], tuple(parts), "result")
+    assert [(table.name, table.role, table.mark) for table in shown] == [
+        ("x, first run", "input", (1, 1)), ("x, second run", "input", (1, 1)),
+        ("result, first run", "run", (1,)), ("result, second run", "run", (1,)),
+    ]
+    assert "Two runs" in text.verdict(replace(verdict_on(toy.build("SM1")), tables=shown))
+
+
+def test_a_claim_is_told_in_words_and_never_drawn():
+    claim = {"the mask is a buffer": Part("bool", np.array(True), "bool", role="flag")}
+    came = {"the mask is a buffer": Part("bool", np.array(False), "bool", role="flag")}
+    assert evidence.tables(Case("c", "c"), claim, came, "the mask is a buffer") == ()
+
+
+def test_a_difference_within_the_tolerance_is_white():
+    one, other = {"result": describe(np.array([1.0, 2.0]))}, {"result": describe(np.array([1.0 + 1e-9, np.nan]))}
+    difference = evidence.tables(Case("c", "c"), one, other, "result", (1e-4, 1e-5))[-1].array
+    assert difference[0] == 0 and np.isnan(difference[1])
+
+
+def test_a_module_s_few_weights_stand_beside_its_inputs():
+    case = Case("c", "c", (np.ones((1, 2)),), names=("x",), options={"state": {"w_q.weight": np.eye(2)}})
+    assert [table.name for table in evidence.inputs(case)] == ["x", "w_q.weight"]
+    wide = replace(case, options={"state": {"w_q.weight": np.eye(20)}})
+    assert [table.name for table in evidence.inputs(wide)] == ["x"]

@@ -1,39 +1,28 @@
-"""A real JupyterLab in headless Chromium: lesson 01 run untouched, then softmax_rows wrong, then right.
+"""A real JupyterLab in headless Chromium: lesson 01 run untouched, softmax_rows wrong, right, broken and restarted.
 
 Screenshots are kept in artefacts/. A browser is needed, not skipped: see tests/find_chromium.py.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from grader.course import prose, references, registry
 from grader.course.stubs import code_or_prose, encode, notebook
 from grader.judging.judge import judge
-from tests.conftest import ROOT
+from tests import lab
 from tests.find_chromium import ADVICE, find_chromium
 from tests.live import from_cells
 
 LESSON = "01_three_tokens"
-TOKEN = "lesson"
-WAIT_MS = 90_000  # two cores, and a second test process on one of them
 WRONG = '''def softmax_rows(scores):
     exps = np.exp(scores - scores.max())
     return exps / exps.sum()'''
-PREDICTION = "prediction.ipynb"
+PREDICTION = "prediction"
 ASKED = prose.Prediction(
     "Which weight is the largest?\n\n- **A** the first\n- **B** the last",
     "**A**, since $e^{2} > e^{1}$:\n\n- the first key scores 2;\n- the last one 1.\n\n```python\nweights.argmax()\n```",
@@ -44,187 +33,90 @@ pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.timeout(420)]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory) -> Iterator[str]:
-    """The address of a JupyterLab whose folder holds the pristine lesson and whose settings are its own."""
-    place = tmp_path_factory.mktemp("lab")
-    (place / "work").mkdir()
-    shutil.copy(registry.notebook_path(LESSON), place / "work")
-    (place / "work" / PREDICTION).write_text(encode(notebook([code_or_prose("p", prose.folded(ASKED), {}, True)], {})))
-    _settings(place / "settings", "@jupyterlab/apputils-extension", "notification",
-              {"fetchNews": "false", "checkForUpdates": False})
-    _settings(place / "settings", "@jupyterlab/notebook-extension", "tracker", {"windowingMode": "none"})
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(place / "config"),
-        "JUPYTERLAB_SETTINGS_DIR": str(place / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(place / "workspaces"),
-        "IPYTHONDIR": str(place / "ipython"), "ATTENTION_COURSE_PROGRESS": str(place / "progress.json"),
-    }  # fmt: skip
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-               "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}", f"--notebook-dir={place / 'work'}"]
-    with (place / "server.log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=place)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _await_server(address, server, place / "server.log")
-        yield address
-    finally:
-        server.terminate()
-        try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-
-
-def _settings(folder: Path, package: str, plugin: str, values: dict) -> None:
-    path = folder / package / f"{plugin}.jupyterlab-settings"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(values))
-
-
-def _await_server(address: str, server: subprocess.Popen, log: Path) -> None:
-    for _ in range(180):
-        try:
-            with urllib.request.urlopen(f"{address}/api/status?token={TOKEN}", timeout=5):
-                return
-        except OSError:
-            assert server.poll() is None, log.read_text()[-3000:]
-            time.sleep(0.5)
-    raise AssertionError(f"JupyterLab did not answer in 90 s:\n{log.read_text()[-3000:]}")
+def address(tmp_path_factory) -> Iterator[str]:
+    """Of a JupyterLab whose folder holds the pristine lesson and a prediction."""
+    place = tmp_path_factory.mktemp("lab") / "lab"
+    with lab.jupyterlab(place, LESSON) as found:
+        cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
+        (place / "work" / f"{PREDICTION}.ipynb").write_text(encode(notebook(cells, {})))
+        shutil.copy(registry.glossary_path(), place / "work")
+        yield found
 
 
 @pytest.fixture
-def lesson_page(lab) -> Iterator[Page]:
-    """The lesson, open in a browser, its kernel ready."""
-    browser_path = find_chromium()
-    assert browser_path, ADVICE
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1000})
-        page.set_default_timeout(WAIT_MS)
-        expect.set_options(timeout=WAIT_MS)
-        page.goto(f"{lab}/lab/tree/{LESSON}.ipynb?token={TOKEN}")
-        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
-        _await_idle(page)
+def lesson_page(address) -> Iterator[Page]:
+    with lab.notebook(address, LESSON) as page:
         yield page
-        browser.close()
-
-
-def _await_idle(page: Page) -> None:
-    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first.wait_for(state="attached")
-
-
-def _accept_dialogs(page: Page) -> None:
-    """JupyterLab sometimes asks which kernel to use, or tells of an early restart: its own answer is right."""
-    accept = page.locator("dialog.jp-Dialog .jp-mod-accept")
-    while accept.count():
-        print("JupyterLab asked:", page.locator("dialog.jp-Dialog").first.inner_text())
-        accept.first.click()
-        page.wait_for_timeout(500)
-
-
-def _run_all(page: Page) -> None:
-    """Run > Run All Cells, as a person clicks it; again where the session was not ready to listen."""
-    last = page.locator(".jp-CodeCell").last.locator(".jp-InputPrompt")
-    before = last.inner_text()
-    for _ in range(4):
-        _accept_dialogs(page)
-        page.locator(".lm-MenuBar-item", has_text=re.compile(r"^Run$")).click()
-        page.locator(".lm-Menu-item", has_text=re.compile(r"^Run All Cells")).first.click()
-        try:
-            expect(last).not_to_have_text(before, timeout=10_000)
-        except AssertionError:
-            continue  # an early kernel restart swallows the first click
-        if _has_run(last):
-            _await_idle(page)
-            return
-    raise AssertionError("'Run All Cells' never ran the last cell")
-
-
-def _has_run(prompt: Locator) -> bool:
-    """Waits while a cell runs. False where JupyterLab drops it, as it does when it connects to the kernel anew: '[*]' becomes '[ ]'."""
-    expect(prompt).not_to_have_text(re.compile(r"\[\*\]:"), timeout=WAIT_MS)
-    ran = re.search(r"\[\d+\]:", prompt.inner_text()) is not None
-    if not ran:
-        print("JupyterLab dropped a cell that was running")
-    return ran
-
-
-def _cell(page: Page, text: str) -> Locator:
-    """The code cell whose source begins with this text."""
-    cells = page.locator(".jp-Notebook .jp-CodeCell")
-    for number in range(cells.count()):
-        if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
-            return cells.nth(number)
-    raise AssertionError(f"no code cell begins with {text!r}")
-
-
-def _rewrite(page: Page, cell: Locator, code: str) -> None:
-    """Replaces a cell's source through the keyboard and runs it."""
-    cell.scroll_into_view_if_needed()
-    cell.locator(".cm-content").click()
-    page.keyboard.press("Control+A")
-    page.keyboard.press("Delete")
-    page.keyboard.insert_text(code)
-    _run(page, cell)
-
-
-def _run(page: Page, cell: Locator) -> None:
-    prompt = cell.locator(".jp-InputPrompt")
-    for _ in range(3):
-        before = prompt.inner_text()
-        cell.locator(".cm-content").click()
-        page.keyboard.press("Shift+Enter")  # runs the cell as it now stands
-        expect(prompt).not_to_have_text(before, timeout=WAIT_MS)
-        if _has_run(prompt):
-            return
-    raise AssertionError("JupyterLab dropped the cell each time")
-
-
-def _picture(page: Page, cell: Locator, path: Path) -> None:
-    cell.scroll_into_view_if_needed()
-    page.screenshot(path=str(path))
-    assert path.stat().st_size > 10_000
 
 
 def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     page = lesson_page
-    _run_all(page)
+    lab.run_all(page)
     assert page.locator('.jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
-    check = _cell(page, "check(softmax_rows)")
+    check = lab.cell(page, "check(softmax_rows)")
     expect(check.locator(".jp-OutputArea-output")).to_contain_text("not started", ignore_case=True)
-    _picture(page, check, artefacts / "1-untouched.png")
+    lab.picture(page, check, artefacts / "1-untouched.png")
 
     verdict = judge(registry.exercise("softmax_rows"), from_cells("softmax_rows", WRONG))
     assert verdict.mistakes, "the wrong answer of this test is to be one whose mistake is proven"
-    _rewrite(page, _cell(page, "def softmax_rows"), WRONG)
-    _run(page, check)
-    output = check.locator(".jp-OutputArea-output")
+    lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG)
+    lab.run(page, check)
+    output = lab.output(check)
     expect(output).to_contain_text(verdict.mistakes[0])
     expect(output).to_contain_text("failed", ignore_case=True)
     heat_map = output.locator("img").first
     heat_map.wait_for()
     box = heat_map.bounding_box()
     assert box and box["width"] > 40 and box["height"] > 20
-    _picture(page, check, artefacts / "2-wrong.png")
+    lab.picture(page, check, artefacts / "2-wrong.png")
 
-    _rewrite(page, _cell(page, "def softmax_rows"), references.solution_text("softmax_rows"))
-    _run(page, check)
+    lab.rewrite(page, lab.cell(page, "def softmax_rows"), references.solution_text("softmax_rows"))
+    lab.run(page, check)
     expect(output).to_contain_text("passed", ignore_case=True)
     expect(output).not_to_contain_text(verdict.mistakes[0])
-    _picture(page, check, artefacts / "3-right.png")
+    lab.picture(page, check, artefacts / "3-right.png")
+
+    # A cell that is broken after its pass; a restart; the failing inputs; the exercise as it was.
+    lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG.replace("np.exp(", "np.exp(("))
+    lab.run(page, check)
+    expect(output).to_contain_text("The last run of the cell that defines softmax_rows failed: SyntaxError")
+    expect(output).to_contain_text("still stands in the kernel, and was not judged")
+    lab.picture(page, check, artefacts / "4-broken.png")
+
+    lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG)
+    lab.run(page, check)
+    replayed = lab.cell(page, "if passed(softmax_rows)")
+    lab.rewrite(page, replayed, "replay(softmax_rows)")
+    below = lab.cell(page, "got = softmax_rows(scores)")
+    lab.run(page, below)
+    expect(lab.output(below)).to_contain_text("array([[")
+    lab.picture(page, replayed, artefacts / "5-replay.png")
+    lab.rewrite(page, replayed, "%grader explain SM1")
+    expect(lab.output(replayed)).to_contain_text("Softmax ran over the queries")
+
+    lab.restart(page)
+    lab.run(page, check)
+    expect(lab.output(check)).to_contain_text("check is not known in this kernel: run the lesson's first code cell")
+    lab.run(page, page.locator(".jp-CodeCell").first)
+    lab.run(page, check)
+    expect(lab.output(check)).to_contain_text("softmax_rows is not defined in this kernel: run the cell that defines it.")
+    assert page.locator('.jp-RenderedText[data-mime-type="application/vnd.jupyter.error"]').count() == 0
+    lab.picture(page, check, artefacts / "6-restarted.png")
+
+    lab.rewrite(page, replayed, 'reset("softmax_rows")')
+    expect(lab.output(replayed)).to_contain_text("Save the notebook first")
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(1500)
+    lab.run(page, replayed)
+    expect(lab.output(replayed)).to_contain_text("softmax_rows is as the course has it")
+    lab.menu(page, "File", "Reload Notebook from Disk")
+    page.locator("dialog.jp-Dialog .jp-mod-accept").first.click()
+    expect(lab.cell(page, "def softmax_rows").locator(".cm-content")).to_contain_text("softmax_rows is not written yet")
 
 
-def test_an_answer_is_folded_away_until_it_is_asked_for(lab, artefacts):
+def test_an_answer_is_folded_away_until_it_is_asked_for_and_the_glossary_is_a_click_away(address, artefacts):
     """The Markdown inside <details> is rendered, and the sanitizer leaves both elements."""
-    browser_path = find_chromium()
-    assert browser_path, ADVICE
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(WAIT_MS)
-        page.goto(f"{lab}/lab/tree/{PREDICTION}?token={TOKEN}")
+    with lab.notebook(address, PREDICTION) as page:
         cell = page.locator(".jp-Notebook .jp-RenderedMarkdown").first
         expect(cell.locator("p strong").first).to_have_text("Predict.")
         assert cell.locator("> ul > li").count() == 2
@@ -236,8 +128,11 @@ def test_an_answer_is_folded_away_until_it_is_asked_for(lab, artefacts):
         expect(answer.locator("p em").first).to_have_text("What a wrong guess shows.")
         expect(answer.locator("pre code")).to_contain_text("weights.argmax()")
         expect(answer.locator("mjx-container").first).to_be_visible()
-        page.screenshot(path=str(artefacts / "4-prediction.png"))
-        browser.close()
+        page.screenshot(path=str(artefacts / "prediction.png"))
+        page.locator(".jp-Notebook a", has_text="Glossary").click()
+        expect(page.locator(".lm-TabBar-tab", has_text="glossary.md")).to_be_visible()
+        expect(page.get_by_text("Glossary and notation").last).to_be_visible()
+        page.screenshot(path=str(artefacts / "glossary.png"))
 
 
 def test_the_browser_that_is_missing_is_named(monkeypatch):

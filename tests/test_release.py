@@ -167,12 +167,13 @@ def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, f
     (one,) = json.loads(done.stdout)["submissions"]
     assert [(lesson["name"], lesson["score"]) for lesson in one["lessons"]] == [(CHOSEN[0], 1), (CHOSEN[1], 0)]
     names = zipfile.ZipFile(next(released.glob("wheels/*.whl"))).namelist()
+    assert any(name.endswith(".data/data/etc/ipython/startup/50-attention-course.py") for name in names)
     other = [name for name in names if re.search(r"(?:^|[/_])(?:0[2-9]|1\d)_?\w*\.(?:py|ipynb)$", name)]
     assert not [name for name in other if "/probes/" not in name], other
 
 
 def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
-    program = ("from grader import check, explain, figures, hint, passed, progress, solution; "
+    program = ("from grader import check, explain, figures, hint, passed, progress, replay, reset, solution; "
                "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.lesson_01.scores_map))")
     full = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
     assert "FAILED: hard_lookup" in full.stdout, full.stderr

@@ -63,9 +63,9 @@ def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(retu
 def test_designed_projections_are_judged_by_the_weights_that_they_give():
     text = "def previous_token_projections(t, share):\n    return 1000 * np.eye(t, k=-1), np.eye(t)\n"
     verdict = judge(registry.exercise("previous_token_projections"), from_cells("previous_token_projections", text))
-    assert "row 0 has 0.5 on column 0, and at least 0.9 was asked for" in verdict.headline
+    assert "row 0 has 0.3333 on column 0, and at least 0.9 was asked for" in verdict.headline
     (table,) = verdict.tables
-    assert table.role == "actual" and np.allclose(table.array, [[0.5, 0.5], [1, 0]])
+    assert table.role == "actual" and np.allclose(table.array, [[1 / 3] * 3, [1, 0, 0], [0, 1, 0]])
 
 
 @pytest.mark.parametrize("number", range(len(beginners.SAID)))

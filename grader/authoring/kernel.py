@@ -1,7 +1,7 @@
 """Runs the code cells of a notebook in a fresh kernel of this interpreter and collects what they show.
 
-jupyter_client's blocking calls alone: with asyncio's sockets a message that is there may go unnoticed until the
-time-out (seen with pyzmq 27.3), and a build that takes 10 seconds took 190.
+jupyter_client's blocking calls alone, and so not nbclient: with asyncio's sockets a message that is there may go unnoticed
+until the time-out (seen with pyzmq 27.3), and a build that takes 10 seconds took 190.
 """
 
 from __future__ import annotations

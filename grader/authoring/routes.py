@@ -43,20 +43,20 @@ ROUTES = (
         "For people who have heard of attention and want to have computed it once. It needs matrix products and some NumPy. "
         "It ends with the learners' own attention on three tokens, and with the mistake found in published numbers.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
             Stop("01_three_tokens", "three_token_attention", ("attention_scores", "softmax_rows", "three_token_attention")),
         ),
     ),
     Route(
         "Half a day: from a look-up to a causal mask", 240,
         "Four hours, with a break after lesson 01. It needs NumPy; PyTorch is used only as a library of arrays. "
-        "It ends with masked attention, the operation inside every language model.",
+        "It ends with the mask that lets a model learn from all positions of a text at once, and not see the future.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
             Stop("02_softmax", "softmax"),
             Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),
-            Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention")),
+            Stop("06_masks", "causal_mask"),
         ),
     ),
     Route(
@@ -87,8 +87,8 @@ def page() -> str:
     parts = [
         "<!-- `grader build` makes this page; the routes stand in grader/authoring/routes.py -->",
         "# Teaching with this course",
-        f"Reading is reckoned at {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. Times are for "
-        "learners who work alone; a room that predicts and discusses takes about as long, since it reads less.",
+        f"Reading is reckoned at {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. "
+        "Times are for learners who work alone; discussions come on top.",
         "## Notes on each lesson",
         _lessons(),
     ]

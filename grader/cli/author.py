@@ -20,16 +20,16 @@ _CLOCK = re.compile(r"\b(?:perf_counter|timeit|time_ms)\b")
 
 
 def add(commands: Any) -> None:
-    build = command(commands, "build", _build, "make the notebooks from solutions/NN_lesson.py")
-    build.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 01 or 01_three_tokens; none: all")
+    build = command(commands, "build", _build, "make notebooks and teaching notes from solutions/NN_lesson.py")
+    build.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 01 or 01_three_tokens (default: all)")
     build.add_argument(
         "-j", "--jobs", type=whole, default=BUILDS_AT_ONCE, metavar="N",
-        help=f"lessons at once (default: {BUILDS_AT_ONCE}); one that measures times is built alone",
+        help=f"lessons at once (default: {BUILDS_AT_ONCE}); a lesson that measures times is always built alone",
     )  # fmt: skip
-    build.add_argument("--check", action="store_true", help="build nothing; fail where a notebook is stale")
+    build.add_argument("--check", action="store_true", help="build nothing; fail if a file is stale")
 
     audit = command(commands, "audit", _audit, "prove that lessons and their specifications keep the rules")
-    audit.add_argument("lessons", nargs="*", metavar="LESSON", help="none: all")
+    audit.add_argument("lessons", nargs="*", metavar="LESSON", help="default: all")
 
 
 def _build(options: argparse.Namespace) -> int:

@@ -20,23 +20,23 @@ HALF = "half of the learners"  # who chose the lessons, in the journal's head
 
 def add(commands: Any) -> None:
     made = command(commands, "class", _class, "grade a folder of learners and write every report")
-    made.add_argument("folder", type=Path, metavar="FOLDER", help="one subfolder or one notebook a learner")
+    made.add_argument("folder", type=Path, metavar="FOLDER", help="one subfolder or one notebook per learner")
     made.add_argument("--out", type=Path, required=True, metavar="REPORTS", help="the folder for reports and journal")
-    made.add_argument("--jobs", type=whole, default=None, metavar="N", help="submissions at once (default: the cores)")
-    made.add_argument("--resume", action="store_true", help="go on with the run in REPORTS; what is graded is kept")
+    made.add_argument("--jobs", type=whole, default=None, metavar="N", help="submissions at once (default: as many as cores)")
+    made.add_argument("--resume", action="store_true", help="continue the run in REPORTS; what has been graded is kept")
     made.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://10.0.0.1:8786, instead of --jobs")
     made.add_argument("--timeout", type=seconds, default=None, metavar="S",
                       help="wall-clock seconds for one exercise, and for one cell")  # fmt: skip
-    made.add_argument("--seed", type=natural, default=registry.SEED, help="of everybody's inputs (default: %(default)s)")
+    made.add_argument("--seed", type=natural, default=registry.SEED, help="seed of everybody's inputs (default: %(default)s)")
     made.add_argument(
         "--lessons", type=lesson_list, metavar="A,B",
         help="grade these; what is absent counts as missing (default: those that at least half of the learners handed in)",
     )
     made.add_argument(
-        "--max-points", type=positive, default=None, metavar="N", help="what full marks give in grade books"
+        "--max-points", type=positive, default=None, metavar="N", help="points for full marks in grade books"
     )
     made.add_argument("--min-score", type=threshold, metavar="N",
-                      help="succeed where every learner has at least N points, or N%% of them")  # fmt: skip
+                      help="succeed if every learner has at least N points, or N%% of them")  # fmt: skip
     made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
                       help="full or process: refuse to grade below it")  # fmt: skip
 

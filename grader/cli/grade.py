@@ -26,17 +26,17 @@ def add(commands: Any) -> None:
     grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
     grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
     grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
-    grade.add_argument("--html", metavar="FILE", help="write a page that stands alone")
-    grade.add_argument("--csv", metavar="FILE", help="write a table, a row a submission")
+    grade.add_argument("--html", metavar="FILE", help="write a self-contained page")
+    grade.add_argument("--csv", metavar="FILE", help="write a table, one row per submission")
     grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
     grade.add_argument(
         "--min-score",
         type=threshold,
         metavar="N",
-        help="succeed where every submission has at least N points, or N%% of them",
+        help="succeed if every submission has at least N points, or N%% of them",
     )
     grade.add_argument("--lessons", type=lesson_list, metavar="A,B", help="grade these lessons only, such as 01,05")
-    grade.add_argument("--seed", type=natural, default=registry.SEED, help="of the inputs (default: %(default)s)")
+    grade.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
     grade.add_argument(
         "--timeout",
         type=seconds,
@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
         choices=("process", "full"),
         default="process",
         metavar="LEVEL",
-        help="grade only where the walls of level 'full' stand, else exit with 3 (default: process)",
+        help="refuse to grade below this level, with exit code 3 (default: process)",
     )
 
 

@@ -15,18 +15,18 @@ from grader.util.errors import InputError
 
 
 def add(commands: Any) -> None:
-    explain = command(commands, "explain", _explain, "tell a mistake at length")
+    explain = command(commands, "explain", _explain, "explain a mistake at length")
     explain.add_argument("id", metavar="ID", help="as a verdict shows it, such as SM1")
 
     progress = command(commands, "progress", _progress, "show what passed, and what comes next")
-    reset = command(commands, "reset", _reset, "put a lesson, or one exercise's cell, back as it was; the notebook as it was is kept")
+    reset = command(commands, "reset", _reset, "put a lesson, or one exercise's cell, back as it was; the old notebook is kept")
     reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
     update = command(commands, "update", _update, "lay your cells over this version of the lessons")
-    update.add_argument("lessons", nargs="*", metavar="LESSON", help="none: all that are in the folder")
+    update.add_argument("lessons", nargs="*", metavar="LESSON", help="default: all that are in the folder")
     for each in (progress, reset, update):
         each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, else here)")
 
-    doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and the repair")
+    doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and how to fix it")
     doctor.add_argument("--isolation", action="store_true", help="print only the level with which submissions run here")
 
 

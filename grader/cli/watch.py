@@ -14,7 +14,7 @@ from grader.course import registry
 
 def add(commands: Any) -> None:
     """Adds the command to the parser."""
-    watch = command(commands, "watch", run, "grade again what was saved, and show the next thing to do")
+    watch = command(commands, "watch", run, "grade again whatever is saved, and show what to do next")
     watch.add_argument(
         "folder",
         nargs="?",
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
         help="one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
     )
     watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
-    watch.add_argument("--seed", type=natural, default=registry.SEED, help="of the inputs (default: %(default)s)")
+    watch.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
     watch.add_argument("--timeout", type=seconds, metavar="S", help="wall-clock seconds for one exercise, and one cell")
 
 

@@ -53,7 +53,7 @@ def flag(value: Any) -> Part:
 def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """A part's numbers. Raises ContractError where it has none, or another shape than is asked for."""
     if part.array is None or (shape is not None and part.array.shape != shape):
-        raise ContractError(f"A part of kind {part.kind} and shape {part.shape} came back; {shape or 'numbers'} was asked for.")
+        raise ContractError(f"A part of kind {part.kind} and shape {part.shape} came back; expected {shape or 'numbers'}.")
     return part.array
 
 

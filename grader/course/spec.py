@@ -29,6 +29,7 @@ class Case:
     dtype:   the allowed type names of every array part; None: the exercise's rule.
     rtol, atol: None: the exercise's.
     show:    False where the input is too large to be shown.
+    costly:  True where it takes many times as long as the exercise's others: a diagnosis looks at it last.
     reading: makes of what the probe sent (parts by name) the parts that are compared: what is decided is decided here and
              not beside the learner's code. Called with (case, parts); ContractError says what is amiss. None: as they came.
     """
@@ -46,6 +47,7 @@ class Case:
     rtol: float | None = None
     atol: float | None = None
     show: bool = True
+    costly: bool = False
     reading: Callable[[Case, Mapping[str, Part]], dict[str, Part]] | None = None
 
 

@@ -23,7 +23,7 @@ def keys_in_the_plane(keys: Array, names: Sequence[str], query: Array) -> None:
         foot = (key @ direction) * direction
         ax.plot(*zip(key, foot), color=COLOURS["grey"], linewidth=1.2, linestyle=":")
         ax.plot(*foot, "o", color=COLOURS["vermillion"], markersize=7, zorder=4)
-        off = (-9, 9) if (key - foot) @ np.array([1.0, -1.0]) > 0 else (9, -10)
+        off = (11, -6) if np.linalg.norm(key) < 0.5 * reach else (-9, 9) if (key - foot) @ np.array([1.0, -1.0]) > 0 else (9, -10)
         ax.annotate(f"{score:.2f}", foot, off, textcoords="offset points", ha="right" if off[0] < 0 else "left", va="center",
                     color=COLOURS["vermillion"], fontsize=9.5)
         place = (6, 6) if key[0] == 0 else (0, -14) if key[1] < 0.5 else (-6, 9)

@@ -46,7 +46,7 @@ def whole_step(Q: Array, K: Array, V: Array, weights: Array, output: Array, name
     """The stages of one attention step side by side, V among them; scores and scaled scores share their colors."""
     scores = Q @ K.T
     sizes = [array.shape[1] for array in (scores, scores, weights, V, output)]
-    fig, axes = panels(5, width=9.2, height=2.9, columns=5, ratios=[size + 0.35 for size in sizes])
+    fig, axes = panels(5, width=8.8, height=2.9, columns=5, ratios=sizes)
     scaled, reach, numbers = scores / np.sqrt(Q.shape[1]), float(np.abs(scores).max()), [str(i) for i in range(len(names))]
     how = {"rows": names, "columns": names, "ylabel": "", "xlabel": "key of"}
     matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), **{**how, "ylabel": "query of"})

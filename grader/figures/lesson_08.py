@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.figures import COLOURS, panels, show
+from grader.figures import COLOURS, matrix, panels, show
 
 _STATIONS = (
     (0.4, "Q, K", "T_q × d_k, T_k × d_k"), (3.6, "scores S", "T_q × T_k"), (6.6, "weights W", "T_q × T_k"), (9.6, "output O", "T_q × d_v"),
@@ -59,6 +59,20 @@ def step_errors(steps: np.ndarray, central: np.ndarray, one_sided: np.ndarray) -
                   f"{steps[best]:.0e}; that of the one-sided one is never below {one_sided.min():.0e}.")  # fmt: skip
 
 
+def pairs(weights: np.ndarray, grad_weights: np.ndarray, grad_scores: np.ndarray) -> None:
+    """Weights of two queries over three keys, and the gradients of the weights and of the scores."""
+    fig, axes = panels(3, width=9.4, height=2.7)
+    asks, answers = ("it", "was"), ("animal", "street", "tired")
+    shown = ((weights, "Weights W", "weights"), (grad_weights, "∂W, were the weights free", "difference"),
+             (grad_scores, "∂S: each row sums to 0", "difference"))  # fmt: skip
+    for ax, (values, title, kind) in zip(axes, shown, strict=True):
+        ylabel = "query" if ax is axes[0] else ""
+        matrix(values, title, kind=kind, ax=ax, rows=asks, columns=answers, xlabel="key", ylabel=ylabel, fmt=".3g")
+    said = "; ".join(f"{ask}: {', '.join(f'{value:g}' for value in row)}" for ask, row in zip(asks, grad_scores, strict=True))
+    show(fig, alt="Three matrices of the queries it and was over the keys animal, street and tired: weights, gradients of the weights, "
+                  f"gradients of the scores. The last are {said}.")  # fmt: skip
+
+
 def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
     """The gradient of the first of two scores against its weight."""
     fig, (ax,) = panels(1, width=5.6, height=3.1)
@@ -76,12 +90,12 @@ def descents(right: np.ndarray, wrong: np.ndarray) -> None:
     fig, (left, rows) = panels(2, width=8.8, height=3.7)
     left.semilogy(right.mean(axis=1), label="your formula")
     left.semilogy(wrong.mean(axis=1), linestyle="--", color=COLOURS["vermillion"], label="without the row's mean")
-    left.set(xlabel="step", ylabel="mean squared error", ylim=(1e-16, 1), title="All three rows together")
+    left.set(xlabel="step", ylabel="mean squared error", ylim=(1e-6, 1), title="All three rows together")
     for row, style in enumerate(("-", "-.", "--")):
         rows.semilogy(wrong[:, row], linestyle=style, color=COLOURS[("sky", "green", "vermillion")[row]], label=f"row {row}")
-    rows.set(xlabel="step", ylim=(1e-16, 1), title="Without the mean, row by row")
+    rows.set(xlabel="step", ylim=(1e-6, 1), title="Without the mean, row by row")
     for ax in (left, rows):
-        ax.legend(frameon=False, loc="center right" if ax is rows else "lower left")
+        ax.legend(frameon=False, loc="center right")
     ends = ", ".join(f"{value:.1e}" for value in wrong[-1])
     lowest, last = wrong.mean(axis=1).min(), wrong[-1].mean()
     show(fig, alt=f"Left: over {len(right)} steps the error falls to {right[-1].mean():.0e} with the right gradient; without the mean it "

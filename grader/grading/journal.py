@@ -255,7 +255,7 @@ def _from_verdict(verdict: Verdict) -> dict[str, Any]:
     data |= {key: list(getattr(verdict, key)) for key in _LISTS}
     data["tables"] = [
         {"name": table.name, "role": table.role, "dtype": table.dtype, "array": _from_array(table.array),
-         "cut": None if table.cut is None else _from_cut(table.cut)}
+         "cut": None if table.cut is None else _from_cut(table.cut), "mark": list(table.mark)}
         for table in verdict.tables
     ]
     data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
@@ -271,7 +271,7 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     lists = {key: tuple(map(_text, data[key])) for key in _LISTS}
     tables = tuple(
         Table(_text(table["name"]), _to_array(table["array"]), _text(table["role"]), _text(table["dtype"]),
-              None if table["cut"] is None else _to_cut(table["cut"]))
+              None if table["cut"] is None else _to_cut(table["cut"]), tuple(map(int, table["mark"])))
         for table in data["tables"]
     )
     largest = data["max_difference"]

@@ -55,8 +55,8 @@ class Evidence:
         found = []
         for i, observation in self.actual.items():
             parts = [part for part in observation.parts.values() if part.role == "returned" and not part.of]
-            if parts and self.cases[i].raises is None and observation.failure is None:
-                expected = {name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of}
+            expected = {name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of}
+            if parts and expected and self.cases[i].raises is None and observation.failure is None:
                 found.append((expected, parts[0]))
         return found
 
@@ -143,6 +143,14 @@ def _layer_in_forward(evidence: Evidence) -> str | None:
     return slip and (
         f"`forward` makes a new `{slip.name}` at each call, with new random weights that no optimizer knows: make layers in "
         "`__init__`, keep them as `self.…`, and only call them in `forward`."
+    )
+
+
+def _loose_layers(evidence: Evidence) -> str | None:
+    slip = evidence.slip("loose layers")
+    return slip and (
+        f"`self.{slip.name}` keeps layers in a plain list or dict, where the module does not know them: neither `.to(…)` and "
+        "`.double()` nor an optimizer reaches them. Use `nn.ModuleList` or `nn.ModuleDict`, or an attribute for each."
     )
 
 
@@ -237,27 +245,6 @@ def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int
     return len(part.items) == len(order) and all(_same(wanted[at], item) for at, item in zip(order, part.items, strict=True))
 
 
-def _transposed(evidence: Evidence) -> str | None:
-    shown = [(next(iter(expected.values())), part) for expected, part in evidence.returned() if len(expected) == 1]
-    shown = [(one, other) for one, other in shown if one.shape is not None and other.shape is not None and len(one.shape) > 1]
-    if not shown or not all(other.shape == (*one.shape[:-2], one.shape[-1], one.shape[-2]) for one, other in shown):
-        return None
-    if all(close(one.array.swapaxes(-1, -2), other.array, *NEAR) for one, other in shown) and any(not _same(*pair) for pair in shown):
-        return "The numbers are right, and the result is transposed: its last two axes stand in each other's place."
-    return None
-
-
-def _same_for_all(evidence: Evidence) -> str | None:
-    """One result for different inputs of the same shape: it is not computed from them."""
-    shown = [part for _, part in evidence.returned() if part.array is not None and part.array.size > 1]
-    right = [next(iter(expected.values())) for expected, part in evidence.returned() if part.array is not None and part.array.size > 1]
-    if len(shown) < 3 or any(part.array.tobytes() != shown[0].array.tobytes() or part.shape != shown[0].shape for part in shown[1:]):
-        return None
-    if all(part.array is None or part.array.tobytes() == right[0].array.tobytes() for part in right):
-        return None
-    return "The result is the same for every input: numbers of the example are written in. Compute it from the parameters."
-
-
 def _same(expected: Part, actual: Part) -> bool:
     one, other = numbers(expected), numbers(actual)
     if one.array is None or other.array is None or one.shape != other.shape:
@@ -267,7 +254,7 @@ def _same(expected: Part, actual: Part) -> bool:
 
 Rule = Callable[[Evidence], str | None]
 READ: Iterable[Rule] = (
-    _nothing_returned, _return_in_loop, _layer_in_forward, _assert_for_raise, _input_in_place, _max_without_values, _caret,
+    _nothing_returned, _return_in_loop, _layer_in_forward, _loose_layers, _assert_for_raise, _input_in_place, _max_without_values, _caret,
     _numpy_in_torch, _whole_length, _star_for_product,
 )  # fmt: skip
-OBSERVED: Iterable[Rule] = (_a_list, _another_order, _transposed, _same_for_all, _unused)
+OBSERVED: Iterable[Rule] = (_a_list, _another_order, _unused)

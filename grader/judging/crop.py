@@ -20,7 +20,10 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     by_role = {table.role: table.array for table in tables}
     at = place(by_role.get("expected"), by_role.get("actual"))
     shape = None if at is None else by_role["expected"].shape
-    return tuple(_cut(table, at, shape) if table.array.size > MAX_WHOLE else table for table in tables)
+    return tuple(
+        table if table.array.size <= MAX_WHOLE
+        else _cut(table, table.mark, table.shape) if table.mark else _cut(table, at, shape) for table in tables
+    )  # fmt: skip
 
 
 def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, ...] | None:
@@ -51,7 +54,7 @@ def window(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
     """
     lead = table.array.shape[:-2]
     index = at[: len(lead)] if at is not None and shape is not None and shape[:-2] == lead else (0,) * len(lead)
-    spot = (0, 0, *at)[-2:] if at is not None and table.role != "input" else (0, 0)
+    spot = (0, 0, *at)[-2:] if at is not None and (table.role != "input" or table.mark) else (0, 0)
     rows, columns = matrix_shape(table.array.shape)
     return tuple(index), (_start(rows, spot[0]), _start(columns, spot[1]))
 

@@ -10,7 +10,9 @@ aside, and the same is tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +29,7 @@ from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases that a mistake must reproduce before it is named
-MOST_PAIRS = 100  # that are built and run: a count and no clock, so that a verdict is the same on every machine
+MOST_RUNS = 150  # of pairs on cases: a count and no clock, so that a verdict is the same on every machine
 Key = tuple[int, ...]  # positions in exercise.mistakes
 Alike = Callable[[Case, Observation, Observation], bool]
 
@@ -50,19 +52,22 @@ class Diagnosis:
         self._built: dict[Key, Any] = {}
         self._seen: dict[tuple[Key, int], Observation] = {}
         self._wrong: dict[tuple[Key, int], bool] = {}
+        self._runs = 0
+        self._needed = 1 if exercise.kind == "answer" else PROOF
 
     def mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
         """The mistakes that fit, each as a tuple of one id or two.
 
         actual: what was observed of the candidate, by the case's position; cases may be missing.
         """
-        with same_random_state():
+        with same_random_state(), one_thread():
             found = self._mistakes(actual)
             rest = {i: shown for i, shown in actual.items() if shown.failure is None or shown.failure.kind != "call"}
             return found or (self._mistakes(rest) if len(rest) < len(actual) else [])
 
     def _mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        everywhere = sorted(actual, key=lambda i: not self._fails(i, actual[i]))  # failing ones first: most mistakes end there
+        # What is cheap comes first, and of that what fails: most mistakes end there.
+        everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, not self._fails(i, actual[i])))
         found = self._singles(actual, everywhere)
         if found or self.exercise.kind == "answer":
             return found
@@ -74,23 +79,25 @@ class Diagnosis:
         return self._singles(actual, ordinary) or self._singles(actual, ordinary, _alike)
 
     def _singles(self, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> list[tuple[str, ...]]:
+        if len(self._failing(actual, at)) < self._needed:
+            return []
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
         return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, alike)))
 
     def _pairs(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
-        failing = [i for i in at if self._fails(i, actual[i])]
-        if not failing:
+        failing = self._failing(actual, at)
+        if len(failing) < self._needed:
             return []
+        failing = [i for i in failing if not self.cases[i].costly] or failing
         found: dict[tuple[str, ...], None] = {}
-        tried = 0
+        enough = self._runs + MOST_RUNS
         for key in self._candidates(actual, dict.fromkeys((failing[0], failing[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in found or not self._combine(key):
                 continue
-            tried += 1
             if self._fits(key, actual, at):
                 found[ids] = None
-            if len(found) == 2 or tried == MOST_PAIRS:
+            if len(found) == 2 or self._runs >= enough:
                 break
         return list(found)
 
@@ -168,20 +175,24 @@ class Diagnosis:
 
     def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> bool:
         """alike: whether two observations that differ may be left aside; they prove nothing then, and speak against nothing."""
-        needed = 1 if self.exercise.kind == "answer" else PROOF
         proofs = 0
         for i in at:
+            self._runs += 1  # also where what it showed is kept from before
             mistake = self._observation(key, i)
             if self._same(i, mistake, actual[i]):
                 proofs += self._is_wrong(key, i)
             elif alike is None or not alike(self.cases[i], mistake, actual[i]):
                 return False
-        return proofs >= needed
+        return proofs >= self._needed
 
     def _observation(self, key: Key, i: int) -> Observation:
         if (key, i) not in self._seen:
             self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
         return self._seen[key, i]
+
+    def _failing(self, actual: Mapping[int, Observation], at: list[int]) -> list[int]:
+        """Where what was observed is wrong: what is right there is no mistake's own."""
+        return [i for i in at if self._fails(i, actual[i])]
 
     def _fails(self, i: int, actual: Observation) -> bool:
         return differs(self.exercise, self.cases[i], self.expected[i], actual)
@@ -209,6 +220,20 @@ class Diagnosis:
             scale = gradient_scale(self.expected[i].parts)
         picky = bool(self.cases[i].dtype or self.exercise.dtype)
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), picky)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch computes in one thread inside the block: for inputs so small, waiting for others costs far more than they do."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 1
+    if before > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if before > 1:
+            torch.set_num_threads(before)
 
 
 def differs(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:

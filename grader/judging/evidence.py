@@ -1,17 +1,30 @@
-"""The arrays that a verdict shows: what went in, and of one part both sides and their difference."""
+"""The arrays that a verdict shows: what went in, and what its headline speaks of: both sides and their difference, or two runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from grader.course.spec import Case
 from grader.judging.compare import numbers
-from grader.judging.crop import cut
+from grader.judging.crop import cut, place
 from grader.judging.verdict import Table
 from grader.judging.wording import named
 from grader.worker.values import Part
+
+MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
+
+
+class Reading(dict[str, Any]):
+    """The arrays of one case for a property's check, which remembers what of them was read last: that is what it speaks of."""
+
+    last = ""
+
+    def __getitem__(self, name: str) -> Any:
+        self.last = name
+        return super().__getitem__(name)
 
 
 def inputs(case: Case) -> tuple[Table, ...]:
@@ -19,35 +32,77 @@ def inputs(case: Case) -> tuple[Table, ...]:
     return cut(_inputs(case))
 
 
-def tables(case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part], name: str = "") -> tuple[Table, ...]:
+def tables(
+    case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part], name: str = "", tolerance: tuple[float, float] = (0.0, 0.0),
+) -> tuple[Table, ...]:  # fmt: skip
     """The inputs, and of one part what was expected, what came back, and the difference.
 
-    name: the part; where none of that name was expected, the first that differs.
+    name: the part; where none of that name was expected, the first that differs. tolerance: relative and absolute; a difference
+    within it is shown as 0.
     """
     if name not in expected:
         name = next((key for key in expected if key in actual and _unequal(expected[key], actual[key])), next(iter(expected)))
     one, other = expected[name], numbers(actual[name]) if name in actual else None
+    if one.kind == "bool":
+        return ()  # a claim is told in words
     shown = _inputs(case)
     if name in actual and actual[name].kind != one.kind and _same_numbers(one, other):
         return cut(shown)  # a list where an array was expected: the numbers are not what is at fault
-    returned = [key for key, part in expected.items() if part.role == "returned"]
-    title = "" if returned == [name] else name
+    title = title_of(expected, name)
     if one.array is not None:
         shown.append(Table(title, one.array, "expected", one.dtype))
     if other is not None and other.array is not None:
         shown.append(Table(title, other.array, "actual", other.dtype))
         if one.array is not None and other.shape == one.shape and other.array.dtype.kind != "b":
-            with np.errstate(invalid="ignore"):
-                difference = other.array.astype(np.float64) - one.array.astype(np.float64)
-            shown.append(Table(title, difference, "difference"))
+            shown.append(Table(title, _difference(one.array, other.array, *tolerance), "difference"))
     return cut(shown)
 
 
+def runs(
+    cases: tuple[Case, Case], expected: Mapping[str, Part], actual: tuple[Mapping[str, Part], Mapping[str, Part]], name: str
+) -> tuple[Table, ...]:
+    """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
+    before, after = (dict(_arrays(case)) for case in cases)
+    shown = []
+    for key in before:
+        if key in after and not np.array_equal(before[key], after[key], equal_nan=True):
+            shown += _pair(key, before[key], after[key], "input")
+    both = [numbers(parts[name]) for parts in actual if name in parts]
+    if len(both) == 2 and all(part.array is not None for part in both):
+        shown += _pair(title_of(expected, name) or "result", both[0].array, both[1].array, "run")
+    return cut(shown)
+
+
+def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str) -> list[Table]:
+    mark = place(first, second) or ()
+    return [Table(f"{name}, {which} run", array, role, mark=mark) for which, array in (("first", first), ("second", second))]
+
+
+def title_of(expected: Mapping[str, Part], name: str) -> str:
+    """The part's name, '' for the only thing that the exercise returns."""
+    return "" if [key for key, part in expected.items() if part.role == "returned"] == [name] else name
+
+
+def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        one = expected.astype(np.float64)
+        difference = actual.astype(np.float64) - one
+        return np.where(np.abs(difference) <= atol + rtol * np.abs(one), 0.0, difference)
+
+
+def _arrays(case: Case) -> list[tuple[str, np.ndarray]]:
+    found = ((name, getattr(value, "array", value)) for name, value in named(case))
+    return [(name, array) for name, array in found if isinstance(array, np.ndarray)]
+
+
 def _inputs(case: Case) -> list[Table]:
+    """The inputs, and a module's weights where they are few: a reader is to be able to work the result out."""
     if not case.show:
         return []
-    arrays = ((name, getattr(value, "array", value)) for name, value in named(case))
-    return [Table(name, array, "input") for name, array in arrays if isinstance(array, np.ndarray)]
+    weights = {name: np.asarray(array) for name, array in case.options.get("state", {}).items()}
+    if sum(array.size for array in weights.values()) > MOST_WEIGHTS:
+        weights = {}
+    return [Table(name, array, "input") for name, array in (*_arrays(case), *weights.items())]
 
 
 def _same_numbers(expected: Part, actual: Part | None) -> bool:

@@ -7,7 +7,7 @@ finite, properties, values, extremes, inputs left alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,7 +19,8 @@ from grader.course.spec import Case, Exercise
 from grader.judging import beginner, evidence, runtime_policy, wording
 from grader.judging.baseline import drawn
 from grader.judging.beginner import Evidence
-from grader.judging.compare import compare, flatten, largest_difference, numbers
+from grader.judging.compare import compare, flatten, gradient_scale, largest_difference, numbers, tolerances
+from grader.judging.evidence import Reading
 from grader.judging.findings import ORDER, Finding
 from grader.judging.verdict import Line, Table, Verdict
 from grader.source import policy
@@ -27,7 +28,7 @@ from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
 STATUS = {
-    "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "contract": "failed",
+    "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "no function": "error", "contract": "failed",
     "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
 }  # fmt: skip
 MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
@@ -58,6 +59,17 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = registry.SEED) -
     with np.errstate(all="ignore"):  # a learner's numbers may overflow in whatever a property does with them
         verdict = _Judging(exercise, candidate, seed).verdict()
     return replace(verdict, seconds=time.perf_counter() - started)
+
+
+def led_back(verdict: Verdict, sources: Any, fails: Callable[[str], bool]) -> Verdict:
+    """The verdict, whose details begin with another exercise that this one calls, where that one's check fails.
+
+    sources: as in `Candidate`. fails: whether the check of that exercise fails.
+    """
+    if sources is None or verdict.status not in ("failed", "error", "timeout", "memory"):
+        return verdict
+    called = next((slip.name for slip in sources.slips(verdict.exercise) if slip.kind == "calls" and fails(slip.name)), "")
+    return replace(verdict, details=(wording.led_back(verdict.exercise, called), *verdict.details)) if called else verdict
 
 
 class _Judging:
@@ -191,6 +203,8 @@ class _Judging:
         if failure is None:
             return None
         finding, details = Finding("failure", failure=failure), wording.details(failure)
+        if failure.kind == "no function":
+            return self._fail(i, finding)
         if failure.kind == "call":  # no number has a part in it
             return self._fail(i, finding, (*details, *wording.by_name(case)))
         details += wording.expected_shapes(self.exercise, self.drawn.parts[i])
@@ -229,10 +243,11 @@ class _Judging:
                 continue
             groups = [tuple(by_key[key] for key in held.needs)] if held.needs else [(i,) for i in at]
             for group in groups:
-                arguments = [item for i in group for item in (self.drawn.cases[i], self._arrays(i))]
-                said = held.check(*arguments)
+                arguments = [(self.drawn.cases[i], Reading(self._arrays(i))) for i in group]
+                said = held.check(*(item for pair in arguments for item in pair))
                 if said:
-                    return self._fail(group[-1], Finding("property", claim=held.title, said=said), (), self._tables(group[-1]))
+                    finding = Finding("property", part=arguments[-1][1].last, claim=held.title, said=said)
+                    return self._fail(group[-1], finding, (), self._shown_for(group, finding.part))
             self.verified.append(held.title)
         return None
 
@@ -246,11 +261,22 @@ class _Judging:
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
-        shown = evidence.tables(self.drawn.cases[i], self.drawn.parts[i], self.parts.get(i, {}), name)
+        expected, case = self.drawn.parts[i], self.drawn.cases[i]
+        role = expected[name].role if name in expected else "value"
+        tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
+        shown = evidence.tables(case, expected, self.parts.get(i, {}), name, tolerance)
         return tuple(table for table in shown if table.role in ("input", "actual")) if self.exercise.compare else shown
 
+    def _shown_for(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
+        """For a property: the part that it speaks of, or the two runs that it compares."""
+        if len(group) != 2:
+            return self._tables(group[-1], name)
+        first, second = group
+        cases, parts = (self.drawn.cases[first], self.drawn.cases[second]), (self.parts[first], self.parts[second])
+        return evidence.runs(cases, self.drawn.parts[first], parts, name) or self._tables(second, name)
+
     def _differs(self, i: int, finding: Finding) -> Verdict:
-        tables = self._tables(i, finding.part)
+        tables = evidence.inputs(self.drawn.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
         if self.exercise.kind == "answer":
             # The expected numbers, or how far off these are, would be the answer.
             tables = tuple(table for table in tables if table.role == "actual")

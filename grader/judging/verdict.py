@@ -31,10 +31,11 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers to be shown. role: 'input', 'expected', 'actual' or 'difference' (actual − expected).
+    """Numbers to be shown. role: 'input', 'expected', 'actual', 'difference' (actual − expected), or 'run' for one of two.
 
     name: of the input or the part, '' for the only thing that the exercise returns.
     cut: of a large array, whose shown part alone is in `array` as rows and columns; None where it is whole.
+    mark: of what is compared with another of its role, the index of the largest difference; () for none.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Table:
     role: str
     dtype: str = ""
     cut: Cut | None = None
+    mark: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -150,6 +150,11 @@ def failed(name: str, failure: Failure) -> str:
     """The headline where there is no result."""
     if failure.kind in ("exception", "call") or failure.type and failure.kind == "memory":
         return f"{name} raised {_exception(failure)}"
+    if failure.kind == "no function":
+        return (
+            f"{name} stands for a value of type {failure.type}, which cannot be called: give that value another name, and run the "
+            "exercise's cell again."
+        )
     if failure.kind == "invalid":
         return f"{name} gave no valid answer: {failure.message or 'what came back cannot be read'}"
     return failure.message or {
@@ -161,6 +166,11 @@ def failed(name: str, failure: Failure) -> str:
 
 def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
+
+
+def led_back(name: str, called: str) -> str:
+    """What comes first where another exercise is at fault as well."""
+    return f"{name} calls `{called}`, whose check fails: start there."
 
 
 def not_started(exercise: Exercise) -> str:
@@ -208,8 +218,10 @@ def line_label(line: Line) -> str:
 
 
 def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> tuple[str, ...]:
-    """A sentence on the shapes that should come; none where nothing of it has axes."""
-    shapes = {name: part.shape for name, part in expected.items() if part.role != "gradient" and part.shape}
+    """A sentence on the shapes that should come; none where nothing of it has axes, or where what is compared was made of the answer."""
+    if exercise.compare is not None:
+        return ()
+    shapes = {name: part.shape for name, part in expected.items() if part.role == "returned" and part.shape}
     if not shapes:
         return ()
     if len(exercise.parts) == 1:

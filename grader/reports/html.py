@@ -20,17 +20,24 @@ __all__ = [
     "LOOKS", "block", "code", "escape", "explanation", "explanations", "feedback", "paragraphs", "pictures", "prose", "verdict",
 ]  # fmt: skip
 
+PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
+FOLDED = 30  # numbers of inputs from which on they are folded: the verdict's headline stays in view
 Draw = Callable[[View, Scale | None], str]
 STYLE = f"<style>\n{style('verdict.css')}</style>"
 
 
 @dataclass(frozen=True)
 class Pictured:
-    """A verdict's tables: what went in and what is compared, both as HTML, and all of it as text; '' for none."""
+    """A verdict's tables: what went in and what is compared, both as HTML, and all of it as text; '' for none.
+
+    folded: whether what went in takes much room. runs: whether two runs are compared.
+    """
 
     inputs: str = ""
     compared: str = ""
     numbers: str = ""
+    folded: bool = False
+    runs: bool = False
 
 
 def block(status: str, head: str, body: Iterable[str]) -> str:
@@ -65,20 +72,21 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
         return Pictured()
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
-    return Pictured(_figures(inputs, draw), _figures(compared, draw, _key(compared)), _numbers(shown))
+    large = sum(view.cells.size for view in inputs) > FOLDED
+    runs = any(view.table.role == "run" for view in compared)
+    return Pictured(_figures(inputs, draw), _figures(compared, draw, _key(compared)), _numbers(shown), large, runs)
 
 
 def _figures(shown: Sequence[View], draw: Draw, key: str = "") -> str:
     """Tables side by side; expected and got share one scale, the difference has its own."""
     if not shown:
         return ""
-    pair = [view for view in shown if view.table.role in ("expected", "actual")]
+    pair = [view for view in shown if view.table.role in PAIRS]
     scale = shared_scale(pair)
 
-    def own_scale(view: View) -> Scale | None:
-        return None if view.table.role == "input" else scale if view in pair else shared_scale([view])
-
-    return render("tables.html", drawn=[(view, draw(view, own_scale(view))) for view in shown], key=key)
+    gap = shared_scale([view for view in shown if view.table.role == "difference"])
+    scales = {"input": None, "difference": gap}
+    return render("tables.html", drawn=[(view, draw(view, scales.get(view.table.role, scale))) for view in shown], key=key)
 
 
 def _key(shown: Sequence[View]) -> str:
@@ -86,9 +94,9 @@ def _key(shown: Sequence[View]) -> str:
     said = []
     if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
         said.append("Outlined: the largest difference shown")
-    pair = [view for view in shown if view.table.role in ("expected", "actual")]
+    pair = [view for view in shown if view.table.role in PAIRS]
     if pair:
-        said.append(f"expected and got: {legend(shared_scale(pair))}")
+        said.append(f"{'both runs' if pair[0].table.role == 'run' else 'expected and got'}: {legend(shared_scale(pair))}")
     return f"{'; '.join(said)}." if said else ""
 
 

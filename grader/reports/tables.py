@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.judging.crop import largest, matrix_shape, part, place, window
+from grader.judging.crop import SIDE, largest, matrix_shape, part, place, window
 from grader.judging.verdict import Table
 
+TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole though it has more than two axes
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
@@ -52,7 +53,7 @@ class View:
     def title(self) -> str:
         """Name, shape and type: 'expected weights (2, 3) float64'."""
         name, role = self.table.name, self.table.role
-        said = {"input": name, "difference": "difference, got − expected"}.get(role, f"{SIDES.get(role, role)} {name}".strip())
+        said = {"input": name, "difference": "difference, got − expected"}.get(role, f"{SIDES.get(role, '')} {name}".strip())
         shape = f" {tuple(self.table.shape)}" if role != "difference" else ""
         return f"{said}{shape}{' ' + self.dtype if role == 'actual' else ''}".strip()
 
@@ -62,8 +63,10 @@ class View:
 
     @property
     def cut(self) -> str:
-        """Which part is shown, in words; '' where everything is."""
-        said = []
+        """Which part is shown, in words; '' where everything is, and of an array without entries."""
+        said: list[str] = []
+        if self.cells.size == 0:
+            return ""
         if self.index:
             said.append(f"slice [{', '.join(map(str, self.index))}]")
         for word, start, shown, total in zip(
@@ -77,20 +80,26 @@ class View:
 def content(tables: Sequence[Table]) -> tuple:
     """What tables hold, as a key: equal where every report shows the same of them."""
     return tuple(
-        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes(), one.cut) for one in tables
+        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes(), one.cut, one.mark) for one in tables
     )
 
 
 def views(tables: Sequence[Table]) -> tuple[View, ...]:
     """One view for each table; those of expected, actual and difference show the same part.
 
-    With more than two axes, the first slice whose difference comes near the largest is shown.
+    With more than two axes, the first slice whose difference comes near the largest is shown; of a tiny table every slice.
     """
     tables = tuple(table for table in tables if isinstance(table.array, np.ndarray))
     by_role = {table.role: table for table in tables}
     at = _place(by_role)
     shape = by_role["expected"].shape if at is not None else None
-    return tuple(_view(table, at, shape) for table in tables)
+    if shape is not None and math.prod(shape) <= TINY:  # every slice is shown, so the largest difference of all can be marked
+        flat = place(by_role["expected"].array.ravel(), by_role["actual"].array.ravel())
+        at = tuple(int(i) for i in np.unravel_index(flat[0], shape)) if flat else at
+    made = [view for table in tables for view in _views(table, at, shape)]
+    if len(made) > len(tables):  # slice by slice, each with its expected, actual and difference
+        made.sort(key=lambda view: (view.table.role != "input", view.index if view.table.role != "input" else ()))
+    return tuple(made)
 
 
 def number(value: object, noise: float = 0.0) -> str:
@@ -119,16 +128,24 @@ def _place(by_role: Mapping[str, Table]) -> tuple[int, ...] | None:
     return (*expected.cut.index, *within[2 - min(len(expected.shape), 2) :])
 
 
-def _view(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> View:
+def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> list[View]:
+    """A table as one view; a tiny one of more than two axes as one for each of its slices, so that it is shown whole."""
     if 0 in table.shape:
-        return View(table, np.zeros((0, 0)), (), (0, 0), None)
-    if table.cut is None:
-        index, first = window(table, at, shape)
-        cells = part(table.array, index, first)
-    else:
-        index, first, cells = table.cut.index, table.cut.first, table.array
-    mark = None
-    if at is not None and table.role in ("actual", "difference"):
-        row, column = (0, 0, *at)[-2:]
-        mark = (row - first[0], column - first[1])
-    return View(table, cells, index, first, mark)
+        return [View(table, np.zeros((0, 0)), (), (0, 0), None)]
+    marked = table.mark or (at if table.role in ("actual", "difference") else None)
+    if table.cut is not None:
+        return [View(table, table.array, table.cut.index, table.cut.first, _mark(marked, table.cut.first))]
+    lead = table.shape[:-2]
+    if table.role != "input" and 1 < math.prod(lead) <= SLICES and table.array.size <= TINY and max(table.shape[-2:]) <= SIDE:
+        slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]
+        return [View(table, part(table.array, index, (0, 0)), index, (0, 0), _mark(mark, (0, 0))) for index, mark in slices]
+    index, first = window(table, table.mark or at, table.shape if table.mark else shape)
+    return [View(table, part(table.array, index, first), index, first, _mark(marked, first))]
+
+
+def _mark(at: tuple[int, ...] | None, first: tuple[int, int]) -> tuple[int, int] | None:
+    """The cell of a view that begins at `first`."""
+    if not at:
+        return None
+    row, column = (0, 0, *at)[-2:]
+    return row - first[0], column - first[1]

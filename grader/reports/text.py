@@ -56,7 +56,7 @@ _SAID: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of 
 
 
 def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
-    """What failed; the experiment; expected and got; the likely mistake; where to look next."""
+    """What failed; the likely mistake; the experiment; expected and got; where to look next."""
     if notes:
         return _verdict(judged, notes)
     if judged not in _SAID:
@@ -71,10 +71,10 @@ def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
         blocks.append(_wrapped(judged.headline))
     blocks += _line(judged.line)
     blocks += [_wrapped(sentence) for sentence in judged.details]
+    blocks += _mistakes(judged)
     if judged.experiment:
         blocks.append(_section("Experiment", [judged.experiment]))
     blocks += _tables(judged.tables)
-    blocks += _mistakes(judged)
     blocks += _verified(judged)
     if judged.following:
         blocks.append(f"Next: {judged.following}.")
@@ -119,7 +119,7 @@ def _compared(shown: Sequence[View]) -> list[str]:
         return []
     marked = any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1
     return [
-        "\nExpected and got",
+        "\nTwo runs" if shown[0].table.role == "run" else "\nExpected and got",
         *(_table(view) for view in shown),
         *(["  * the largest difference shown"] if marked else []),
     ]

@@ -9,7 +9,7 @@ is refused anywhere.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -71,9 +71,9 @@ class Sources:
         """What `offence` below finds in them."""
         return offence(name, forbids, requires, self)
 
-    def slips(self, name: str) -> tuple[Slip, ...]:
-        """What beginners let slip, of the definition of that name."""
-        return slips(name, self.cells)
+    def slips(self, name: str, exercises: Collection[str] = ()) -> tuple[Slip, ...]:
+        """What beginners let slip, of the definition of that name, and which of these exercises it calls."""
+        return slips(name, self.cells, exercises)
 
 
 @dataclass(frozen=True)
@@ -395,10 +395,10 @@ class _Reading:
 def _foreign(mention: Mention) -> Offence | None:
     """Fetching an answer from the course itself."""
     if mention.called == "solutions/":
-        return mention.offence("A path into `solutions` is used; the answer is to be the learner's.", "solutions")
+        return mention.offence("A path into `solutions` is used; the answer should be the learner's.", "solutions")
     first, _, rest = mention.called.partition(".")
     if mention.whose == "library" and first in ("solutions", "grader") and not rest.startswith("figures"):
-        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer is to be the learner's."
+        sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
         return mention.offence(sentence, mention.called)
     return None
 

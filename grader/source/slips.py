@@ -6,13 +6,14 @@ A fact is no verdict: judging/beginner.py says which of them explains what was o
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from grader.source.definitions import parse
 
 MOST = 40  # of one exercise
 _LOOPS = (ast.For, ast.While)
+_PLAIN = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
 _REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -24,9 +25,9 @@ class Slip(NamedTuple):
     kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
           'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'numpy' (a NumPy function is called), 'layer
           in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along an axis,
-          without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to), 'condition'
-          (a truth value is asked for), 'compares' (Python's own max, min or sorted), 'in place' (a parameter is changed by `+=` or
-          its like).
+          without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to),
+          'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
+          own max, min or sorted), 'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
     other: the right factor; turned: whether it is transposed there.
     """
@@ -39,23 +40,26 @@ class Slip(NamedTuple):
     turned: bool = False
 
 
-def slips(name: str, cells: Sequence[str]) -> tuple[Slip, ...]:
-    """The facts about the last definition of that name, a function's or a class's; () where there is none that can be read."""
+def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> tuple[Slip, ...]:
+    """The facts about the last definition of that name, a function's or a class's; () where there is none that can be read.
+
+    exercises: names of which it is told that they are called.
+    """
     for cell in reversed(cells):
-        tree = parse(cell)
-        for node in reversed(tree.body if tree is not None else []):
+        for node in reversed(_top(cell, name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
-                return tuple(_Reading(cell.splitlines(), cells).of(node))[:MOST]
+                return tuple(_Reading(cell.splitlines(), cells, frozenset(exercises) - {name}).of(node))[:MOST]
     return ()
 
 
 class _Reading:
     """One definition, beside the text of its cell."""
 
-    def __init__(self, lines: Sequence[str], cells: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], cells: Sequence[str], exercises: frozenset[str]) -> None:
         self._lines = lines
+        self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
-            alias.asname or alias.name for cell in cells for node in _top(cell) if isinstance(node, ast.Import)
+            alias.asname or alias.name for cell in cells for node in _top(cell, "numpy") if isinstance(node, ast.Import)
             for alias in node.names if alias.name == "numpy"
         }  # fmt: skip
 
@@ -64,6 +68,8 @@ class _Reading:
         for method in methods:
             if method.name != "__init__":
                 yield from self._of_function(method, isinstance(node, ast.ClassDef))
+            else:
+                yield from self._loose_layers(method)
 
     def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         own = list(_own(function))
@@ -87,6 +93,12 @@ class _Reading:
         for each in ast.walk(function):
             yield from self._of_expression(each, is_method and function.name == "forward")
 
+    def _loose_layers(self, init: ast.FunctionDef) -> Iterator[Slip]:
+        for each in ast.walk(init):
+            kept = isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Attribute) and isinstance(each.value, _PLAIN)
+            if kept and any(_is_layer(inner) for inner in ast.walk(each.value)):
+                yield self._slip("loose layers", each, each.targets[0].attr)
+
     def _unused(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
         read |= {each.target.id for each in ast.walk(function) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
@@ -109,6 +121,8 @@ class _Reading:
         if isinstance(node, ast.Call):
             called = _dotted(node.func)
             owner, _, function = called.rpartition(".")
+            if called in self._exercises:
+                yield self._slip("calls", node, called)
             if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
                 yield self._slip("compares", node)
             if owner.partition(".")[0] in self._numpy:
@@ -126,6 +140,12 @@ class _Reading:
         number = node.lineno
         line = self._lines[number - 1].strip() if number <= len(self._lines) else ""
         return Slip(kind, line[:300], number, name[:100])
+
+
+def _is_layer(node: ast.AST) -> bool:
+    """Whether it makes one of torch's layers: `nn.Linear(…)`."""
+    owner, _, function = _dotted(node.func).rpartition(".") if isinstance(node, ast.Call) else ("", "", "")
+    return owner in ("nn", "torch.nn") and function[:1].isupper()
 
 
 def _is_pair(node: ast.AST) -> bool:
@@ -165,8 +185,9 @@ def _own(function: ast.AST) -> Iterator[ast.AST]:
             left += ast.iter_child_nodes(node)
 
 
-def _top(cell: str) -> list[ast.stmt]:
-    tree = parse(cell)
+def _top(cell: str, mentioned: str) -> list[ast.stmt]:
+    """The statements of a cell that mentions a name; a large one takes long to parse."""
+    tree = parse(cell) if mentioned in cell else None
     return tree.body if tree is not None else []
 
 

@@ -40,6 +40,8 @@ def observe(candidate: Any, case: Any) -> Observation:
     others puts them back with `same_random_state`.
     KeyboardInterrupt passes through: it is the person at the keyboard.
     """
+    if case.probe != "answer" and not callable(candidate):
+        return Observation(failure=Failure("no function", type(candidate).__name__[:MAX_TEXT]))
     try:
         run = _prepare(case)
         given = [(name, value) for name, value in run.named().items() if isinstance(value, ndarray) or is_tensor(value)]

@@ -47,7 +47,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
 _CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
 _to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode  # what is encoded has been gone through
 PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
-FAILURE_KINDS = ("exception", "call", "not_started", "contract", "timeout", "memory", "died", "invalid")
+FAILURE_KINDS = ("exception", "call", "no function", "not_started", "contract", "timeout", "memory", "died", "invalid")
 
 
 class WireError(ValueError):

@@ -98,8 +98,8 @@ class Failure:
     """Why an observation holds no values.
 
     kind: 'exception' (the learner's code raised), 'call' (the call itself failed, before a line of the learner's code ran:
-    the parameters are others than the exercise's), 'not_started', 'contract' (a parameter or an
-    attribute that the contract names is missing or misshapen; message says it in words),
+    the parameters are others than the exercise's), 'no function' (the name stands for something that cannot be called),
+    'not_started', 'contract' (a parameter or an attribute that the contract names is missing or misshapen; message says it in words),
     'timeout', 'memory', 'died' (the process ended), 'invalid' (what came back cannot be read).
     line, line_number: the learner's own line, where one is known; of 'not_started', the one that called what is not written.
     shapes: the variables at hand there.

@@ -60,6 +60,16 @@ def test_first_slice_that_differs_is_shown_for_expected_got_and_input():
     assert shown[-2].cut == "slice [1, 1]"
 
 
+def test_a_tiny_result_is_shown_whole_both_heads_of_it():
+    want = np.zeros((1, 2, 2, 3))
+    got = want + [[[[0.0]], [[1.0]]]]
+    shown = views(compared("weights", want, got))
+    assert [(view.table.role, view.index, view.mark is not None) for view in shown] == [
+        ("expected", (0, 0), False), ("actual", (0, 0), False), ("difference", (0, 0), False),
+        ("expected", (0, 1), False), ("actual", (0, 1), True), ("difference", (0, 1), True),
+    ]
+
+
 @pytest.mark.parametrize(("shape", "said"), [((), "7"), ((3,), "7  7  7"), ((2, 1), "7\n7"), ((0, 3), "(no entries)")])
 def test_every_number_of_axes_can_be_shown(shape, said):
     (view,) = views((Table("x", np.full(shape, 7.0), "input"),))

@@ -30,7 +30,7 @@ def softmax_rows(scores):
     ("softmax_rows", """
 def softmax_rows(scores):
     return np.array([[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]])
-""", ("The result is the same for every input", "written in"), ("No known mistake",)),
+""", ("The same numbers come back, whatever the inputs are",), ("No known mistake",)),
     ("attention_torch", """
 def attention_torch(q, k, v):
     scores = q @ k.mT / q.shape[-1] ** 0.5
@@ -82,6 +82,40 @@ class SelfAttention(nn.Module):
         weights = torch.softmax(q @ k.mT / k.shape[-1] ** 0.5, dim=-1)
         return weights @ v, weights
 """, ("`forward` makes a new `nn.Linear` at each call",), ()),
+    ("SelfAttention", """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.layers = {name: nn.Linear(d_model, d, bias=False) for name, d in (("w_q", d_k), ("w_k", d_k), ("w_v", d_v))}
+
+    def __getattr__(self, name):
+        layers = self.__dict__.get("layers", {})
+        return layers[name] if name in layers else super().__getattr__(name)
+
+    def forward(self, x):
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        weights = torch.softmax(q @ k.mT / k.shape[-1] ** 0.5, dim=-1)
+        return weights @ v, weights
+""", ("`self.layers` keeps layers in a plain list or dict", "nn.ModuleList"), ("Two precisions meet",)),
+    ("softmax_rows", "softmax_rows = np.ones((2, 3))", ("stands for a value of type ndarray, which cannot be called",), ("TypeError", "parameters")),
+    ("CausalSelfAttention", """
+class CausalSelfAttention(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+        self.max_len = max_len
+        self.register_buffer("mask", torch.ones(2, 2, dtype=torch.bool).tril(), persistent=False)
+
+    def forward(self, x):
+        t = x.shape[-2]
+        if t > self.max_len:
+            raise ValueError("too long")
+        if len(self.mask) != t:
+            self.mask = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~self.mask, float("-inf"))
+        return torch.softmax(scores, dim=-1) @ v
+""", ("a buffer holds the mask for max_len tokens",), ("not: the mask is a buffer",)),
     ("three_token_attention", """
 def three_token_attention(Q, K, V):
     scores = Q @ K.T / np.sqrt(K.shape[1])
@@ -96,7 +130,7 @@ def project_qkv(x, w_q, w_k, w_v):
     ("weighted_sum", """
 def weighted_sum(weights, V):
     return (weights @ V).T
-""", ("transposed",), ("No known mistake",)),
+""", ("Two axes of the result are exchanged",), ("No known mistake",)),
     ("generate", """
 @torch.no_grad()
 def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):

@@ -159,6 +159,7 @@ WRONG = {
         ("CM3", _GPT.replace("att = self.attn_dropout(att)", "").replace("att = att.masked_fill", "att = self.attn_dropout(att).masked_fill")),
         ("CM4", _EINSUM.replace(" / (1 - self.p)", "")),
         ("CM9", _GPT.replace(", persistent=False", "")),
+        ("DT3", _GPT.replace('self.register_buffer("bias", ', "self.bias = (").replace(", persistent=False)", ")")),
         ("CM7", _LOOPS.replace('raise ValueError("too long")', "pass")),
         ("CM11", _GPT.replace("return self.proj(y)", "return y")),
         ("MH4", _GPT.replace(".transpose(1, 2).contiguous().view", ".transpose(1, 2).view")),

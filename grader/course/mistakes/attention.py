@@ -29,7 +29,7 @@ TEXTS = (
         "Take four heads of width 16. A dot product of 8 is scaled to 8 / √16 = 2. With the number of heads it becomes 8 / √4 = 4.",
         "scores = q @ k.mT / math.sqrt(num_heads)", "scores = q @ k.mT / math.sqrt(q.shape[-1])", "tenstorrent/tt-metal#56789"),
     MistakeText("SD5", "The scores are multiplied by √d_k; divide by it.",
-        "A scale kept in a variable hides its direction: `d_k ** -0.5` is to be multiplied, `d_k ** 0.5` divided by. Multiplied the "
+        "A scale kept in a variable hides its direction: multiply by `d_k ** -0.5`, or divide by `d_k ** 0.5`. Multiplied the "
         "wrong way, the scores are d_k times too large, and softmax becomes nearly the hard look-up.\n\n"
         "Take d_k = 4 and dot products [4, 0]. Divided by 2 they are [2, 0], with weights [0.8808, 0.1192]. Multiplied by 2 they are "
         "[8, 0], with weights [0.9997, 0.0003].",
@@ -77,7 +77,7 @@ TEXTS = (
     MistakeText("XA1", "The queries were made from the memory. Queries come from the decoder; keys and values from the memory.",
         "In cross-attention the side that asks decides the number of rows: one output per decoder token. With the roles exchanged the output "
         "is as long as the memory. Where both have the same length the shapes agree, and only the numbers are wrong.\n\n"
-        "Take 2 decoder tokens and a memory of 5. The weights are to be 2 × 5 and the output is to have 2 rows. With the queries from "
+        "Take 2 decoder tokens and a memory of 5. The weights should be 2 × 5 and the output should have 2 rows. With the queries from "
         "the memory the weights are 5 × 2 and the output has 5 rows.",
         "q, k, v = w_q(memory), w_k(decoder), w_v(decoder)", "q, k, v = w_q(decoder), w_k(memory), w_v(memory)"),
 )  # fmt: skip

@@ -43,7 +43,7 @@ TEXTS = (
         "`.to(device)` moves parameters, buffers and submodules. A tensor in a plain attribute stays where it was made, and the first "
         "forward pass on a GPU stops at two devices in one operation. On the CPU nothing shows; moving the module to the device \"meta\" "
         "tests it anywhere.\n\n"
-        "Take a module with one weight and one mask. After `.to(\"meta\")` both are to be on meta. With a plain attribute 1 of the 2 is: "
+        "Take a module with one weight and one mask. After `.to(\"meta\")` both should be on meta. With a plain attribute 1 of the 2 is: "
         "the mask is still on cpu.",
         "self.mask = mask", "self.register_buffer(\"mask\", mask, persistent=False)"),
 )  # fmt: skip

@@ -33,20 +33,20 @@ TEXTS = (
     MistakeText("KV4", "The prefill skipped the causal mask: several new tokens need it, cache or no cache.",
         "A single new token may see everything, so the mask seems needless once a cache exists. A prompt fed in chunks brings several "
         "tokens at once, and within the chunk the earlier must not see the later. The full run and the chunked run then differ.\n\n"
-        "Take 2 cached and 2 new tokens, equal scores and values 1, 2, 3, 4. The first new token is to average 1, 2, 3, which is 2. "
+        "Take 2 cached and 2 new tokens, equal scores and values 1, 2, 3, 4. The first new token should average 1, 2, 3, which is 2. "
         "Without the mask it averages all four, which is 2.5.",
         "mask = None if has_cache else torch.ones(t_q, t_k, dtype=torch.bool).tril()",
         "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)", "Mikyx-1/TinyLLM#18"),
     MistakeText("GQ1", "Key/value heads were tiled; neighbors share a head: use `repeat_interleave`.",
         "With grouped queries several query heads use one key/value head, and each group is a run of neighbors. `repeat` lays the "
         "whole set down again and again, so the groups are interleaved. Shapes agree, and some heads are right in both orders.\n\n"
-        "Take 4 query heads and 2 key/value heads. The order is to be 0, 0, 1, 1. Tiled, it is 0, 1, 0, 1: the first and the last head "
+        "Take 4 query heads and 2 key/value heads. The order should be 0, 0, 1, 1. Tiled, it is 0, 1, 0, 1: the first and the last head "
         "are right.",
         "k = k.repeat(1, 2, 1, 1)", "k = k.repeat_interleave(2, dim=1)", "onnx/onnx#7274"),
     MistakeText("SW1", "The window holds one token too many: its w tokens include the token itself, so i − j < w.",
         "A window of w tokens is the token itself and the w − 1 before it. `<=` counts w tokens before it and the token on top. "
         "Libraries differ in which of the two they call the window, so a borrowed number needs a look at its definition.\n\n"
-        "Take w = 2 and four causal tokens. The rows are to allow 1, 2, 2 and 2 keys. With `<=` they allow 1, 2, 3 and 3.",
+        "Take w = 2 and four causal tokens. The rows should allow 1, 2, 2 and 2 keys. With `<=` they allow 1, 2, 3 and 3.",
         "mask = (distance >= 0) & (distance <= window)", "mask = (distance >= 0) & (distance < window)",
         "huggingface/transformers#39408"),
     MistakeText("FL1", "The accumulator still uses the old maximum: rescale it by exp(m_old − m_new), as the sum is.",

@@ -48,13 +48,13 @@ TEXTS = (
         "Row i is query i, and a causal query may see keys 0 to i, itself included. With the diagonal blocked the first token sees "
         "nothing: its row becomes NaN, uniform or zero, depending on the fill. The offset of `tril` counts from the main diagonal, and "
         "−1 leaves that out.\n\n"
-        "For three tokens the rows are to allow 1, 2 and 3 keys. With `tril(-1)` they allow 0, 1 and 2.",
+        "For three tokens the rows should allow 1, 2 and 3 keys. With `tril(-1)` they allow 0, 1 and 2.",
         "mask = torch.ones(3, 3, dtype=torch.bool).tril(-1)", "mask = torch.ones(3, 3, dtype=torch.bool).tril()"),
     MistakeText("MK8", "One future token leaks: the diagonal is off by one. Query i may see keys up to i.",
-        "A language model with this mask reads the very token that it is to predict. Its training loss falls close to 0, and what it "
+        "A language model with this mask reads the very token that it should predict. Its training loss falls close to 0, and what it "
         "generates is nonsense. The offset of `tril` counts from the main diagonal, so 1 allows one key too many. In `triu`, which "
         "marks what to block, the right offset is 1 and the leak is 2.\n\n"
-        "For three tokens the rows are to allow 1, 2 and 3 keys. With `tril(1)` they allow 2, 3 and 3.",
+        "For three tokens the rows should allow 1, 2 and 3 keys. With `tril(1)` they allow 2, 3 and 3.",
         "mask = torch.ones(3, 3, dtype=torch.bool).tril(1)", "mask = torch.ones(3, 3, dtype=torch.bool).tril()"),
     MistakeText("MK9", "A query that may see no key must give zeros, not NaN and not an average of what is hidden.",
         "Padding makes such rows: a sequence of length 0 has no real key. Filled with −∞, softmax divides 0 by 0 and the row is NaN, "
@@ -66,17 +66,17 @@ TEXTS = (
         "low = torch.finfo(scores.dtype).min\nweights = torch.softmax(scores.masked_fill(~mask, low), dim=-1).masked_fill(~mask, 0.0)",
         "pytorch/pytorch#103749"),
     MistakeText("MK10", "The padding mask blocks queries instead of keys. Keys are the last axis: give it shape (B, 1, T_k).",
-        "A padded token must not be looked at, so its column is to be hidden. On the query axis its row is hidden instead: real queries "
+        "A padded token must not be looked at, so its column should be hidden. On the query axis its row is hidden instead: real queries "
         "still read the padding, and the padded query becomes an empty row. In self-attention both axes have the same length, and no "
         "shape complains.\n\n"
-        "Take length 2 of 3 and equal scores. Query 0 is to have the weights [0.50, 0.50, 0]. With the mask on the queries it has "
+        "Take length 2 of 3 and equal scores. Query 0 should have the weights [0.50, 0.50, 0]. With the mask on the queries it has "
         "[0.33, 0.33, 0.33].",
         "scores = scores.masked_fill(~real[:, :, None], -torch.inf)",
         "scores = scores.masked_fill(~real[:, None, :], -torch.inf)", "hyunwoongko/transformer#40"),
     MistakeText("MK11", "The batch axis of the mask was broadcast as queries: give the mask an axis for them, (B, 1, T_k).",
         "Broadcasting lines shapes up from the right. A mask (B, L) against scores (B, L, L) puts its batch axis on the queries. That "
         "is an error unless B equals L or is 1; then item 0's lengths apply to query 0 of every item.\n\n"
-        "Take two items of two tokens with lengths 1 and 2: [[True, False], [True, True]]. In item 0 both queries are to see key 0 "
+        "Take two items of two tokens with lengths 1 and 2: [[True, False], [True, True]]. In item 0 both queries should see key 0 "
         "alone. Broadcast wrongly, its query 1 sees both keys.",
         "scores = scores.masked_fill(~real, -torch.inf)", "scores = scores.masked_fill(~real[:, None, :], -torch.inf)",
         "ml-explore/mlx-lm#1903"),

@@ -191,16 +191,16 @@ def _build(cls: Any, options: Mapping[str, Any]) -> Any:
     for name in options.get("linear", ()):
         layer = part(made, name)
         if not is_a(layer, torch.Linear):
-            raise ContractError(f"The attribute {name} is a {type(layer).__name__}; the contract asks for an nn.Linear.")
+            raise ContractError(f"The attribute {name} is a {type(layer).__name__}; it should be an nn.Linear.")
     for name in options.get("no_bias", ()):
         if torch.parameter(part(made, name), "bias") is not None:
-            raise ContractError(f"The layer {name} has a bias; the contract asks for a layer without one (bias=False).")
+            raise ContractError(f"The layer {name} has a bias; it should have none (bias=False).")
     pairs = []
     for name, array in options.get("state", {}).items():
         target = parameter(made, name)
         found = tuple(torch.get(target, "shape"))
         if found != shape(array):
-            raise ContractError(f"{name} has shape {found}; the contract asks for {shape(array)}.")
+            raise ContractError(f"{name} has shape {found}; expected {shape(array)}.")
         pairs.append((target, array))
     torch.fill(pairs)
     return made.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else made
@@ -215,7 +215,7 @@ def parameter(made: Any, name: str) -> Any:
         value = getattr(holder, leaf, None)
     if not is_a(value, of_torch().Parameter):
         found = "missing" if value is None else f"a {type(value).__name__}"
-        raise ContractError(f"The parameter {name} is {found}; the module's parameters must carry the contract's names.")
+        raise ContractError(f"The parameter {name} is {found}: give the module's parameters the names that the task gives.")
     return value
 
 
@@ -229,7 +229,7 @@ def part(made: Any, dotted: str) -> Any:
         try:
             value = value[int(name)] if name.isdigit() else getattr(value, name)
         except (AttributeError, IndexError, TypeError, KeyError):
-            raise ContractError(f"The module has no attribute {dotted}; the contract asks for it.") from None
+            raise ContractError(f"The module has no attribute {dotted}: give its parts the names that the task gives.") from None
     return value
 
 

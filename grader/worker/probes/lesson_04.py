@@ -52,7 +52,7 @@ def small_samples(function: Any, run: Run) -> dict[str, Any]:
     try:
         numbers = array([float(result) for result in results])
     except (TypeError, ValueError):
-        raise ContractError(f"An object of type {type(results[0]).__name__} was returned; one number was asked for.") from None
+        raise ContractError(f"An object of type {type(results[0]).__name__} was returned; expected one number.") from None
     few = drawn(start, rng, calls * 2 * d_k * n_samples) / calls
     start.bit_generator.state = rng.bit_generator.state
     for _ in range(20):

@@ -44,15 +44,15 @@ def _checked(layer: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
     """The layer and its weight, where they are what the contract describes."""
     d_in, d_out = shape
     if not is_a(layer, T.Linear):
-        raise ContractError(f"A {type(layer).__name__} came back; the contract asks for an nn.Linear.")
+        raise ContractError(f"A {type(layer).__name__} came back; expected an nn.Linear.")
     if "bias" in T.parameters(layer):
-        raise ContractError("The layer has a bias; the contract asks for a layer without one (bias=False).")
+        raise ContractError("The layer has a bias; it should have none (bias=False).")
     weight = T.parameters(layer).get("weight")
     if not is_a(weight, T.Parameter):
         raise ContractError("The layer's weight is no nn.Parameter, so an optimizer cannot find it.")
     dtype, found = T.get(weight, "dtype"), tuple(T.get(weight, "shape"))
     if dtype != T.float32:
-        raise ContractError(f"The layer's weight is {str(dtype).removeprefix('torch.')}; the contract asks for float32.")
+        raise ContractError(f"The layer's weight is {str(dtype).removeprefix('torch.')}; expected float32.")
     if found != (d_out, d_in):
         raise ContractError(f"layer.weight has shape {found}; nn.Linear stores (d_out, d_in), here ({d_out}, {d_in}).")
     if not T.get(weight, "requires_grad"):
@@ -105,7 +105,7 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
         )
     if isinstance(result, (generic, bool, int, float)):
         kind = f"A NumPy scalar ({type(result).__name__})" if isinstance(result, generic) else f"A Python {type(result).__name__}"
-        raise ContractError(f"{kind} came back; a NumPy array was asked for, here one of shape {tuple(tensor.shape)}.")
+        raise ContractError(f"{kind} came back; expected a NumPy array, here one of shape {tuple(tensor.shape)}.")
     return {"result": returned(result)}
 
 

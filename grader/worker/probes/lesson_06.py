@@ -27,7 +27,7 @@ def attend(function: Any, run: Run) -> dict[str, Any]:
     parts: dict[str, Any] = {"result": returned(result)}
     if run.options.get("output_only"):
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise ContractError(f"A {type(result).__name__} was returned; two things were asked for: (output, weights).")
+            raise ContractError(f"A {type(result).__name__} was returned; expected two things: (output, weights).")
         parts = {"output": result[0]}
     found = gradients(result, wanted)
     if run.options.get("none_is_zero"):
@@ -55,42 +55,60 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
     with own:
         result = made(*run.args)
     followed = own.has(result)
-    if masks and not (followed and own.sure):
+    if masks and is_a(result, torch.Tensor) and not own.lost and not (followed and own.sure):
         followed = _on_meta(made, run.args[0])
     return {
-        "the mask is a buffer": bool(masks),
+        "the mask is a buffer": bool(buffers),
+        "a buffer holds the mask for max_len tokens": bool(masks),
         "the mask is saved in state_dict": any(masks),
         "everything follows the module to another device": followed,
     }
+
+
+_CROSSES = frozenset("to type_as copy_ cpu cuda new_tensor tensor as_tensor asarray __getitem__ __setitem__".split())  # devices may differ
 
 
 class _Own(TorchFunctionMode):
     """Knows a module's own tensors and its input, which are together on any device, and what is computed of these alone.
 
     To see that of nothing else is computed takes no time; to compute on torch's meta device makes torch import a computer algebra
-    in a second. sure: no tensor was made for a device that was named, which may be the right one or not.
+    in a second. lost: one of them met a tensor that was made here for no device and so stays where it was.
+    sure: nothing was made for a device that was named, or moved, which may be the right one or not.
     """
 
     def __init__(self, tensors: list[Any]) -> None:
         super().__init__()
-        self._known = {id(tensor): tensor for tensor in tensors}  # kept, so that no other gets its id
-        self._strayed, self.sure = False, True
+        self._own = {id(tensor): tensor for tensor in tensors}  # kept, so that no other gets its id
+        self._made: dict[int, Any] = {}  # here, of numbers alone
+        self._strayed, self.lost, self.sure = False, False, True
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        used = list(_tensors((args, tuple(kwargs.values()))))
-        if not used and kwargs.get("device") is not None:
+        given = [*args, *(kwargs or {}).values()]
+        result = func(*args, **(kwargs or {}))
+        used = list(_tensors(given))
+        if any(is_a(value, of_torch().device) for value in given) or (kwargs or {}).get("device") is not None:
             self.sure = False
-        elif not used or not all(id(tensor) in self._known for tensor in used):
-            self._strayed |= bool(used)
-            return result
-        self._known |= {id(tensor): tensor for tensor in _tensors(result)}
+            self._note(result, self._own)
+        elif all(id(tensor) in self._own for tensor in used):
+            self._note(result, self._own if used else self._made)
+        elif all(id(tensor) in self._made for tensor in used):
+            self._note(result, self._made)
+        elif not all(id(tensor) in self._own or id(tensor) in self._made for tensor in used):
+            self._strayed = True
+        elif getattr(func, "__name__", "") in _CROSSES:
+            self.sure = False
+            self._note(result, self._own)
+        else:  # only a single number may come from elsewhere
+            self.lost |= any(of_torch().get(tensor, "shape") for tensor in used if id(tensor) in self._made)
+            self._note(result, self._own)
         return result
+
+    def _note(self, result: Any, among: dict[int, Any]) -> None:
+        among |= {id(tensor): tensor for tensor in _tensors(result)}
 
     def has(self, result: Any) -> bool:
         """Whether it was computed of these alone, under this mode from beginning to end."""
-        return id(result) in self._known and not self._strayed
+        return id(result) in self._own and not self._strayed and not self.lost
 
 
 def _tensors(value: Any) -> Iterator[Any]:

@@ -28,7 +28,7 @@ def dropout(cls: Any, run: Run) -> dict[str, Any]:
 
 
 def attention(cls: Any, run: Run) -> dict[str, Any]:
-    """As `module`, and whether `state_dict` holds more than the two weights of the contract.
+    """As `module`, and whether `state_dict` holds more than the two weights of the contract, or the module a tensor that stays behind.
 
     Raises: ContractError also where max_len tokens, the most that are allowed, are refused.
     """
@@ -39,9 +39,14 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
         if x.shape[1] != max_len:
             raise
         raised = f"ValueError: {error}" if str(error) else "ValueError"
-        raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more are to be refused.") from None
-    more = set(T.saved(build(cls, run.options))) - {"qkv.weight", "proj.weight"}
-    return {**parts, "state_dict holds more than qkv.weight and proj.weight": bool(more)}
+        raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more should be refused.") from None
+    made = build(cls, run.options)
+    more = set(T.saved(made)) - {"qkv.weight", "proj.weight"}
+    return {
+        **parts,
+        "state_dict holds more than qkv.weight and proj.weight": bool(more),
+        "a tensor is kept that is no buffer, so that `.to(device)` leaves it behind": bool(T.plain(made)),
+    }
 
 
 def block(cls: Any, run: Run) -> dict[str, Any]:

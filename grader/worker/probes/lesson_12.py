@@ -103,10 +103,10 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
 
 def _integers(result: Any) -> Any:
     if not is_a(result, T.Tensor):
-        raise ContractError(f"A {type(result).__name__} came back; a tensor of ids (B, T + max_new_tokens) was asked for.")
+        raise ContractError(f"A {type(result).__name__} came back; expected a tensor of ids (B, T + max_new_tokens).")
     name = str(T.get(result, "dtype")).removeprefix("torch.")
     if T.get(result, "dtype").is_floating_point or name == "bool":
-        raise ContractError(f"The ids came back as {name}; integers were asked for.")
+        raise ContractError(f"The ids came back as {name}; expected integers.")
     return result
 
 
@@ -208,7 +208,7 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
         raise ContractError(f"The attribute blocks is a {found}; an nn.ModuleList or nn.Sequential is asked for.{plain}")
     inside = [own for prefix, own in T.parts(blocks) if prefix.count(".") == 1]
     if len(inside) != options["layers"]:
-        raise ContractError(f"There are {len(inside)} blocks; num_layers = {options['layers']} were asked for.")
+        raise ContractError(f"There are {len(inside)} blocks; expected num_layers = {options['layers']}.")
     tied = T.parameter(made.head, "weight") is T.parameter(made.token, "weight")
     shared = len({id(value) for value in T.parameters(made).values()}) < len(T.parameters(made)) - tied
     build(lambda *_: made, options)

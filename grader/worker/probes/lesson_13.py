@@ -38,7 +38,7 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
         result = function()
     if not is_a(result, T.device):
-        raise ContractError(f"A {type(result).__name__} came back; a torch.device was asked for.")
+        raise ContractError(f"A {type(result).__name__} came back; expected a torch.device.")
     return {"device type": returned(result.type)}
 
 
@@ -104,6 +104,10 @@ class _Watched(TorchFunctionMode):
 
 class _Squares(TorchDispatchMode):
     """Notes whether an operation outside the operator makes a tensor that ends in (T, T)."""
+
+    @classmethod
+    def _should_skip_dynamo(cls):  # True would import torch's compiler: seconds, for code that is not compiled
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["check", "explain", "figures", "hint", "passed", "progress", "solution"]  # noqa: F822
+__all__ = ["check", "explain", "figures", "hint", "passed", "progress", "replay", "reset", "solution"]  # noqa: F822
 
 _ELSEWHERE = "this copy of the course holds no solutions. Hand the notebook in: the result comes back from there."
 
@@ -35,6 +35,8 @@ hint = _closed("hint")
 solution = _closed("solution")
 explain = _closed("explanation")
 progress = _closed("record of progress")
+replay = _closed("failing input")
+reset = _closed("backup")
 
 
 def _name(target: Any) -> str:

@@ -85,15 +85,15 @@ class hard_lookup:
             return None
         return f"{np.array2string(got, precision=3)} is no row of values."
 
-    hints = ("There is one score for each key. What shape has the array of all scores, and what do we need to know of it: its largest "
+    hints = ("There is one score for each key. What shape has the array of all scores, and what do you need to know about it: its largest "
         "number, or where that number stands?",
         "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, `np.argmax` its position, and the "
-        "first one on a tie. The position also says which row of `values` we want.",
+        "first one on a tie. The position also says which row of `values` you want.",
         "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```")
 
     mistakes = {
         "HL1": mistake(patch("values[best]", "keys[best]"),
-            says="The best key itself is returned; what was asked for is the value that belongs to it.",
+            says="The best key itself is returned; the value that belongs to it was asked for.",
             why="Keys are compared, values are returned. Their lengths may differ: here keys have d numbers, values d_v."),
         "HL2": mistake(patch("best = np.argmax(scores)", """best = 0
     for i in range(len(scores)):
@@ -112,7 +112,7 @@ class hard_lookup:
             says="Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts length, too.",
             why="Dividing by the norms removes the keys' lengths. In attention a key may be loud or quiet, so nothing is divided."),
         "HL6": mistake(patch("values[best]", "int(best)"),
-            says="The position of the best key is returned; what was asked for is the value at that position.",
+            says="The position of the best key is returned; the value at that position was asked for.",
             why="`np.argmax` gives an index. It is the place where the value lies, and not yet the value."),
         "HL7": mistake(patch(FIT, "np.abs(keys @ query)"),
             says="The sign of the dot product is lost (`abs`, a square), so a key that points the opposite way can win.",
@@ -126,14 +126,14 @@ class hard_lookup:
             says="Every entry with the largest score is returned, as a matrix; one value of shape (d_v,) was asked for.",
             why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows."),
         "HL10": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
-            says="When no score is positive the first entry is returned: scores below 0 are not told apart.",
+            says="When no score is positive the first entry is returned: scores below 0 are all treated alike.",
             why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
             `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score."""),
         "HL11": mistake(patch(FIT, "(keys * query).ravel()"),
             says="The products are not added up: the largest single product was looked for, over all keys and features.",
             why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
         "HL12": mistake(patch(FIT, "query @ keys"),
-            says="`query @ keys` sums over the entries; each key's own numbers are to be multiplied with the query's.",
+            says="`query @ keys` sums over the entries; each key's own numbers should be multiplied by the query's.",
             why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d)
             and the sum runs over d, so keys go left, or are transposed."""),
         "HL13": mistake(patch("values[best]", "values[:, best]"),
@@ -143,7 +143,7 @@ class hard_lookup:
         "HL14": mistake(patch("values[best]", "values[best:best + 1]"),
             says="A matrix with one row is returned; one value of shape (d_v,) was asked for.",
             why="A slice, a list or an array as an index keeps the axis: `values[[i]]` has shape (1, d_v). A plain number drops it."),
-        "HL15": mistake(patch("values[best]", "values[0]"), says="The first value is returned, whatever query and keys are.",
+        "HL15": mistake(patch("values[best]", "values[0]"), says="The first value is returned, no matter what the query and the keys are.",
             why="A look-up has to compare the query with every key before it knows which value it wants."),
         "HL16": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
             says="The search starts from a best score of −1: where every score is lower, the first entry is returned.",

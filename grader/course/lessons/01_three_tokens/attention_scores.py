@@ -31,7 +31,7 @@ class attention_scores:
 
     hints = ("Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
         "`Q @ X` adds up over the columns of Q and the rows of X. The two numbers of a key lie in a row of K, so K "
-        "has to be turned before the product.",
+        "has to be transposed before the product.",
         "```python\nreturn Q @ ____\n```")
 
     mistakes = {
@@ -44,10 +44,10 @@ class attention_scores:
             says="The scores are already divided by √d_k; this step asks for the plain dot products.",
             why="Scaling is the next exercise's step. If both do it, the scores are divided twice."),
         "TT2": mistake(patch("Q @ K.T", "Q.T @ K"),
-            says="`Q.T @ K` adds up over the tokens and pairs features with features; tokens are to meet tokens.",
+            says="`Q.T @ K` adds up over the tokens and pairs features with features; queries have to be paired with keys.",
             why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs n_q = n_k and
-            gives (d_k, d_k). We want d_k inside: (n_q, d_k) @ (d_k, n_k)."""),
-        "TT3": mistake(patch("K.T", "K"), says="K is not turned: `Q @ K` multiplies a query with the columns of K, but a key is a row.",
+            gives (d_k, d_k). d_k has to be inside: (n_q, d_k) @ (d_k, n_k)."""),
+        "TT3": mistake(patch("K.T", "K"), says="K is not transposed: `Q @ K` multiplies a query with the columns of K, but a key is a row.",
             why="The shapes (n_q, d_k) and (n_k, d_k) fit only where n_k happens to equal d_k, and then the numbers are wrong."),
         "TT4": mistake(patch("K.T", "Q.T"), says="Queries meet queries: K does not enter the scores.",
             why="A score says how well a key fits a query, so both are needed."),

@@ -121,7 +121,7 @@ class query_for:
             their part of the sum is n − 1 times as large, so the lead must grow by log(n − 1)."""),
         "QF5": mistake(patch("own * (", "-own * ("),
             says="The query points away from the target's key, which gets the smallest weight.",
-            why="""A dot product is large where two vectors point the same way. Turned round, the same query hides the key that it is
+            why="""A dot product is large where two vectors point the same way. Turned around, the same query hides the key that it is
             meant to find."""),
         "QF6": mistake(patch("own = keys[target]", "own = keys[target - 1]"),
             says="The query finds the key before the target: positions are counted from 0.",

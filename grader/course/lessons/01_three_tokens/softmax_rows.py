@@ -95,7 +95,7 @@ class softmax_rows:
             why="Sigmoids of a row sum to anything between 0 and n_k."),
         "TT19": mistake(patch(SHIFT, "scores.max(axis=1, keepdims=True) - scores"),
             patch(SHIFT, "scores.min(axis=1, keepdims=True) - scores"),
-            says="The sign of the scores is turned: the smallest score gets the largest weight.",
+            says="The sign of the scores is reversed: the smallest score gets the largest weight.",
             why="exp grows with the score. `np.exp(scores.max() - scores)` has the two exchanged."),
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
         "TT42": mistake(UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),

@@ -34,7 +34,7 @@ class weighted_sum:
         return unlike(case.args[1][1:], parts["result"])
 
     hints = ("A row of weights has one number for each key. What has V one row for?",
-        "(n_q, n_k) times (n_k, d_v): the keys lie inside and are summed away. Nothing has to be turned.",
+        "(n_q, n_k) times (n_k, d_v): the keys lie inside and are summed away. Nothing has to be transposed.",
         "```python\nreturn ____ @ ____\n```")
 
     mistakes = {
@@ -45,12 +45,12 @@ class weighted_sum:
             output[i] += weights[j, i] * V[j]
     return output""")),
         "TT20": mistake(patch("weights @ V", "weights @ V.T"),
-            says="V is turned: `weights @ V.T` adds up over the features, not over the keys.",
-            why="(n_q, n_k) @ (n_k, d_v) fits as it stands. Turned, it fits only where n_k = d_v."),
+            says="V is transposed: `weights @ V.T` adds up over the features, not over the keys.",
+            why="(n_q, n_k) @ (n_k, d_v) fits as it is. Transposed, V fits only where n_k = d_v."),
         "TT21": mistake(
             patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
             patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
-            says="The weights are divided by their sum again; they are to be taken as they are.",
+            says="The weights are divided by their sum again; here they are taken as they are.",
             why="""Softmax has already made them sum to 1. A function that repairs its input hides mistakes made before
             it.""",
         ),
@@ -60,12 +60,12 @@ class weighted_sum:
         "TT23": mistake(patch("weights @ V", "softmax_rows(weights) @ V"), says="Softmax is applied to the weights once more.",
             why="Weights between 0 and 1 lie close together, so a second softmax makes them nearly equal."),
         "TT24": mistake(patch("weights @ V", "V[weights.argmax(axis=1)]"),
-            says="The value with the largest weight is picked; all values are to be blended.",
+            says="Only the value with the largest weight is returned; all values should be blended.",
             why="That is the hard look-up of lesson 00."),
         "TT25": mistake(patch("weights @ V", "weights[:, :-1] @ V[:-1]"), says="The last key's share is missing from the sum.",
             why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5."),
         "TT26": mistake(patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
-            says="The sum runs over the features; it is to run over the keys.",
+            says="The sum runs over the features; it should run over the keys.",
             why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number a key."),
         "TT32": mistake(patch("weights @ V", "V @ weights"),
             says="`V @ weights` has the order reversed: rows of weights belong to queries, so weights come first.",

@@ -50,7 +50,7 @@ class cross_entropy:
         "SX27": log_softmax("axis: int=-1", "axis: int=0"),
         "CE1": mistake(patch(PICKED, "picked[..., 0]"),
             says="The sign is missing: the logarithm of a weight is at most 0, and a loss is minus that.",
-            why="""The logarithm of the right answer's weight is to be large, near 0. A loss is to be small, so it is minus the
+            why="""A good prediction has a large logarithm, near 0. A loss should be small for it, so it is minus the
             logarithm: 0 for a weight of 1, 0.69 for ½, and more the smaller the weight."""),
         "CE2": mistake(patch(PICKED, "-picked.mean()"),
             says="All losses were averaged into one number; one loss for each target was asked for.",

@@ -64,7 +64,7 @@ class log_softmax:
         "SX34": mistake(patch("return logs", "return -logs"), says="The sign is reversed: logarithms of weights are negative.",
             why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, a useful thing with another name."),
         "SX35": mistake(patch("shifted - np", "x - np"),
-            says="The maximum was subtracted inside the sum alone: what came off there has to come off x, too.",
+            says="The maximum was subtracted only inside the sum; it has to be subtracted from x as well.",
             why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
             gives 999.3, where ln ½ is −0.693."""),
     }

@@ -79,7 +79,7 @@ class softmax:
             why="""2ˣ = e^(0.693·x), so this is a softmax at a temperature of 1.44: flatter than it should be. For (0, 1) it gives
             (⅓, ⅔) in place of (0.269, 0.731)."""),
         "SX8": mistake(patch("grown.sum(", "np.linalg.norm(grown, "),
-            says="The exponentials were divided by their Euclidean length; they are to sum to 1.",
+            says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
             why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each."),
         "TT14": patch("return grown / total", "return grown"),
     }

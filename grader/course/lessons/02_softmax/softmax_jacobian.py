@@ -61,7 +61,7 @@ class softmax_jacobian:
         "SX48": mistake(patch(DIAGONAL, "np.eye(len(p))"), says="The identity matrix stands where diag(p) belongs.",
             why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0."),
         "SX49": mistake(patch(DIAGONAL, "p"), patch(JACOBIAN, "np.outer(p, 1 - p)"),
-            says="p was added to every entry; diag(p) has it on the diagonal alone.",
+            says="p was added to every entry; diag(p) adds it on the diagonal only.",
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
             diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others."""),
         "SX50": mistake(patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),

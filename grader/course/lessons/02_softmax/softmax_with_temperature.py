@@ -75,7 +75,7 @@ class softmax_with_temperature:
             be right, where nothing underflows."""),
         "SX21": mistake(patch("x / temperature", "x / np.sqrt(temperature)"),
             says="The scores were divided by the root of the temperature.",
-            why="√d_k is a root because of how dot products spread. A temperature divides as it stands."),
+            why="√d_k is a root because of how dot products spread. A temperature divides without a root."),
         "SX22": mistake(
             UNSCALED + patch(f"return {WEIGHTS}", f"powers = {POWERS}\n    return powers / powers.sum(axis=axis, keepdims=True)"),
             says="The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",

@@ -60,5 +60,5 @@ class attention_einsum:
         "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
         "AB24": mistake(patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
             says="The letter b is missing from the scores: summed over the batch, they give each item the same weights.",
-            why="einsum sums every letter that does not stand right of the arrow. An axis that is to stay needs its letter there."),
+            why="einsum sums every letter that does not stand right of the arrow. An axis that should stay needs its letter there."),
     }

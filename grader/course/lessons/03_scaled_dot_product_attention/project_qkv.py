@@ -108,7 +108,7 @@ class project_qkv:
             says="All three projections use w_q; keys and values have weight matrices of their own.",
             why="Lines that were copied kept their weight. With q = k = v a token looks mostly at itself, and d_v would have to be d_k."),
         "AB32": mistake(all_three("x @ {} + 1"),
-            says="A number is added to the products; the projection is x @ w alone, and zeros are to give zeros.",
+            says="A number is added to the products; the projection is x @ w alone, and zeros should give zeros.",
             why="""The projections of attention are given here by their weights alone, without a bias. A number added to q and k
             shifts every score by an amount that differs from token to token."""),
     }

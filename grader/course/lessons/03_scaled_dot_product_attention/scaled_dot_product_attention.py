@@ -74,10 +74,10 @@ class scaled_dot_product_attention:
             says="Softmax runs along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
             why="Axis 2 of a matrix is an error, and with two leading dimensions it is the queries."),
         "AB15": mistake(patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
-            says="The keys were reshaped where their axes were to be swapped: numbers of different tokens are mixed.",
+            says="The keys were reshaped where their axes should have been swapped: numbers of different tokens are mixed.",
             why="""`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts of
             several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k)."""),
-        "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reverses all axes, the batch axis too; only the last two are to be swapped.",
+        "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reverses all axes, the batch axis too; only the last two should be swapped.",
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
             4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""", evidence="flrngel/Self-Attentive-tensorflow#3"),
@@ -96,7 +96,7 @@ class scaled_dot_product_attention:
             are stored. `np.zeros(shape)` holds floats."""),
         "AB22": mistake(patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
             by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),
-            says="The weights are transposed before they meet v: each row of the output is to be one query's average.",
+            says="The weights are transposed before they meet v: each row of the output should be one query's average.",
             why="""Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs
             without an error where T_q = T_k."""),
         "AB23": mistake(patch(KEYS, "k"), says="The keys meet the queries untransposed: features are summed against tokens.",

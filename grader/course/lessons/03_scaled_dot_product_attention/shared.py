@@ -7,7 +7,7 @@ from grader.course.lessons.library import unmoved
 
 
 def row_at_fault(weights: np.ndarray, name: str) -> str | None:
-    """What is wrong with rows that are to be distributions: a negative number, or a sum that is not 1."""
+    """What is wrong with rows that should be distributions: a negative number, or a sum that is not 1."""
     if (weights < -1e-6).any():
         return f"the smallest number of {name} is {weights.min():.4g}."
     sums = weights.sum(axis=-1)

@@ -32,7 +32,7 @@ class dot_product_std:
         for n_samples in (5, 20, 50):
             yield sampled(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
                           options={"seed": int(rng.integers(2**31)), "count": True}, reading=read_draws)  # fmt: skip
-        yield sampled("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples", rtol=0.3,
+        yield sampled("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples", rtol=0.3, costly=True,
                       options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, reading=read_results)  # fmt: skip
         same, other = (int(word) for word in rng.permutation(WORDS)[:2])
         title = "ten pairs of length 2, of numbers that are all the same, and of some of which a third differs"
@@ -56,7 +56,7 @@ class dot_product_std:
             why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64."),
         "WS4": mistake(patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
             says="The dot products were scaled before they were measured: the result is 1 for every d_k.",
-            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what is to be seen."),
+            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what should be seen."),
         "WS5": mistake(patch("q * k", "q * q"), says="Each vector was multiplied with itself; a pair is two independent vectors.",
             why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
             are independent and the mean is 0."""),

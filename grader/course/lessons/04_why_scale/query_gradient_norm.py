@@ -99,7 +99,7 @@ class query_gradient_norm:
         "QG8": mistake(
             patch(SCORES, "keys @ q / np.sqrt(len(q))", CHAIN, "jacobian @ keys / np.sqrt(len(q))"),
             patch(SCORES, "scale * (keys @ q) / np.sqrt(len(q))", CHAIN, "jacobian @ (scale * keys) / np.sqrt(len(q))"),
-            says="A factor 1/√d is built in. `scale` is what is to be compared: 1, 1/√d or 1/d.",
+            says="A factor 1/√d is built in. The caller compares scales, 1, 1/√d and 1/d, and passes each as `scale`.",
             why="""The experiment passes different scales for the same q and keys. A built-in 1/√d acts on top of them, or in
             their place.""",
         ),

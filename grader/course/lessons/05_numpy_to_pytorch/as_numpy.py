@@ -67,7 +67,7 @@ class as_numpy:
         "NT10+NT11": patch(".detach()", "") + UNCONVERTED,
         "NT12": mistake(patch(CONVERT, "tensor = tensor.float()"), patch(CONVERT, "tensor = tensor.double()"),
             patch("tensor.dtype == torch.bfloat16", "tensor.is_floating_point()"),
-            says="More than bfloat16 is converted to one float type; NumPy has the others, and their dtype is to be kept.",
+            says="More than bfloat16 is converted to one float type; NumPy has the others, and their dtype should be kept.",
             why="float64 loses digits, integers stop being indices, a mask stops being one. Convert only where NumPy lacks the type."),
         "NT13": mistake(patch(".cpu()", ""),
             says="The tensor stays on its device: NumPy reads the computer's own memory, so `cpu()` comes first.",

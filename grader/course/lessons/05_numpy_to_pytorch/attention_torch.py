@@ -98,13 +98,13 @@ class attention_torch:
         "SM4+SM5": softmax_by_hand("scores", "e.sum(dim=-1)", 4),
         "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4),
         "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
-            says="Something is turned into float32 on the way; the input's precision is to be kept.",
+            says="Something is turned into float32 on the way; the input's precision should be kept.",
             why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
             float32 and float64 do not multiply."""),
         "AB16": patch("k.transpose(-2, -1)", "k.T"),
         "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
-            says="Something is turned into float64 on the way; the input's precision is to be kept.",
+            says="Something is turned into float64 on the way; the input's precision should be kept.",
             why="""A float64 tensor with an axis of its own, such as `torch.tensor([8.0], dtype=torch.float64)`, makes float64 of all
             that it is divided into, and so does `.double()`. A Python number from `math.sqrt` takes the other side's type."""),
         "NT27": mistake(patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),

@@ -61,7 +61,7 @@ class linear_from_numpy:
             says="The weight does not require grad, so no optimizer would change it.",
             why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A frozen
             weight gets no gradient from `backward()`."""),
-        "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer is to be float32.",
+        "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer should be float32.",
             why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'."),
         "NT5": mistake(patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
             says="The layer still has its random initial weight: w never reached it.",

@@ -162,7 +162,7 @@ class masked_attention:
             NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
             makes it."""),
         "MA17": mistake(patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
-            says="Output and weights are in float32; the output is to keep the input's dtype.",
+            says="Output and weights are in float32; the output should keep the input's dtype.",
             why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and
             torch refuses to multiply it with float32."""),
         "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
@@ -187,7 +187,7 @@ class masked_attention:
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
             says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
-            value is ambiguous'. What is to be known is whether a mask was given at all."""),
+            value is ambiguous'. What should be known is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),

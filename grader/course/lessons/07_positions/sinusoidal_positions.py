@@ -12,7 +12,7 @@ TABLE = "torch.stack((sine, cosine), dim=-1).flatten(-2)"
 ANGLES = wrong_angles("d_model", "dtype=torch.float64")
 
 
-@exercise(points=3, minutes=12, container="tensor")
+@exercise(points=3, minutes=12, difficulty=1, container="tensor")
 class sinusoidal_positions:
     """Give each position a row of sines and cosines."""
 

@@ -97,7 +97,7 @@ class MultiHeadAttention:
     """Attention in several heads, between two projections."""
 
     def cases(rng):
-        """Self and cross attention, masks of every shape that broadcasts, large scores, what is to be refused."""
+        """Self and cross attention, masks of every shape that broadcasts, large scores, what should be refused."""
 
         def case(key: str, title: str, sizes: tuple[int, ...], mask: Any = None, grad: bool = False, by_name: bool = False, **more: Any):
             b, t_q, t_k, d, heads = sizes
@@ -240,7 +240,7 @@ class MultiHeadAttention:
             why="""The numbers are right, and the other projections go on learning, so that the loss still falls. The layer behind
             the cut keeps the weights it started with. No `detach()`, `.data` or `torch.no_grad()` belongs into forward."""),
         "MU25": mistake(*(patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =") for p in (0.1, 0.2, 0.5)),
-            says="Dropout acts on the weights; this module is to have none.",
+            says="Dropout acts on the weights; this module should have none.",
             why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every
             forward. Some weights become 0, the rest grow by 1/(1 − p), and a row no longer sums to 1. Lesson 11 has dropout, in
             training only."""),

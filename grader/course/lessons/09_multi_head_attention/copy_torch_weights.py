@@ -14,7 +14,7 @@ THREE_LAYERS = "(mine.w_q, mine.w_k, mine.w_v"
 
 
 def each(copied: str):
-    """Every copy made in another way; {layer} and {new} stand for a layer's parameter and what it is to become."""
+    """Every copy made in another way; {layer} and {new} stand for a layer's parameter and what it should become."""
     return patch(WEIGHT, copied.format(parameter="layer.weight", new="weight"), BIAS, copied.format(parameter="layer.bias", new="bias"))
 
 
@@ -74,7 +74,7 @@ class copy_torch_weights:
             says="The output projection was not copied: out_proj belongs into w_o.",
             why="Scores and weights agree without it, and the outputs do not."),
         "MU36": mistake(each("{parameter} = nn.Parameter({new}.clone())"),
-            says="The module has new parameters: the old ones are to be overwritten in place.",
+            says="The module has new parameters: the old ones should be overwritten in place.",
             why="""An optimizer, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
         "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",

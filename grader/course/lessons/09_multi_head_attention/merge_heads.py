@@ -35,7 +35,7 @@ class merge_heads:
     mistakes = {
         "MH2": patch(".transpose(1, 2)", ""),
         "MH4": patch("reshape", "view"),
-        "MU17": mistake(patch(*INTERLEAVED), says="The merged numbers are interleaved: head 0 is to come first as a whole, then head 1.",
+        "MU17": mistake(patch(*INTERLEAVED), says="The merged numbers are interleaved: head 0 should come first as a whole, then head 1.",
             why="""With d_head moved in front of the heads, the first number of every head comes before the second of any. `w_o` then
             meets them in another order than it was trained with."""),
         "MU18": mistake(patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
@@ -44,5 +44,5 @@ class merge_heads:
         "MU19": patch("return x.", "return x.detach()."),
         "MU20": mistake(patch(".reshape(b, t, num_heads * d_head)", ""),
             says="The tokens are back at axis 1, and the heads still have an axis of their own.",
-            why="The numbers are in the right order; the last two axes are to become one of num_heads · d_head."),
+            why="The numbers are in the right order; the last two axes should become one of num_heads · d_head."),
     }

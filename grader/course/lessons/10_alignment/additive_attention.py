@@ -44,7 +44,7 @@ class additive_attention:
     more_properties = PROPERTIES
 
     hints = (
-        "query @ w_query has the shape (B, d_a), keys @ w_key the shape (B, T, d_a). The first is to be added to *each* key of its own "
+        "query @ w_query has the shape (B, d_a), keys @ w_key the shape (B, T, d_a). The first should be added to *each* key of its own "
         "sentence: which shape must it have for that?",
         "A new axis, `[:, None]`, turns (B, d_a) into (B, 1, d_a). `energy @ v` sums over d_a and leaves (B, T); softmax then runs over"
         " T. For the context, `weights[:, None]` is (B, 1, T) and can be multiplied with the keys.",

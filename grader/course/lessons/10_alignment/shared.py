@@ -139,7 +139,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             why="""The axis is a help for a product: (B, 1, T) times (B, T, d_h) gives (B, 1, d_h). Afterwards it goes, by `[:, 0]`
             or `.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1."""),
         "AL22": mistake(*(patch("dim=-1)", f"dim=-1) / {width} ** 0.5") for width in widths),
-            says="The weights were divided by the root of a width: nothing is to be scaled here, and weights sum to 1.",
+            says="The weights were divided by the root of a width: nothing should be scaled here, and weights sum to 1.",
             why="""A scale belongs to the scores of scaled dot-product attention, before softmax, and to neither of these two scores.
             Divided afterwards, every row of weights sums to less than 1, and the context shrinks by the same factor."""),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),

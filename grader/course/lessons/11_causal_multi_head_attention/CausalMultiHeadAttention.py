@@ -99,7 +99,7 @@ class CausalMultiHeadAttention:
     """Causal attention of many heads with one projection for q, k and v, and dropout."""
 
     def cases(rng):
-        """Values and gradients, another mode and precision, dropout, large scores, what is to be refused."""
+        """Values and gradients, another mode and precision, dropout, large scores, what should be refused."""
         def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, **more: Any) -> Case:
             state = weights_of(rng, fused(shape[-1]), 0.7 if heads < 5 else 0.4)
             return _case(key, title, rng.normal(size=shape), state, heads, max_len, **more)
@@ -170,6 +170,7 @@ class CausalMultiHeadAttention:
         "MK8": patch("diagonal=1", "diagonal=2"),
         "MK13": (patch(HIDE, "pass"), *(patch(HIDE, f"if {seldom}:\n            {HIDE}")
                                         for seldom in ("self.training", "not self.training", "t == self.max_len"))),
+        "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
         "MU21": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]\n        {ONE_SUM}"),
         "BW3": patch("dropout(weights)", "dropout(weights.detach())"),
         "PJ2": (patch("3 * d_model, bias=False", "3 * d_model", "(d_model, d_model, bias=False", "(d_model, d_model"),
@@ -209,7 +210,7 @@ class CausalMultiHeadAttention:
             why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes in forward, from a view that says
             nothing of heads, or numbers are lost in silence."""),
         "CM9": mistake(patch("persistent=False", "persistent=True"),
-            says="state_dict holds the mask as well; it is to hold qkv.weight and proj.weight alone.",
+            says="state_dict holds the mask as well; it should hold qkv.weight and proj.weight alone.",
             why="The mask follows from max_len. Saved, it enlarges a checkpoint, which then fits no other max_len."),
         "CM10": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
             says="The whole mask is used for every length: cut it to the T tokens that came.",
@@ -232,7 +233,7 @@ class CausalMultiHeadAttention:
             why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training."),
         "CM16": mistake(patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
-            says="The past is hidden and the future shown: token i is to see tokens 0 to i, itself included.",
+            says="The past is hidden and the future shown: token i should see tokens 0 to i, itself included.",
             why="""A mask that is added holds −∞ above the diagonal, `triu(1)`. A boolean one that is True where attention is allowed
             holds the other triangle, `tril()`. With the triangles exchanged the first token sees its future, and the last at most
             itself."""),

@@ -39,7 +39,7 @@ def _output(case: Case, part: Part) -> Array:
     shape = case.args[0].array.shape
     if part.kind != "tensor" or part.shape != shape:
         found = part.shape if part.kind == "tensor" else part.text or part.kind
-        raise ContractError(f"forward gave {found} for x of shape {shape}; the same shape was asked for.")
+        raise ContractError(f"forward gave {found} for x of shape {shape}; expected the same shape.")
     return part.array
 
 
@@ -69,7 +69,7 @@ def _shares_dropped(weights: Array, dropped: Array, readable: bool) -> dict[str,
             "share of weights dropped in training": gone.mean(),
             "factor of the weights that are kept": kept.mean(),
             "spread of that factor": kept.std(ddof=1),
-            "share of weights whose two readings fall together": (gone[..., 0, :] == gone[..., 1, :]).mean(),
+            "share of weights that are dropped or kept as a whole": (gone[..., 0, :] == gone[..., 1, :]).mean(),
             "share of keys dropped for two queries at once": (last[..., 0, :] & last[..., 1, :]).mean(),
         }
     return {name: _tensor(value if readable else 0.0) for name, value in found.items()}

@@ -113,7 +113,7 @@ class LanguageModel:
         ),
         "LM8": mistake(
             patch(", bias=False)", ")"),
-            says="head has a bias; the contract asks for a layer without one (bias=False).",
+            says="head has a bias; it should have none (bias=False).",
             why="""A bias there can learn how frequent each token is. It does no harm, but weights that are exchanged have to
             fit.""",
         ),

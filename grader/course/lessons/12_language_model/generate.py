@@ -30,8 +30,8 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
                     show=False, reading=readings.sample, **more)  # fmt: skip
 
     yield sample("warm", "3000 rows, the temperature left to its default", None)
-    yield sample("warm-again", "3000 rows at temperature 1, new numbers, 200 tokens to choose from", 1.0, seed=9, each=50)
-    yield sample("cool", "3000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=1, scale=0.01)
+    yield sample("warm-again", "3000 rows at temperature 1, new numbers, 80 tokens to choose from", 1.0, seed=4, each=20, costly=True)
+    yield sample("cool", "3000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=6, scale=0.01)
     yield sample("hot", "3000 rows at temperature 100, logits that differ by hundreds", 100.0, seed=2, scale=100.0)
     yield sample("tepid", "3000 rows at temperature 120, logits that differ by hundreds", 120.0, seed=7, scale=120.0)
     yield sample("global", "3000 rows without a generator", 150.0, seed=None, scale=150.0)
@@ -72,21 +72,21 @@ class generate:
         "CM41": mistake(patch("model.eval()", ""), says="The model writes in training mode: call model.eval() before it is asked.",
             why="With dropout on, every prediction misses a share of the weights. The text becomes worse, and two greedy runs differ."),
         "CM42": mistake(patch("model.train(was_training)", "pass"),
-            says="The model stays in evaluation mode: its own flag is to be back when the call returns.",
+            says="The model stays in evaluation mode: its own flag should be back when the call returns.",
             why="A sample drawn in the middle of training then switches dropout off for all that follows, and nothing reports it."),
         "CM43": mistake(patch("torch.no_grad()", "torch.enable_grad()"),
             says="A graph is built for every token: put the loop under torch.no_grad().",
             why="Nobody differentiates a text. With the graph each step keeps all its activations as long as its logits live."),
         "CM44": mistake(patch(", generator=generator", ""),
             says="The generator is not used: the ids come from torch's global random numbers.",
-            why="The same generator state is to give the same text, whatever else drew random numbers before."),
+            why="The same generator state should give the same text, whatever else drew random numbers before."),
         "CM45": mistake(patch("logits / temperature", "logits * temperature"),
             says="The logits are multiplied by the temperature; divide them.",
             why="A low temperature is to sharpen the distribution: dividing by 0.5 doubles every difference of logits."),
         "CM46": mistake(patch("logits / temperature", "logits"), says="The temperature has no effect.",
             why="It scales the logits before softmax. Dividing the weights afterwards changes nothing: drawing normalizes them again."),
         "CM47": mistake(patch("temperature == 0", "temperature < 0"),
-            says="Temperature 0 divides by zero; it is to take the largest logit.",
+            says="Temperature 0 divides by zero; it should take the largest logit.",
             why="As the temperature falls to 0 all weight goes to the largest logit. That limit is a case of its own: argmax."),
         "CM48": mistake(patch("temperature == 0", "temperature >= 0"),
             says="The likeliest token is taken at every temperature; above 0 the tokens are drawn.",
@@ -107,7 +107,7 @@ class generate:
         "CM54": mistake(patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"),
             says="Only the new tokens are returned; the given ones come first.",
             why="What is asked for is (B, T + max_new_tokens), the given ids and then their continuation."),
-        "CM55": mistake(patch("-max_len:", "-1:"), says="Only the last token is fed; the model is to see up to max_len tokens.",
+        "CM55": mistake(patch("-max_len:", "-1:"), says="Only the last token is fed; the model should see up to max_len tokens.",
             why="Models with a cache of keys and values write so. Ours keeps nothing between two calls and would forget the text."),
         "CM56": mistake(patch("=generator)", "=torch.Generator().manual_seed(0))"),
             says="A generator of its own is made in every call: each text begins with the same draws.",
@@ -120,7 +120,7 @@ class generate:
             why="Rows with the same context would be continued in the same way, and rows with another by a token that is not theirs."),
         "CM59": mistake(patch("return ids", "return ids[:, -max_len:]"),
             patch("logits = model(ids[:, -max_len:])", "ids = ids[:, -max_len:]\n                logits = model(ids)"),
-            says="The text is cut to its last max_len tokens; only what is fed to the model is to be cut.",
+            says="The text is cut to its last max_len tokens; only what is fed to the model should be cut.",
             why="Keep two things apart: the text, which grows, and the context, which slides along it."),
         "CM60": mistake(patch(SOFTMAX, POWER),
             patch(SOFTMAX, f"{POWER}\n                    weights = weights / weights.sum(dim=-1, keepdim=True)"),
@@ -135,7 +135,7 @@ class generate:
         "CM62": mistake(*(patch("ids[:, -max_len:]", cut) for cut in (
                 "ids[:, -max_len + 1:]", "ids[:, -max_len - 1:]", "ids[:, max(0, ids.shape[1] - max_len + 1):]",
                 "ids if ids.shape[1] <= max_len else ids[:, -max_len + 1:]",
-            )), says="The crop is off by one: the model is to see the last max_len tokens, not one more and not one fewer.",
+            )), says="The crop is off by one: the model should see the last max_len tokens, not one more and not one fewer.",
             why="""`ids[:, -max_len:]` begins max_len tokens before the end. One token fewer wastes a position; one more is more than
             the model has positions for. At max_len = 1 the slice `-max_len + 1:` is `0:`, the whole text."""),
     }

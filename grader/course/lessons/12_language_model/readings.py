@@ -47,7 +47,7 @@ def _shares(case: Case, result: Array) -> dict[str, Part]:
     ids, new, vocabulary = case.args[0].array, case.args[1], case.options["table"].shape[1]
     b, t = ids.shape
     if result.shape != (b, t + new):
-        raise ContractError(f"The ids have shape {result.shape}; (B, T + max_new_tokens), here {(b, t + new)}, was asked for.")
+        raise ContractError(f"The ids have shape {result.shape}; expected (B, T + max_new_tokens), here {(b, t + new)}.")
     if not np.array_equal(result[:, :t], ids):
         raise ContractError("The ids that came back do not begin with the ids that were given.")
     lasts, quarter = np.unique(ids[:, -1]).tolist(), vocabulary // 4
@@ -88,14 +88,14 @@ def flagged(part: Part) -> bool:
 def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What a step of training did, one step after the other; what it was to be is worked out here, without autograd."""
     if flagged(parts["graph"]):
-        raise ContractError("The loss came back as a tensor that still holds its graph; a float was asked for: `loss.item()`.")
+        raise ContractError("The loss came back as a tensor that still holds its graph; expected a float: `loss.item()`.")
     loss = parts["loss"]
     if loss.array is None or loss.kind == "bool" or loss.shape != ():
         shape = f" of shape {loss.shape}" if loss.shape else ""
-        raise ContractError(f"What came back is {loss.text or loss.kind}{shape}; the loss before the step, a float, was asked for.")
+        raise ContractError(f"What came back is {loss.text or loss.kind}{shape}; expected the loss before the step, a float.")
     left, times = numbers(parts["flags"]).ravel(), int(numbers(parts["steps"]))
     if times != 1:
-        raise ContractError(f"optimizer.step() ran {times} times; once was asked for.")
+        raise ContractError(f"optimizer.step() ran {times} times; expected once.")
     if parts["table at the step"].array is None or parts["bias at the step"].array is None:
         raise ContractError("When the optimizer stepped, there was a parameter without a gradient: step() comes after backward().")
     return {

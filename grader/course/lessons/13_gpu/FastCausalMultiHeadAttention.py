@@ -94,7 +94,7 @@ class FastCausalMultiHeadAttention:
         yield case("one token", "one token", 2, 1, 6, 2)
         yield case("shorter", "seventeen tokens, the same backwards, then four, on the MATH backend", 1, 17, 8, 2, shorter=4,
                    backend="MATH")  # fmt: skip
-        yield case("long", "more tokens than any lesson before had", 1, 150, 4, 2, repeated_to=1100)
+        yield case("long", "more tokens than any lesson before had", 1, 150, 4, 2, repeated_to=1100, costly=True)
         yield case("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
         yield from _companions(rng, batch)
         yield from _extremes(rng)

@@ -50,7 +50,7 @@ class pick_device:
             why="""`torch.device("cuda")` is only a name and never fails. The first tensor that is sent there does. A function that
             is not called counts as true: the parentheses of `is_available()` ask the question."""),
         "GP6": mistake(patch(*(text for name in ("cuda", "mps", "cpu") for text in (f"torch.device('{name}')", f"'{name}'"))),
-            says="A string came back; the contract asks for a `torch.device`.",
+            says="A string came back; a `torch.device` is expected.",
             why="Most functions accept both, but only a `torch.device` has a `.type` and an `.index`."),
         "GP7": mistake(patch(CUDA, "", MPS, ""), says="The device is cpu, whatever torch says is available when the function is called.",
             why="""The fallback must come after both questions, and both belong into the function: an answer found when the cell ran,

@@ -1,0 +1,212 @@
+"""A real JupyterLab, driven in headless Chromium: started, opened at a notebook, its cells rewritten and run.
+
+Run as a script it makes docs/verdict.png: `python -m tests.lab`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect, sync_playwright
+
+from grader.course import registry
+from grader.course.stubs import encode
+from tests.conftest import ROOT
+from tests.find_chromium import ADVICE, find_chromium
+from tests.readme import WRONG
+
+TOKEN = "lesson"
+WAIT_MS = 90_000  # two cores, and a second test process on one of them
+
+
+@contextlib.contextmanager
+def jupyterlab(place: Path, *lessons: str, theme: str = "JupyterLab Light") -> Iterator[str]:
+    """The address of a JupyterLab whose folder, place/work, holds these pristine lessons, and whose settings are its own."""
+    (place / "work").mkdir(parents=True)
+    for lesson in lessons:
+        (place / "work" / f"{lesson}.ipynb").write_text(encode(registry.pristine(lesson)))
+    _settings(place / "settings", "@jupyterlab/apputils-extension", "notification",
+              {"fetchNews": "false", "checkForUpdates": False})
+    _settings(place / "settings", "@jupyterlab/apputils-extension", "themes", {"theme": theme})
+    _settings(place / "settings", "@jupyterlab/notebook-extension", "tracker", {"windowingMode": "none"})
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        **os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(place / "config"),
+        "JUPYTERLAB_SETTINGS_DIR": str(place / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(place / "workspaces"),
+        "IPYTHONDIR": str(place / "ipython"), "ATTENTION_COURSE_PROGRESS": str(place / "progress.json"),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
+               "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}", f"--notebook-dir={place / 'work'}"]
+    with (place / "server.log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=place)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _await_server(address, server, place / "server.log")
+        yield address
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _settings(folder: Path, package: str, plugin: str, values: dict) -> None:
+    path = folder / package / f"{plugin}.jupyterlab-settings"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(values))
+
+
+def _await_server(address: str, server: subprocess.Popen, log: Path) -> None:
+    for _ in range(180):
+        try:
+            with urllib.request.urlopen(f"{address}/api/status?token={TOKEN}", timeout=5):
+                return
+        except OSError:
+            assert server.poll() is None, log.read_text()[-3000:]
+            time.sleep(0.5)
+    raise AssertionError(f"JupyterLab did not answer in 90 s:\n{log.read_text()[-3000:]}")
+
+
+@contextlib.contextmanager
+def notebook(address: str, name: str, width: int = 1280, height: int = 1000, scale: int = 1) -> Iterator[Page]:
+    """A notebook, open in a browser, its kernel ready. scale: pixels of the screen for one of the page."""
+    browser_path = find_chromium()
+    assert browser_path, ADVICE
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=scale)
+        page.set_default_timeout(WAIT_MS)
+        expect.set_options(timeout=WAIT_MS)
+        page.goto(f"{address}/lab/tree/{name}.ipynb?token={TOKEN}")
+        page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+        await_idle(page)
+        yield page
+        browser.close()
+
+
+def await_idle(page: Page) -> None:
+    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first.wait_for(state="attached")
+
+
+def accept_dialogs(page: Page) -> None:
+    """JupyterLab sometimes asks which kernel to use, or tells of an early restart: its own answer is right."""
+    accept = page.locator("dialog.jp-Dialog .jp-mod-accept")
+    while accept.count():
+        print("JupyterLab asked:", page.locator("dialog.jp-Dialog").first.inner_text())
+        accept.first.click()
+        page.wait_for_timeout(500)
+
+
+def menu(page: Page, name: str, item: str) -> None:
+    """Clicks an item of the menu bar. item: how its label begins."""
+    accept_dialogs(page)
+    page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{name}$")).click()
+    page.locator(".lm-Menu-item", has_text=re.compile(f"^{item}")).first.click()
+
+
+def run_all(page: Page) -> None:
+    """Run > Run All Cells, as a person clicks it; again where the session was not ready to listen."""
+    last = page.locator(".jp-CodeCell").last.locator(".jp-InputPrompt")
+    before = last.inner_text()
+    for _ in range(4):
+        menu(page, "Run", "Run All Cells")
+        try:
+            expect(last).not_to_have_text(before, timeout=10_000)
+        except AssertionError:
+            continue  # an early kernel restart swallows the first click
+        if _has_run(last):
+            await_idle(page)
+            return
+    raise AssertionError("'Run All Cells' never ran the last cell")
+
+
+def restart(page: Page) -> None:
+    """Kernel > Restart Kernel…, confirmed."""
+    menu(page, "Kernel", "Restart Kernel…")
+    page.locator("dialog.jp-Dialog .jp-mod-accept").first.click()
+    page.wait_for_timeout(1000)
+    await_idle(page)
+
+
+def _has_run(prompt: Locator) -> bool:
+    """Waits while a cell runs. False where JupyterLab drops it, as it does when it connects to the kernel anew: '[*]' becomes '[ ]'."""
+    expect(prompt).not_to_have_text(re.compile(r"\[\*\]:"), timeout=WAIT_MS)
+    ran = re.search(r"\[\d+\]:", prompt.inner_text()) is not None
+    if not ran:
+        print("JupyterLab dropped a cell that was running")
+    return ran
+
+
+def cell(page: Page, text: str) -> Locator:
+    """The code cell whose source begins with this text."""
+    cells = page.locator(".jp-Notebook .jp-CodeCell")
+    for number in range(cells.count()):
+        if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
+            return cells.nth(number)
+    raise AssertionError(f"no code cell begins with {text!r}")
+
+
+def rewrite(page: Page, one: Locator, code: str) -> None:
+    """Replaces a cell's source through the keyboard and runs it."""
+    one.scroll_into_view_if_needed()
+    one.locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(code)
+    run(page, one)
+
+
+def run(page: Page, one: Locator) -> None:
+    """Runs a cell as it stands, with Shift+Enter."""
+    prompt = one.locator(".jp-InputPrompt")
+    for _ in range(3):
+        before = prompt.inner_text()
+        one.locator(".cm-content").click()
+        page.keyboard.press("Shift+Enter")
+        expect(prompt).not_to_have_text(before, timeout=WAIT_MS)
+        if _has_run(prompt):
+            return
+    raise AssertionError("JupyterLab dropped the cell each time")
+
+
+def output(one: Locator) -> Locator:
+    """What a cell shows below it."""
+    return one.locator(".jp-OutputArea-output")
+
+
+def picture(page: Page, one: Locator, path: Path) -> None:
+    one.scroll_into_view_if_needed()
+    page.screenshot(path=str(path))
+    assert path.stat().st_size > 10_000
+
+
+def _main(place: Path) -> None:
+    """Takes the picture of a verdict that README shows."""
+    with jupyterlab(place, "01_three_tokens") as address, notebook(address, "01_three_tokens", 1500, 900, scale=2) as page:
+        run_all(page)
+        rewrite(page, cell(page, "def softmax_rows"), WRONG)
+        check = cell(page, "check(softmax_rows)")
+        run(page, check)
+        output(check).locator("img").first.wait_for()
+        page.wait_for_timeout(500)
+        output(check).first.screenshot(path=str(ROOT / "docs" / "verdict.png"))
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        _main(Path(folder) / "lab")
