@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.authoring import reading, teaching
+from grader.authoring import reading
 from grader.course import registry
 from grader.course.percent import Cell
 from grader.course.stubs import task_name
@@ -147,11 +147,9 @@ def _lessons() -> str:
     rows = ["| lesson | exercises, minutes | reading, minutes | together |", "|---|---|---|---|"]
     work = read = 0
     for name in registry.lessons():
-        there = teaching.notes(registry.cells(name)) is not None
-        title = f"[{registry.heading(name)}]({name}.md)" if there else registry.heading(name)
         own = reading.of_lesson(name)
         work, read = work + own[0], read + own[1]
-        rows.append(f"| {title} | {own[0]} | {own[1]} | {sum(own)} |")
+        rows.append(f"| [{registry.heading(name)}]({name}.md) | {own[0]} | {own[1]} | {sum(own)} |")
     return "\n".join([*rows, f"| all | {work} | {read} | {work + read} |"])
 
 
