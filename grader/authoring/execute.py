@@ -29,6 +29,8 @@ def build(name: str) -> None:
     """Writes all that is made of a lesson. Raises: AuthorError, with nothing written, where a cell or a quoted number fails."""
     cells, lesson = checked_cells(name)
     solved, file = solution_notebook(name, cells, lesson), f"solutions/{name}.py"
+    for left in kernel.kept().glob(f"{name}.*"):
+        left.unlink()  # what this lesson trains is trained anew
     try:
         outputs = run(solved)
     except kernel.KernelError as error:
