@@ -64,12 +64,12 @@ print("sweet:", menu.get("sweet"))
 #
 # So we make each key a vector of two numbers: how sweet and how spicy the dish is. A query has the same two numbers: how much
 # sweetness and how much spice the guest wants. A value holds what we want to know about the dish: grams of sugar, grams of
-# chilli, and the price.
+# chili, and the price.
 
 # %% role="given"
 dishes = ["tart", "curry", "chutney", "bread"]
 keys = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0], [1.0, 0.2]])  # (4, 2): sweet, spicy
-values = np.array([  # (4, 3): grams of sugar, grams of chilli, euros
+values = np.array([  # (4, 3): grams of sugar, grams of chili, euros
     [30.0, 0.0, 4.0],
     [4.0, 9.0, 8.0],
     [18.0, 5.0, 3.0],
@@ -232,8 +232,8 @@ if passed(hard_lookup):
 # %% role="demo" tags=["nbval-check-output"]
 query = np.array([1.0, 0.6])
 for sharpness in (0, 0.1, 1, 10, 100):
-    sugar, chilli, price = soft_lookup(query, keys, values, sharpness)
-    print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chilli:.2f} g chilli, {price:.2f} euros")
+    sugar, chili, price = soft_lookup(query, keys, values, sharpness)
+    print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chili:.2f} g chili, {price:.2f} euros")
 
 # %% [markdown]
 # Attention lives between the two ends, and the size of the scores decides where. This is why lesson 01 divides the scores by
@@ -258,7 +258,7 @@ assert speeds.mean() == 15.4 and distances.mean() == 42.98  # as published
 # %% [markdown]
 # One thing is missing. For a speed, a good key is a *near* one, and a dot product does not measure nearness. But it can be made
 # to: the squared distance between a query q and a key k is q² − 2qk + k². The term q² is the same for all keys, so leaving it
-# out changes no choice and no weight. What remains, with the sign turned, is 2qk − k². That is the dot product of (q, 1) and
+# out changes no choice and no weight. What remains, with the sign reversed, is 2qk − k². That is the dot product of (q, 1) and
 # (2k, −k²). So we file each stop under the key (2k, −k²).
 
 # %% role="given"
@@ -279,8 +279,8 @@ def speed_keys(speed):
 #
 # @wrong
 #
-# If you said 66 or an average for the hard look-up, remember that it returns one row. A single stop says how one driver braked
-# on one day; the blend of many says what to expect.
+# If you said an average for the hard look-up, remember that it returns one row. If you said 66, remember the tie. A single stop
+# says how one driver braked on one day; the blend of many says what to expect.
 
 # %% role="payoff" exercise="hard_lookup"
 if passed(hard_lookup):
@@ -343,7 +343,7 @@ if passed(hard_lookup):
 # | answer | (d_v,) |
 #
 # The picture below is the whole machine that this course builds. The token *it* asks, all tokens answer, and *it* goes on with
-# what it found. You have built the part in color, for one query. Where queries, keys and values come from is the part that is
+# what it found. The part in color is the soft look-up of this lesson, for one query. Where queries, keys and values come from is
 # still pale; lesson 03 adds it.
 
 # %% role="demo"

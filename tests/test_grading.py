@@ -157,3 +157,11 @@ def test_text_of_a_verdict_is_limited():
     assert len(cut.headline) <= 20_000 and cut.headline.endswith("…")
     assert sum(map(len, (cut.headline, cut.experiment, cut.look, *cut.details))) <= 20_000
     assert grading.limited(Verdict("double", "error", "short")).headline == "short"
+
+
+def test_an_exercise_that_calls_one_which_fails_says_so(graded):
+    report = graded(toy.solved(double="def double(x): return x + 2", row_sums="def row_sums(x): return double(x).sum(axis=1) / 2 + 1"))
+    double, row_sums, _ = report.lessons[0].verdicts
+    assert double.status == row_sums.status == "failed"
+    assert row_sums.details[0] == "row_sums calls `double`, whose check fails: start there."
+    assert not any("whose check fails" in detail for detail in double.details)

@@ -108,7 +108,7 @@ def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: i
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
-    verdicts = tuple(_verdict(exercises[name], candidates[name], seed) for name in names)
+    verdicts = _led_back([_verdict(exercises[name], candidates[name], seed) for name in names], candidates)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
@@ -117,6 +117,17 @@ def _candidates(plan: Plan, sandbox: Sandbox, learner: object, exercises: Mappin
         rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
         return sandbox.candidates(plan, SourcesApart(sandbox.reader, plan.own_texts, rules), learner)
     return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
+
+
+def _led_back(verdicts: Sequence[Verdict], candidates: Mapping[str, Any]) -> tuple[Verdict, ...]:
+    """Each begins with another exercise that it calls, where that one fails."""
+    from grader.judging.judge import led_back
+
+    failing = {verdict.exercise for verdict in verdicts if verdict.status in ("failed", "error", "timeout", "memory")}
+    return tuple(
+        led_back(verdict, candidates[verdict.exercise].sources, failing.__contains__) if verdict.exercise in failing else verdict
+        for verdict in verdicts
+    )
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int) -> Verdict:

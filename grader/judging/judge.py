@@ -7,7 +7,7 @@ finite, properties, values, extremes, inputs left alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -59,6 +59,17 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = registry.SEED) -
     with np.errstate(all="ignore"):  # a learner's numbers may overflow in whatever a property does with them
         verdict = _Judging(exercise, candidate, seed).verdict()
     return replace(verdict, seconds=time.perf_counter() - started)
+
+
+def led_back(verdict: Verdict, sources: Any, fails: Callable[[str], bool]) -> Verdict:
+    """The verdict, whose details begin with another exercise that this one calls, where that one's check fails.
+
+    sources: as in `Candidate`. fails: whether the check of that exercise fails.
+    """
+    if sources is None or verdict.status not in ("failed", "error", "timeout", "memory"):
+        return verdict
+    called = next((slip.name for slip in sources.slips(verdict.exercise) if slip.kind == "calls" and fails(slip.name)), "")
+    return replace(verdict, details=(wording.led_back(verdict.exercise, called), *verdict.details)) if called else verdict
 
 
 class _Judging:

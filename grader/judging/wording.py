@@ -168,6 +168,11 @@ def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
+def led_back(name: str, called: str) -> str:
+    """What comes first where another exercise is at fault as well."""
+    return f"{name} calls `{called}`, whose check fails: start there."
+
+
 def not_started(exercise: Exercise) -> str:
     still = "it is still None" if exercise.kind == "answer" else "it still raises NotImplementedError"
     return f"{exercise.name} is not started: {still}."

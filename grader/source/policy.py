@@ -9,7 +9,7 @@ is refused anywhere.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -62,9 +62,9 @@ class Sources:
         """What `offence` below finds in them."""
         return offence(name, forbids, requires, self)
 
-    def slips(self, name: str) -> tuple[Slip, ...]:
-        """What beginners let slip, of the definition of that name."""
-        return slips(name, self.cells)
+    def slips(self, name: str, exercises: Collection[str] = ()) -> tuple[Slip, ...]:
+        """What beginners let slip, of the definition of that name, and which of these exercises it calls."""
+        return slips(name, self.cells, exercises)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A fact is no verdict: judging/beginner.py says which of them explains what was o
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from grader.source.definitions import parse
@@ -27,7 +27,7 @@ class Slip(NamedTuple):
           in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along an axis,
           without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to),
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
-          own max, min or sorted), 'in place' (a parameter is changed by `+=` or its like).
+          own max, min or sorted), 'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
     other: the right factor; turned: whether it is transposed there.
     """
@@ -40,23 +40,26 @@ class Slip(NamedTuple):
     turned: bool = False
 
 
-def slips(name: str, cells: Sequence[str]) -> tuple[Slip, ...]:
-    """The facts about the last definition of that name, a function's or a class's; () where there is none that can be read."""
+def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> tuple[Slip, ...]:
+    """The facts about the last definition of that name, a function's or a class's; () where there is none that can be read.
+
+    exercises: names of which it is told that they are called.
+    """
     for cell in reversed(cells):
-        tree = parse(cell)
-        for node in reversed(tree.body if tree is not None else []):
+        for node in reversed(_top(cell, name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
-                return tuple(_Reading(cell.splitlines(), cells).of(node))[:MOST]
+                return tuple(_Reading(cell.splitlines(), cells, frozenset(exercises) - {name}).of(node))[:MOST]
     return ()
 
 
 class _Reading:
     """One definition, beside the text of its cell."""
 
-    def __init__(self, lines: Sequence[str], cells: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], cells: Sequence[str], exercises: frozenset[str]) -> None:
         self._lines = lines
+        self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
-            alias.asname or alias.name for cell in cells for node in _top(cell) if isinstance(node, ast.Import)
+            alias.asname or alias.name for cell in cells for node in _top(cell, "numpy") if isinstance(node, ast.Import)
             for alias in node.names if alias.name == "numpy"
         }  # fmt: skip
 
@@ -118,6 +121,8 @@ class _Reading:
         if isinstance(node, ast.Call):
             called = _dotted(node.func)
             owner, _, function = called.rpartition(".")
+            if called in self._exercises:
+                yield self._slip("calls", node, called)
             if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
                 yield self._slip("compares", node)
             if owner.partition(".")[0] in self._numpy:
@@ -180,8 +185,9 @@ def _own(function: ast.AST) -> Iterator[ast.AST]:
             left += ast.iter_child_nodes(node)
 
 
-def _top(cell: str) -> list[ast.stmt]:
-    tree = parse(cell)
+def _top(cell: str, mentioned: str) -> list[ast.stmt]:
+    """The statements of a cell that mentions a name; a large one takes long to parse."""
+    tree = parse(cell) if mentioned in cell else None
     return tree.body if tree is not None else []
 
 

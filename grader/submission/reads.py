@@ -62,6 +62,6 @@ class Here:
 
         sources = Sources(tuple(cells))
         return {
-            name: (offence(name, tuple(forbids), tuple(requires), sources), sources.slips(name))
+            name: (offence(name, tuple(forbids), tuple(requires), sources), sources.slips(name, rules))
             for name, (forbids, requires) in rules.items()
         }

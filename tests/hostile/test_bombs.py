@@ -125,7 +125,7 @@ def told(reader, path: Path) -> str:
     if submission.message:
         return submission.message
     plan = submission.plan(toy.NAME)
-    found = reader.offences(plan.own_texts, RULES)
+    found = reader.sources(plan.own_texts, RULES)
     return next((one.sentence for one, _ in found.values() if one is not None), "".join(plan.absent.values()) if not plan.owners else "")
 
 
@@ -233,7 +233,7 @@ def test_a_reader_reads_what_is_read_here(monkeypatch, tmp_path, reader):
         assert there == here
         plans = [read_submission(path, reads=each).plan(toy.NAME) for each in (reader, Here())]
         assert plans[0] == plans[1] and plans[0].own_texts
-        assert reader.offences(plans[0].own_texts, RULES) == Here().sources(plans[0].own_texts, RULES)
+        assert reader.sources(plans[0].own_texts, RULES) == Here().sources(plans[0].own_texts, RULES)
 
 
 def test_in_a_class_the_others_have_their_points(tmp_path, scratch):

@@ -126,7 +126,7 @@ def loss_inputs(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[Arra
     yield told("float32", "float32 scores", 5, 6, scores=rng.normal(size=(5, 6)).astype(np.float32))
     yield told("one", "a single entry in each row", 3, 1)
     yield told("long", "twenty rows of seven", 20, 7)
-    scores, targets = rng.normal(size=(4, 9)) * 3, rng.integers(0, 9, 4).astype(np.int32)
+    scores, targets = rng.normal(size=(4, 19)) * 3, rng.integers(0, 19, 4).astype(np.int32)
     yield "int32", "targets of type int32", (scores, targets)
 
 
