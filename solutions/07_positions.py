@@ -571,7 +571,7 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     assert two["RoPE"][:, 16:24].mean() > 0.95 and small["RoPE"][:, 16:28].mean() > 0.95
     assert at_end["Two back"]["RoPE"] < 0.2 and small["RoPE"][:, 64:].mean() < 0.625
     assert small["sinusoidal"][:, 64:].mean() < 0.625 < 0.85 < small["ALiBi"][:, 64:].mean()
-    assert two["sinusoidal"][:, 16:24].mean() < 0.6 and 0.3 < two["ALiBi"].nanmean() < 0.45
+    assert two["sinusoidal"][:, 16:24].mean() < 0.75 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
 # Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. No line crosses

@@ -148,7 +148,7 @@ check(CausalMultiHeadAttention)
 
 # %% [markdown]
 # Your module returns no weights, and still they can be seen. With unit vectors as tokens and values, and an identity as `proj`, the
-# output of a query *is* its row of weights. The check reads dropout in this way, and so does the next picture. Grey is what the mask
+# output of a query *is* its row of weights. The check reads dropout in this way, and so does the next picture. Gray is what the mask
 # has hidden: it never takes part in softmax. White with a 0 is what dropout took: it had its share of the softmax before.
 
 # %% role="payoff" exercise="CausalMultiHeadAttention"
@@ -614,7 +614,7 @@ if passed(TransformerBlock):
 #
 # - "Normalized" has healthy gradients and learns nothing. Why? A good answer says that a gradient tells how to change the weights,
 #   not that the input still says something: 24 untrained layers without a residual path have mixed it beyond use.
-# - Why is the mask a buffer and not a parameter, and why not saved? A good answer: nothing is to be learned about it, it has to move
+# - Why is the mask a buffer and not a parameter, and why not saved? A good answer: there is nothing to learn about it, it has to move
 #   with the module to a GPU, and it follows from max_len.
 #
 # ## On paper

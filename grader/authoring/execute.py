@@ -43,10 +43,8 @@ def build(name: str) -> None:
     learner = learner_notebook(name, cells, lesson, said, registry.way(name))
     write_whole(registry.notebook_path(name), encode(learner))
     write_whole(registry.solution_path(name), encode(solved))
-    page = teaching.page(name, cells, lesson, said)
-    if page:
-        teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(teaching.path(name), page)
+    teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(teaching.path(name), teaching.page(name, cells, lesson, said))
 
 
 def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str]]:

@@ -38,7 +38,7 @@ def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
         text.set_text("")  # grey says it: the mask hid these before softmax
     gone = int((np.asarray(once)[~hidden] == 0).sum())
     gap = np.abs(mean - still).max()
-    show(fig, alt=f"Three causal weight matrices, the hidden half grey. In one training step {gone} of {int((~hidden).sum())} weights "
+    show(fig, alt=f"Three causal weight matrices, the hidden half gray. In one training step {gone} of {int((~hidden).sum())} weights "
                   f"are 0 and the others doubled; the mean of 400 steps differs from evaluation by at most {gap:.2f}.")  # fmt: skip
 
 
