@@ -63,8 +63,8 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 # %% [markdown]
 # ## Step 1: scores
 #
-# The picture shows one query on its way, that of *it*, with four tokens and numbers of its own. The part in color is this step: the
-# query meets every key, and each meeting gives one score.
+# The picture shows one query on its way, that of *it*, with four tokens and numbers of its own. The part in color is this step:
+# the query meets every key, and each meeting gives one score.
 
 # %% [markdown]
 # @predict
@@ -486,6 +486,7 @@ if passed(three_token_attention):
     for name, (keys, values) in orders.items():
         turned, its_weights = three_token_attention(Q, keys, values)
         print(f"{name:20} weights of it {np.round(its_weights[2], 2)}  output {np.round(turned[2], 2)}")
+    assert np.allclose(turned[2], 5)  # the last of them
 
 # %% [markdown]
 # With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 07 gives it one.
@@ -546,8 +547,8 @@ if passed(query_for) and passed(three_token_attention):
 
 # %% [markdown]
 # **The direction of a query decides which key wins; its length decides how clearly.** At length 0 every key gets the same
-# share. As the query grows, the nearest other key is the last to give up its share. A model can therefore make one token ask
-# sharply and another ask vaguely, by the length of a vector alone.
+# share. As the query grows, the key that fits it second best is the last to give up its share. A model can therefore make one
+# token ask sharply and another ask vaguely, by the length of a vector alone.
 
 # %% [markdown]
 # ## What we keep

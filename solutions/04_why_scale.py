@@ -407,7 +407,7 @@ if passed(query_gradient_norm):
 # *Dive into Deep Learning* (Zhang et al. 2023, section 11.1) says of softmax that "its gradient never vanishes". In exact
 # arithmetic that is true: no weight is ever 0 or 1. We test it in float32, in which models compute.
 
-# %% role="demo" tags=["nbval-check-output"]
+# %% role="demo"
 scores = random_scores(4096, 300, np.random.default_rng(6), n_keys=16).astype(np.float32)
 stuck = {}
 for name, divisor in (("undivided", 1), ("divided by √d_k", 64)):

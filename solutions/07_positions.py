@@ -63,8 +63,8 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
 # Each word looks at each other word with the same weight wherever it stands. If the tokens change places, their outputs change places
-# with them, and no output changes its value. One says that attention is *equivariant* to permutations. To attention, a sentence is a bag
-# of words.
+# with them, and no output changes its value. Attention is said to be *equivariant* to permutations. To it, a sentence is a bag of
+# words.
 #
 # ## Remedy 0: learn a row for each position
 #
@@ -189,8 +189,8 @@ if passed(sinusoidal_positions):
 #
 # ### Why sines: one identity
 #
-# How similar are the rows of two positions p and s? Take the pair with frequency ω. Its two numbers are sin pω, cos pω in one row and
-# sin sω, cos sω in the other. Their part of the dot product is
+# How similar are the rows of two positions p and s? Take one pair, and call ω its frequency, the angle by which its hand turns from one
+# position to the next. Its two numbers are sin pω, cos pω in one row and sin sω, cos sω in the other. Their part of the dot product is
 #
 # $$\cos p\omega\, \cos s\omega + \sin p\omega\, \sin s\omega \;=\; \cos\bigl((p - s)\,\omega\bigr)$$
 #
@@ -238,7 +238,8 @@ if passed(sinusoidal_positions):
 #
 # $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
 #
-# Again p and s are left only as p − s. This time it holds for *any* query and any key, whatever W_Q and W_K are.
+# Again p and s are left only as p − s. The score is the sum over all pairs, so it depends on the distance alone. And this time that holds
+# for *any* query and any key, whatever W_Q and W_K are.
 
 # %% [markdown]
 # @predict
@@ -349,7 +350,7 @@ def rope_halves(x, positions, base=10000.0):
 # @answer
 #
 # **B.** Either pairing turns each pair of the query and *the same* pair of the key, so the identity holds. Mixed, a number of the query is
-# turned with one partner and its counterpart in the key with another, by another angle. No angle cancels any more.
+# turned with one partner and its counterpart in the key with another, by another angle. The positions no longer cancel.
 #
 # @wrong
 #
@@ -532,7 +533,7 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
 #
 # **C.** ALiBi is at {{ at_end["Last small one"]["ALiBi"]:.2f }} there, as inside. Sinusoidal rows and RoPE are *below* guessing, at
 # {{ at_end["Last small one"]["sinusoidal"]:.2f }} and {{ at_end["Last small one"]["RoPE"]:.2f }}: they meet angles that never occurred
-# in training, and act on them with confidence.
+# in training, and what the layer makes of them is worse than a guess.
 #
 # @wrong
 #
@@ -570,7 +571,7 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     assert two["RoPE"][:, 16:24].mean() > 0.95 and small["RoPE"][:, 16:28].mean() > 0.95
     assert at_end["Two back"]["RoPE"] < 0.2 and small["RoPE"][:, 64:].mean() < 0.625
     assert small["sinusoidal"][:, 64:].mean() < 0.625 < 0.85 < small["ALiBi"][:, 64:].mean()
-    assert two["sinusoidal"][:, 16:24].mean() < 0.6 and 0.3 < two["ALiBi"].nanmean() < 0.45
+    assert two["sinusoidal"][:, 16:24].mean() < 0.75 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
 # Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. No line crosses
@@ -635,7 +636,7 @@ explain("PE1")
 # - sinusoidal_positions PE4: Which number stands beside sin of the first angle?
 # - sinusoidal_positions PE2: Which frequency does the cosine in column 1 have?
 # - apply_rope RO1: Which number is turned together with x[0]?
-# - apply_rope RO3: How long is your result for (1, 0) at position 1?
+# - apply_rope RO3: How long is (1, 1), and how long is it after your rotation?
 # - alibi_bias PO20: Should a key far away get a larger or a smaller score?
 # - alibi_bias PO22: How far away is the key one place to the right?
 #

@@ -3,8 +3,12 @@
 #
 # **What turns attention into a block that can be stacked many times?**
 #
-# Lesson 09 gave attention its heads, and lesson 06 hid the future from it. In this lesson both become one module, and the module
-# becomes a block. Lesson 12 stacks two such blocks into a language model.
+# **Before this lesson:** lesson 06 (the causal mask as a buffer), lesson 09 (heads as slices), `nn.Module`, and the mean and variance of
+# a few numbers.
+#
+# Lesson 09 gave attention its heads, and lesson 06 hid the future from it. Here both become one module, as language models have it. Then
+# the question is how to stack it: twelve times, or ninety-six. Stacked as they are, such layers learn nothing, and you will see why
+# before you write the two repairs that every Transformer has: a normalization and a residual path.
 
 # %% role="given"
 import math
@@ -15,22 +19,36 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
+# %% role="demo"
+figures.machine.draw(title="One head. In this lesson several work side by side, and none sees a later token")
+
 # %% [markdown]
 # ## One projection for three
 #
-# Three layers `w_q`, `w_k` and `w_v` read the same x. One layer with three times as many outputs computes the same numbers in one
-# larger product, which a processor likes better. Then it has to be known which numbers are whose. The common order is q, k, v, and
-# in each of them head after head, as contiguous slices like those of lesson 09:
+# Three layers `w_q`, `w_k` and `w_v` read the same x. One layer with three times as many outputs computes the same numbers in one larger
+# product, which a processor likes better. Then it has to be known which numbers are whose. The common order is q, k, v, and in each of
+# them head after head, as contiguous slices like those of lesson 09:
 
 # %% role="demo"
 figures.lesson_11.fused()
 
 # %% [markdown]
 # Another order trains as well, since every row of the weight learns its own role. It matters as soon as weights are exchanged: a
-# published loader that expects q, k and v *per head* reads a checkpoint stored in this order without any error, and computes
-# something else.
+# loader of vLLM that expected q, k and v *per head* read a checkpoint stored in this order without any error, and computed something
+# else (vllm-project/vllm#42803).
+
+# %% [markdown]
+# @predict
 #
-# **Predict:** for d_model = 4 and two heads, which of the twelve numbers below belong to the *keys of head 1*?
+# For d_model = 4 and two heads, `qkv(x)` has twelve numbers a token, 0 to 11. Which of them are the *keys of head 1*?
+#
+# @answer
+#
+# 6 and 7. The first four are q, the next four k, the last four v; of k's four the first two are head 0's.
+#
+# @wrong
+#
+# If you said 8 and 9, you read per head, then q, k, v: that is the other order. If you said 4 and 5, those are head 0's keys.
 
 # %% role="demo" tags=["nbval-check-output"]
 numbers = torch.arange(12)
@@ -41,10 +59,21 @@ print("read per head, then q, k, v:", numbers.view(2, 3, 2)[1, 1].tolist())
 # ## Dropout on the weights
 #
 # *Dropout* sets a random share p of numbers to zero in each training step and divides the others by 1 − p, so that their mean stays
-# (Srivastava et al. 2014, section 4). On attention weights it hides, now and then, the very key that a head relies on, and makes
-# other heads learn to help. It must not act once training is over.
+# (Srivastava et al. 2014, section 4). On attention weights it hides, now and then, the very key that a head relies on. Other heads then
+# have to help, because no single one can be trusted. It must not act once training is over.
+
+# %% [markdown]
+# @predict
 #
-# **Predict** with four equal weights of ¼ and p = ½: which values can a weight take in training, and to what does a row sum on average?
+# Four equal weights of ¼ and p = ½. Which values can a weight take in training, and to what does a row sum on average?
+#
+# @answer
+#
+# 0 or ½: what stays is divided by 1 − p = ½. A single row may sum to 0 or to 2, and on average to 1.
+#
+# @wrong
+#
+# If you said 0 or ¼, the row would sum to ½ on average, and the layer would give smaller outputs in training than afterwards.
 
 # %% role="demo" tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -55,9 +84,9 @@ print("mean of the sums:", round(layer(weights.repeat(10_000, 1)).sum(dim=-1).me
 print("evaluation", layer.eval()(weights).tolist())
 
 # %% [markdown]
-# A single row may sum to 0 or to 2; it is 1 on average. `nn.Dropout` is a module, so it follows `.train()` and `.eval()` of the module
-# that owns it. `F.dropout` is a function and drops whenever nobody tells it not to. So does `dropout_p` of
-# `F.scaled_dot_product_attention`, which PyTorch's own tracker knows as a surprise (pytorch/pytorch#124464).
+# `nn.Dropout` is a module, so it follows `.train()` and `.eval()` of the module that owns it. `F.dropout` is a function and drops
+# whenever nobody tells it not to. So does `dropout_p` of `F.scaled_dot_product_attention`, which PyTorch's own tracker knows as a
+# surprise (pytorch/pytorch#124464).
 
 # %% [markdown]
 # @exercise CausalMultiHeadAttention
@@ -118,45 +147,275 @@ class CausalMultiHeadAttention(nn.Module):
 check(CausalMultiHeadAttention)
 
 # %% [markdown]
-# Our module returns no weights, and still they can be seen: with unit vectors as values and an identity as `proj`, the output of a query
-# *is* its row of weights. The check reads dropout in this way, and so does the next picture.
+# Your module returns no weights, and still they can be seen. With unit vectors as tokens and values, and an identity as `proj`, the
+# output of a query *is* its row of weights. The check reads dropout in this way, and so does the next picture. Gray is what the mask
+# has hidden: it never takes part in softmax. White with a 0 is what dropout took: it had its share of the softmax before.
 
 # %% role="payoff" exercise="CausalMultiHeadAttention"
 if passed(CausalMultiHeadAttention):
-    figures.lesson_11.dropped(CausalMultiHeadAttention)
+    torch.manual_seed(11)
+    layer, x = CausalMultiHeadAttention(6, 1, 6, dropout=0.5), torch.eye(6)[None]
+    with torch.no_grad():
+        layer.qkv.weight[:12] = 0.9 * torch.randn(12, 6)
+        layer.qkv.weight[12:] = torch.eye(6)  # the value of token j is the j-th unit vector
+        layer.proj.weight.copy_(torch.eye(6))
+        still = layer.eval()(x)[0].numpy()
+        steps = layer.train()(x.repeat(400, 1, 1)).numpy()
+    figures.lesson_11.dropped(still, steps[0], steps.mean(axis=0), 0.5)
+    assert abs(steps.mean(axis=0) - still).max() < 0.15
 
 # %% [markdown]
 # ## A proof in seconds
 #
-# Before a minute is spent on training, we let one layer with one head learn something whose solution we know. It reads ten random
-# letters and a bar, then has to write the letters backwards: `abc|cba`. Guessing costs ln 16 = 2.77 nats a letter.
+# Does it learn? We let one layer with one head learn something whose solution we know. It reads ten random letters and a bar, then has to
+# write the letters backwards: `abc|cba`. Guessing among 16 letters costs ln 16 = 2.77 nats a letter (−ln of the probability, averaged:
+# lesson 12 is about that number). Dropout takes a tenth of its weights while it trains.
+
+# %% [markdown]
+# @predict
 #
-# **Predict** the weights behind the bar: at which position must the query look that writes the *first* letter of the answer?
+# Behind the bar, at which position must the query look that writes the *first* letter of the answer? And the one that writes the
+# second?
+#
+# @answer
+#
+# The first looks at the last letter, just before the bar; the second one place further back. Each step forward in the answer is a
+# step back in the question, so the weights lie on an *anti*-diagonal.
+#
+# @wrong
+#
+# If you said the first position, you had copying in mind. The answer begins with the letter that came last.
 
 # %% role="payoff" exercise="CausalMultiHeadAttention"
 if passed(CausalMultiHeadAttention):
-    figures.lesson_11.reverse(CausalMultiHeadAttention)
+    class Reverser(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.token, self.position = nn.Embedding(17, 64), nn.Embedding(20, 64)
+            self.attn, self.head = CausalMultiHeadAttention(64, 1, 20, dropout=0.1), nn.Linear(64, 17)
+
+        def forward(self, ids):
+            x = self.token(ids) + self.position(torch.arange(20))
+            return self.head(x + self.attn(x))
+
+    def sequences(count):
+        """Letters, the bar (number 16), and the letters backwards."""
+        front = torch.randint(16, (count, 10))
+        return torch.cat([front, torch.full((count, 1), 16), front.flip(1)], dim=1)
+
+# %% role="payoff" exercise="CausalMultiHeadAttention"
+if passed(CausalMultiHeadAttention):
+    torch.manual_seed(11)
+    model, losses = Reverser(), []
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(250):
+        ids = sequences(64)
+        logits = model(ids[:, :-1])[:, 10:]  # only what comes behind the bar can be known
+        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 11:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    ids = sequences(500)
+    with torch.no_grad():
+        written = {mode: model.train(mode)(ids[:, :-1])[:, 10:].argmax(dim=-1) for mode in (False, True)}
+    share = {mode: (letters == ids[:, 11:]).all(dim=1).float().mean().item() for mode, letters in written.items()}
+    print(f"500 new sequences, all letters right: {share[False]:.1%} in evaluation, {share[True]:.1%} with dropout on")
+
+# %% [markdown]
+# Evaluation is where it counts: there {{ share[False]:.0% }} of the sequences are right. The same weights with dropout left on reach
+# {{ share[True]:.0% }}, because now and then the one key that matters is dropped. Forgetting `.eval()` costs that much. And where
+# does the layer look?
+
+# %% role="given"
+def weights_of(attention, x, num_heads):
+    """(B, H, T, T): the weights of an attention of this form; raises where they do not explain its output."""
+    q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in attention.qkv(x).chunk(3, dim=-1))
+    future = torch.full((x.shape[1], x.shape[1]), -torch.inf).triu(1)
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]) + future, dim=-1)
+    again = (weights @ v).transpose(1, 2).flatten(2) @ attention.proj.weight.T
+    assert torch.allclose(again, attention(x), rtol=1e-3, atol=1e-4)
+    return weights
+
+# %% role="payoff" exercise="CausalMultiHeadAttention"
+if passed(CausalMultiHeadAttention):
+    with torch.no_grad():
+        x = model.eval().token(ids[:1, :-1]) + model.position(torch.arange(20))
+        looked = weights_of(model.attn, x, 1)[0, 0].numpy()
+    written = "".join("abcdefghijklmnop|"[i] for i in ids[0, :-1].tolist())
+    figures.lesson_11.reverse(losses, math.log(16), looked, written)
+    assert losses[-1] < 1.0
 
 # %% [markdown]
 # Nobody told the layer about reversing. It found the anti-diagonal because that was the way to lower the loss, and it could find it
-# because positions were added to the tokens (lesson 07) and queries could compare them. With a leaking mask the loss falls as well,
-# and faster: the answer is then read from the next position. So a falling loss proves little, and this picture a good deal.
+# because positions were added to the tokens (lesson 07).
 #
-# ## From attention to a block
+# ## Break it on purpose: a layer that sees the future
+#
+# Would a falling loss have proved as much? We train a small layer on *random* letters, with the right mask and with one that lets a
+# single future token through. Nothing can be known about a random letter before it comes.
+
+# %% [markdown]
+# @predict
+#
+# With `tril(0)` the loss stays at ln 16 = 2.77 nats. What does it do with `tril(1)`, where each position also sees the next one?
+#
+# @answer
+#
+# It falls far below 2.77, towards 0: the answer is the next token, and the layer learns to copy it. A loss below what is possible is the
+# signature of a leak.
+#
+# @wrong
+#
+# If you said it stays at 2.77 because the letters are random, you asked whether they can be *predicted*. Here they can be *read*.
+
+# %% role="demo"
+def train_guesser(diagonal):
+    """The losses of 120 steps on random letters, each position asked for the next one."""
+    torch.manual_seed(11)
+    mask, table, place = torch.ones(12, 12).tril(diagonal) == 0, nn.Embedding(16, 48), nn.Embedding(12, 48)
+    qkv, head, losses = nn.Linear(48, 144, bias=False), nn.Linear(48, 16), []
+    optimizer = torch.optim.Adam([p for part in (table, place, qkv, head) for p in part.parameters()], lr=5e-3)
+    for _ in range(120):
+        ids = torch.randint(16, (64, 13))
+        x = table(ids[:, :-1]) + place(torch.arange(12))
+        q, k, v = qkv(x).chunk(3, dim=-1)
+        y = x + torch.softmax((q @ k.mT / math.sqrt(48)).masked_fill(mask, -torch.inf), dim=-1) @ v
+        loss = F.cross_entropy(head(y)[:, :-1].flatten(0, 1), ids[:, 1:-1].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+# %% role="demo"
+leak = {"tril(0): past and present": train_guesser(0), "tril(1): one future token": train_guesser(1)}
+title = "Random letters cannot be predicted, unless they are seen"
+figures.lesson_11.curves(title, leak, math.log(16), "the best that is possible")
+assert leak["tril(0): past and present"][-1] > 2.6 and leak["tril(1): one future token"][-1] < 1.5
+
+# %% [markdown]
+# Such a model can't write a single word, because when it writes there is no next token to copy. That is why the test of lesson 06, in
+# which a later token is changed, belongs to every causal model, and a falling loss is no substitute for it.
+#
+# ## From a layer to a stack
 #
 # Attention moves information between tokens. What a token then does with it is the task of a small network, the same for every token:
-# widen to four times the width, bend, narrow again (Vaswani et al. 2017, section 3.3). A *block* is both, with two additions that
-# make deep stacks trainable: a **residual path**, x + f(x), on which a token and its gradient pass unchanged, and a **normalisation**
-# in front of each f. The original normalises after the sum; in front ("pre-norm") no warm-up is needed (Xiong et al. 2020, section
-# 3).
-#
-# The bend is GELU, x · Φ(x) with the normal distribution Φ (Hendrycks and Gimpel 2016, section 2). **Predict:** by how much does its
-# popular approximation by tanh differ: in the third, the fourth or the seventh digit?
+# widen to four times the width, bend, narrow again (Vaswani et al. 2017, section 3.3). One attention and one such network are a step;
+# models take dozens. So let us stack 24 of them and see what of the loss arrives at the first one. `GivenAttention` stands in for
+# your class from here on: the same names and shapes, around torch's own operator.
 
-# %% role="demo" tags=["nbval-check-output"]
-x = torch.linspace(-4, 4, 8001)
-gap = (nn.GELU()(x) - nn.GELU(approximate="tanh")(x)).abs().max().item()
-print(f"exact against tanh: up to {gap:.4f}")
+# %% role="given"
+class GivenAttention(nn.Module):
+    """Stands in for CausalMultiHeadAttention; calls torch's fused operator."""
+
+    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
+        super().__init__()
+        self.sizes, self.max_len, self.p = (3, num_heads, d_model // num_heads), max_len, dropout
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        if x.shape[1] > self.max_len:
+            raise ValueError("longer than max_len")
+        q, k, v = self.qkv(x).unflatten(-1, self.sizes).unbind(2)
+        p = self.p if self.training else 0.0
+        heads = (part.transpose(1, 2) for part in (q, k, v))
+        out = F.scaled_dot_product_attention(*heads, dropout_p=p, is_causal=True)
+        return self.proj(out.transpose(1, 2).flatten(2))
+
+# %% role="given"
+WAYS = {
+    "plain": lambda x, f, norm: f(x),
+    "normalized": lambda x, f, norm: f(norm(x)),
+    "residual": lambda x, f, norm: x + f(x),
+    "pre-norm": lambda x, f, norm: x + f(norm(x)),
+    "post-norm": lambda x, f, norm: norm(x + f(x)),
+}
+
+
+class Step(nn.Module):
+    """Attention, then a small network, put together in one of five ways."""
+
+    def __init__(self, way, d):
+        super().__init__()
+        self.way, self.ln1, self.ln2, self.attn = way, nn.LayerNorm(d), nn.LayerNorm(d), GivenAttention(d, 2, 16)
+        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
+
+    def forward(self, x):
+        for f, norm in ((self.attn, self.ln1), (self.mlp, self.ln2)):
+            x = WAYS[self.way](x, f, norm)
+        return x
+
+# %% [markdown]
+# The task is small: which letter stood two places back? Eight letters, so guessing costs ln 8 = 2.08 nats. `train_stack` returns the
+# losses, and how large the gradient was that each block's attention got in the very first step.
+
+# %% role="given"
+def train_stack(way, steps, rate, warm_up=0, depth=24, d=32):
+    """(losses, gradient norms of the first step by block). warm_up: steps in which the learning rate grows from 0."""
+    torch.manual_seed(11)
+    table, place, head = nn.Embedding(8, d), nn.Embedding(12, d), nn.Linear(d, 8)
+    blocks, losses, norms = nn.Sequential(*(Step(way, d) for _ in range(depth)), nn.LayerNorm(d)), [], []
+    optimizer = torch.optim.AdamW([p for part in (table, place, blocks, head) for p in part.parameters()], lr=rate)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = rate * min(1, (step + 1) / max(warm_up, 1))
+        ids = torch.randint(8, (32, 12))
+        logits = head(blocks(table(ids) + place(torch.arange(12))))
+        loss = F.cross_entropy(logits[:, 2:].flatten(0, 1), ids[:, :-2].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norms = norms or [block.attn.qkv.weight.grad.norm().item() for block in blocks[:-1]]
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms
+
+# %% [markdown]
+# @predict
+#
+# 24 steps, stacked plainly: x = attn(x), x = mlp(x), and so on. How much smaller is the gradient at the first block than at the last?
+#
+# - **A** about 24 times
+# - **B** a million times
+# - **C** so small that float32 rounds it to 0
+#
+# @answer
+#
+# **C**: {{ size["plain"][0]:.0e }} at the first block, {{ size["plain"][-1]:.2f }} at the last. Every layer multiplies the gradient
+# by a factor below 1, and forty-eight such factors multiply, they do not add.
+#
+# @wrong
+#
+# If you said A, you let the factors add up. If you said B, you had the right idea and too few layers.
+
+# %% role="demo"
+ways = ("plain", "normalized", "residual", "pre-norm")
+size = {way: train_stack(way, 1, 1e-3)[1] for way in ways}
+figures.lesson_11.gradients(size)
+assert size["plain"][0] < 1e-12 and min(size[way][0] for way in ways[1:]) > 1e-3
+
+# %% [markdown]
+# Two repairs bring the gradient back. A **normalization** in front of each part keeps the numbers at one size, and so their gradients. A
+# **residual path**, x + f(x), gives the gradient a way around f: the derivative of x + f(x) is 1 + f′, and the 1 survives any number of
+# layers. Is one of them enough?
+
+# %% role="demo"
+learned = {way: train_stack(way, 70, 3e-3)[0] for way in ("plain", "normalized", "pre-norm")}
+figures.lesson_11.curves("24 blocks learn, or do not", learned, math.log(8), "guessing: ln 8")
+for way, losses_of_way in learned.items():
+    print(f"{way:11} {sum(losses_of_way[-5:]) / 5:.2f} nats after 70 steps")
+assert learned["plain"][-1] > 2 and learned["normalized"][-1] > 2 and learned["pre-norm"][-1] < 0.5
+
+# %% [markdown]
+# The gradients of "normalized" are as large as anybody's, and still it learns nothing. A gradient that arrives is not all: without
+# the sum, each layer replaces what a token was by what it found, and after 24 replacements by untrained layers the letters themselves
+# are gone. The residual path lets a token stay what it is until a layer has something to add.
+#
+# ## LayerNorm by hand
+#
+# The normalization takes each token by itself. For the numbers 1, 2 and 6 the mean is 3, the distances from it are −2, −1 and 3, and
+# the variance is (4 + 1 + 9) / 3 = 4.67. Divided by its root, 2.16, the distances become −0.93, −0.46 and 1.39: mean 0, variance 1.
+# Then each feature gets a scale and a shift that are learned (Ba, Kiros and Hinton 2016, section 3).
 
 # %% [markdown]
 # @exercise layer_norm
@@ -188,30 +447,55 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
 # %% role="check" exercise="layer_norm"
 check(layer_norm)
 
+# %% role="payoff" exercise="layer_norm"
+if passed(layer_norm):
+    torch.manual_seed(0)
+    x, theirs = torch.randn(2, 4, 8), nn.LayerNorm(8)
+    ours = layer_norm(x, theirs.weight, theirs.bias)
+    louder = layer_norm(100 * x, theirs.weight, theirs.bias)
+    print(f"difference from nn.LayerNorm: {(ours - theirs(x)).abs().max():.0e}")
+    print(f"difference where every token is a hundred times as large: {(ours - louder).abs().max():.0e}")
+    assert torch.allclose(ours, theirs(x), atol=1e-5) and torch.allclose(ours, louder, atol=1e-3)
+
+# %% [markdown]
+# A token a hundred times as large comes out the same, so a layer that reads normalized tokens never meets numbers of a size that it
+# has not seen. `nn.LayerNorm` is your function with `weight` and `bias` as parameters; the block uses it.
+#
+# ## Before or after the sum?
+#
+# The original normalizes *after* the sum, x = norm(x + f(x)): **post-norm** (Vaswani et al. 2017, section 3.1). Today's models
+# normalize in front of f: **pre-norm**, x + f(norm(x)). Then a path without any normalization leads from the first layer to the last.
+# Xiong et al. (2020, section 3) say that post-norm needs a **warm-up**, a learning rate that grows from 0 in the first steps, and
+# pre-norm does not. Our 24 blocks can test that:
+
+# %% role="demo"
+started = {
+    "pre-norm": train_stack("pre-norm", 100, 3e-3)[0],
+    "post-norm": train_stack("post-norm", 100, 3e-3)[0],
+    "post-norm, 40 steps of warm-up": train_stack("post-norm", 100, 3e-3, warm_up=40)[0],
+}
+figures.lesson_11.curves("Who needs a warm-up?", started, math.log(8), "guessing: ln 8")
+ends = {way: sum(curve[-5:]) / 5 for way, curve in started.items()}
+assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 0.5 < 2 < ends["post-norm"]
+
+# %% [markdown]
+# At a learning rate of 0.003 pre-norm ends at {{ ends["pre-norm"]:.2f }} nats without a warm-up. Post-norm stays at
+# {{ ends["post-norm"]:.2f }}, where guessing is, and with 40 steps of warm-up it ends at
+# {{ ends["post-norm, 40 steps of warm-up"]:.2f }}. Lesson 12 warms up as well, for another reason: its optimizer's first estimates
+# are poor. One depth, one task and one seed are no law; that the two differ in this way is what the paper found, too.
+#
+# ## The block
+#
+# The bend of the small network is GELU, x · Φ(x) with the normal distribution Φ (Hendrycks and Gimpel 2016, section 2). A popular
+# approximation of it uses tanh:
+
+# %% role="demo" tags=["nbval-check-output"]
+x = torch.linspace(-4, 4, 8001)
+gap = (nn.GELU()(x) - nn.GELU(approximate="tanh")(x)).abs().max().item()
+print(f"exact against tanh: up to {gap:.4f}")
+
 # %% [markdown]
 # No loss curve would show it. A comparison with somebody else's weights does, and that is how such differences are found.
-#
-# Should `CausalMultiHeadAttention` not be finished yet, the next exercise can use the class below instead: the same names and shapes of
-# weights, around the ready-made operator.
-
-# %% role="given"
-class GivenAttention(nn.Module):
-    """Stands in for CausalMultiHeadAttention; calls torch's fused operator."""
-
-    def __init__(self, d_model, num_heads, max_len, dropout=0.0):
-        super().__init__()
-        self.sizes, self.max_len, self.p = (3, num_heads, d_model // num_heads), max_len, dropout
-        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
-        self.proj = nn.Linear(d_model, d_model, bias=False)
-
-    def forward(self, x):
-        if x.shape[1] > self.max_len:
-            raise ValueError("longer than max_len")
-        q, k, v = self.qkv(x).unflatten(-1, self.sizes).unbind(2)
-        p = self.p if self.training else 0.0
-        heads = (part.transpose(1, 2) for part in (q, k, v))
-        out = F.scaled_dot_product_attention(*heads, dropout_p=p, is_causal=True)
-        return self.proj(out.transpose(1, 2).flatten(2))
 
 # %% [markdown]
 # @exercise TransformerBlock
@@ -254,35 +538,86 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# Where do a block's parameters sit? **Predict** which of the two branches holds more of them.
+# If `CausalMultiHeadAttention` is not finished yet, `GivenAttention` stands in for it. Where do a block's parameters sit?
 
 # %% role="payoff" exercise="TransformerBlock"
 if passed(TransformerBlock):
     block = TransformerBlock(128, 4, 64)
-    for name, part in block.named_children():
-        print(f"{name:5} {sum(p.numel() for p in part.parameters()):7,} parameters")
+    held = {name: sum(p.numel() for p in part.parameters()) for name, part in block.named_children()}
+    print("  ".join(f"{name} {count:,}" for name, count in held.items()))
+    assert 1.9 < held["mlp"] / held["attn"] < 2.1
 
 # %% [markdown]
-# Two thirds are in the network, one third in attention. The four matrices of attention hold 4 · 128² numbers, the two of the network
-# 8 · 128².
-#
-# Typically some heads look at the character just before, which is how spelling is learnt, others spread over the word or search for
-# its beginning. Nobody assigned these roles. They differ from run to run, and a picture of weights shows where information may come
-# from, not what is done with it (Jain and Wallace 2019).
-#
-# ## Break it on purpose: a model that sees the future
-#
-# One off-by-one in the mask and every position sees its answer. We train the same small layer on *random* letters, for which nothing
-# better than ln 16 = 2.77 nats is possible. **Predict** the loss with `tril(1)` in place of `tril(0)`.
+# Two thirds are in the network and one third in attention: the four matrices of attention hold 4 · 128² numbers, the two of the network
+# 8 · 128². And the promise of the residual path can be tested on your own block: switch both parts off, and it must pass x on unchanged.
 
-# %% role="demo"
-figures.lesson_11.leaking()
+# %% role="payoff" exercise="TransformerBlock"
+if passed(TransformerBlock):
+    with torch.no_grad():
+        block.attn.proj.weight.zero_()
+        block.mlp[2].weight.zero_()
+        block.mlp[2].bias.zero_()
+        x = torch.randn(2, 10, 128)
+        print("passes x on unchanged:", torch.equal(block.eval()(x), x))
+        assert torch.equal(block(x), x)
 
 # %% [markdown]
-# Below what is possible: that is the signature of a leak. Such a model has learned to copy and can't write a single word, because
-# when it writes there is no next token to copy. It is why a test that changes a later token (lesson 06) belongs to every causal
-# model.
+# ## What we keep
 #
-# ## Where this goes on
+# - One projection computes q, k and v; the order of its rows is part of what a checkpoint means.
+# - Dropout acts on the weights, in training only, and divides what stays by 1 − p.
+# - A loss below what is possible is a leak; a falling loss alone proves little.
+# - LayerNorm takes each token by itself: mean 0, variance 1 (divided by d), then a scale and a shift for each feature.
+# - The residual path lets a token and its gradient pass; normalization in front of each part keeps their size. Deep stacks need both.
 #
-# Lesson 12 puts two of these blocks between an embedding and a vocabulary, and lets them learn to write.
+# | what | shape |
+# |---|---|
+# | x, before and after attention, network and block | (B, T, d_model) |
+# | qkv(x) | (B, T, 3 · d_model) |
+# | q, k, v of all heads | (B, num_heads, T, d_head) |
+# | scores and weights | (B, num_heads, T, T) |
+# | inside the small network | (B, T, 4 · d_model) |
+#
+# Lesson 12 puts two of these blocks between an embedding and a vocabulary and lets them learn to write.
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# The module that language models use, and the two repairs without which it can't be stacked. Learners should leave with the
+# experiment in mind in which gradients arrive and nothing is learned.
+#
+# ## Cut for 60 minutes
+#
+# `CausalMultiHeadAttention`, the stack experiment and `TransformerBlock`. Show the reversal instead of running it; `layer_norm` is
+# homework.
+#
+# ## Cut for 90 minutes
+#
+# All three exercises; leave out pre-norm against post-norm, or show its figure alone.
+#
+# ## Mistakes to expect
+#
+# - CausalMultiHeadAttention MH1: What are the numbers of one token after your `view`, and do they all belong to it?
+# - CausalMultiHeadAttention PJ3: Which of the 3 · d_model numbers are the keys of head 1?
+# - CausalMultiHeadAttention MH5: What does your module return if you call it twice in evaluation?
+# - CausalMultiHeadAttention MH2: In which order do heads and tokens stand when you merge them?
+# - layer_norm LN1: By what does your variance divide, and how many numbers are there?
+# - layer_norm LN6: If I change another token, may this one's result change?
+# - layer_norm LN2: What is the denominator for a token whose numbers are all 3?
+# - TransformerBlock CM21: On which path does a number travel from the first block to the last without being rescaled?
+# - TransformerBlock CM29: What does the network read: the block's input, or what attention has added to?
+# - TransformerBlock CM22: If attention returned zeros, what would be left of the token?
+#
+# ## To discuss
+#
+# - "Normalized" has healthy gradients and learns nothing. Why? A good answer says that a gradient tells how to change the weights,
+#   not that the input still says something: 24 untrained layers without a residual path have mixed it beyond use.
+# - Why is the mask a buffer and not a parameter, and why not saved? A good answer: there is nothing to learn about it, it has to move
+#   with the module to a GPU, and it follows from max_len.
+#
+# ## On paper
+#
+# Normalize the token (2, 4, 4, 6) by hand, with weight (1, 1, 2, 1), bias (0, 0, 0, 1) and eps = 0. *Solution:* mean 4, distances −2,
+# 0, 0, 2, variance 8/4 = 2, root 1.414: −1.414, 0, 0, 1.414. With weight and bias: −1.414, 0, 0, 2.414.

@@ -11,8 +11,11 @@ from tests.mistakes import built
 
 NAME = "01_small"
 FILE = f"solutions/{NAME}.py"
-SOURCE = '''# %% [markdown]
+BODY = '''# %% [markdown]
 # # A small lesson
+#
+# **Before this lesson:** addition,
+# and arrays.
 
 # %% role="given"
 import numpy as np
@@ -40,6 +43,42 @@ check(double)
 if passed(double):
     print(double(np.ones(2)))
 '''
+END = '''
+# %% [markdown]
+# ## What we keep
+#
+# One line.
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# To double.
+#
+# ## Cut for 60 minutes
+#
+# Nothing.
+#
+# ## Cut for 90 minutes
+#
+# Nothing either.
+#
+# ## Mistakes to expect
+#
+# - double TY1: What is 3 times 3,
+#   and what twice 3?
+# - double TY2: What is twice 0?
+#
+# ## To discuss
+#
+# Is one number an array?
+#
+# ## On paper
+#
+# Double 21. Solution: 42.
+'''
+SOURCE = BODY + END  # what a test adds stands between the two
 
 
 def build_double(*bugs: str):
@@ -55,7 +94,7 @@ def cases(rng):
 
 EXERCISE = Exercise(
     "double", "Double each number.", 1, 3, cases, built(build_double, "TY1", "TY2", "TY3"),
-    ("What is twice 1?", "Look at +.", "return ____ * x"),
+    ("What is twice 1?", "Look at +.", "return ____ * x"), difficulty=1,
 )  # fmt: skip
 LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an array")
 

@@ -103,7 +103,7 @@ def test_a_stub_that_does_something_is_a_finding(audited):
 
 
 def test_a_solution_that_stands_elsewhere_in_the_lesson_is_a_finding(audited):
-    told = SOURCE + "\n# %% [markdown]\n# ```python\n# total = x + x\n# return total\n# ```\n"
+    told = SOURCE.replace("\n# %% [markdown]\n# ## What we keep", "\n# %% [markdown]\n# ```python\n# total = x + x\n# return total\n# ```\n\n# %% [markdown]\n# ## What we keep")
     findings = audited(source=told)
     assert any("the learner's notebook holds its solution" in slip for slip in findings.slips)
 

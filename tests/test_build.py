@@ -9,7 +9,7 @@ import time
 import nbformat
 import pytest
 
-from grader.authoring import build, execute, index, routes
+from grader.authoring import build, execute, index, routes, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
 from grader.course import registry, stubs
@@ -48,7 +48,7 @@ def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
 
 def test_the_task_line_becomes_heading_minutes_points_and_task():
     assert source_of(learner(), "task-double") == (
-        "### Exercise: `double`\n\n*3 minutes · 1 point* — Double each number.\n\n`x` (n,) → (n,)"
+        "### Exercise: `double`\n\n*●○○ difficulty 1 of 3 · 3 minutes · 1 point* — Double each number.\n\n`x` (n,) → (n,)"
     )
 
 
@@ -63,7 +63,7 @@ def test_the_learners_notebook_is_valid_and_holds_no_outputs_and_no_answer():
 
 def test_cells_say_their_role_and_their_exercise():
     about = [cell["metadata"]["grader"] for cell in learner()["cells"]]
-    assert [each["role"] for each in about] == ["prose", "given", "demo", "prose", "exercise", "check", "payoff"]
+    assert [each["role"] for each in about] == ["prose", "given", "demo", "prose", "exercise", "check", "payoff", "prose"]
     assert {each.get("exercise") for each in about if each["role"] in ("exercise", "check", "payoff")} == {"double"}
 
 
@@ -94,19 +94,19 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
 
 
 @pytest.mark.parametrize("find, put, line, said", [
-    ("    # endregion\n", "", 18, "never closed"),
-    ("    # region solution\n", "", 20, "closes no region"),
-    (REGION, "    return x + x\n", 15, "given away"),
-    ("    total = x + x\n", "    # region solution\n", 19, "begins inside another"),
-    ("    # endregion", "    # endregion here", 21, "this line says"),
-    ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 7, "needs a role"),
-    ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 7, "did you mean 'demo'"),
-    ("# @exercise double\n", "# @exercise dobule\n", 10, "did you mean 'double'"),
-    ('# %% role="check" exercise="double"', '# %% role="check" exercise="dobule"', 23, "no exercise of this lesson"),
-    ('# %% role="check" exercise="double"', '# %% role="check"', 23, "says which exercise"),
-    ("check(double)", "check(double, 1)", 24, "and nothing else"),
-    ("if passed(double):", "if True:", 27, "begins with 'if passed(double):'"),
-    ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 8, "not Python"),
+    ("    # endregion\n", "", 21, "never closed"),
+    ("    # region solution\n", "", 23, "closes no region"),
+    (REGION, "    return x + x\n", 18, "given away"),
+    ("    total = x + x\n", "    # region solution\n", 22, "begins inside another"),
+    ("    # endregion", "    # endregion here", 24, "this line says"),
+    ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 10, "needs a role"),
+    ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean 'demo'"),
+    ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean 'double'"),
+    ('# %% role="check" exercise="double"', '# %% role="check" exercise="dobule"', 26, "no exercise of this lesson"),
+    ('# %% role="check" exercise="double"', '# %% role="check"', 26, "says which exercise"),
+    ("check(double)", "check(double, 1)", 27, "and nothing else"),
+    ("if passed(double):", "if True:", 30, "begins with 'if passed(double):'"),
+    ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 11, "not Python"),
     ('# %% role="check" exercise="double"\ncheck(double)\n', "", 0, "no check cell"),
     ("# @exercise double\n", "# Exercise\n", 0, "no task"),
     ('role="exercise" exercise="double"', 'role="demo"', 0, "no exercise cell"),
@@ -121,9 +121,9 @@ def test_a_slip_of_the_author_is_said_with_its_line(find, put, line, said):
 
 
 def test_a_second_cell_for_an_exercise_is_a_slip():
-    again = small.SOURCE + '\n# %% role="check" exercise="double"\ncheck(double)\n'
+    again = small.BODY + '\n# %% role="check" exercise="double"\ncheck(double)\n' + small.END
     (slip,) = proofread(small.FILE, small.cells(again), small.LESSON)
-    assert "a second check cell" in slip.sentence and slip.line == 30 and "line 23" in slip.sentence
+    assert "a second check cell" in slip.sentence and slip.line == 33 and "line 26" in slip.sentence
 
 
 def test_a_right_source_has_no_slips():
@@ -147,11 +147,13 @@ def executed(notebook: dict) -> dict:
 
 
 def files(monkeypatch, tmp_path) -> None:
-    """A course of the small lesson whose two notebooks are fresh."""
+    """A course of the small lesson whose notebooks and notes are fresh."""
     small.install(monkeypatch, tmp_path)
     registry.notebook_path(small.NAME).write_text(stubs.encode(registry.handed_out(small.NAME)), encoding="utf-8")
     solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON, ()))
     registry.solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
+    teaching.path(small.NAME).parent.mkdir(parents=True)
+    teaching.path(small.NAME).write_text(teaching.page(small.NAME, small.cells(), small.LESSON, ()), encoding="utf-8")
 
 
 def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
@@ -159,10 +161,10 @@ def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
     assert build.stale(small.NAME) == []
 
 
-def test_missing_notebooks_are_stale(monkeypatch, tmp_path):
+def test_missing_files_are_stale(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
     assert [text.split(":")[0] for text in build.stale(small.NAME)] == [
-        "notebooks/01_small.ipynb", "solutions/01_small.ipynb"]
+        "notebooks/01_small.ipynb", "solutions/01_small.ipynb", "docs/teaching/01_small.md"]
 
 
 def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
@@ -201,17 +203,17 @@ def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
     assert len(build.stale(small.NAME)) == 2
 
 
-def test_a_build_writes_both_notebooks_and_leaves_nothing_else(monkeypatch, tmp_path):
+def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print"))
     execute.build(small.NAME)
     assert build.stale(small.NAME) == []
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
-        "01_small.ipynb", "01_small.ipynb", "01_small.py"]
+        "01_small.ipynb", "01_small.ipynb", "01_small.md", "01_small.py"]
 
 
 def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace("print(np.arange(3).sum())", "1 / 0"))
-    with pytest.raises(AuthorError, match=r"solutions/01_small.py:7: this cell raises ZeroDivisionError"):
+    with pytest.raises(AuthorError, match=r"solutions/01_small.py:10: this cell raises ZeroDivisionError"):
         execute.build(small.NAME)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -14,6 +16,7 @@ from matplotlib.patches import Rectangle
 
 from grader import figures
 from grader.figures import COLOURS, arrows, bars, matrix, panels, picture, show
+from tests.conftest import ROOT
 
 
 def texts_in(ax):
@@ -257,3 +260,44 @@ def test_the_machine_draws_what_its_own_vectors_give(monkeypatch):
 def test_the_machine_knows_no_other_part():
     with pytest.raises(ValueError, match="tokens, query, key, value, scores, weights, blend, output; got softmax"):
         figures.machine.draw(lit=("softmax",))
+
+
+# --- figures draw, and nothing else ------------------------------------------------------------
+
+# What a lesson is about stands in its cells, where learners read and edit it. A meter says how far a training of theirs is.
+TRAINS = {"backward", "zero_grad", "manual_seed_all"}
+MEASURES = {"perf_counter", "perf_counter_ns", "process_time", "monotonic", "timeit", "max_memory_allocated", "reset_peak_memory_stats", "elapsed_time"}
+DIFFERENTIATES = {"torch.autograd.grad", "torch.autograd.functional.jacobian", "torch.func.grad"}
+METER = {"meter.py": {"perf_counter"}}
+FIGURES = sorted((ROOT / "grader" / "figures").glob("*.py"))
+
+
+def experiments(path: Path) -> list[str]:
+    """What a module of figures does that is no drawing: optimizers, gradients, clocks and counts of memory, by line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    allowed = METER.get(path.name, set())
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            dotted = ast.unparse(node)
+            if dotted in DIFFERENTIATES or node.attr in TRAINS | MEASURES - allowed or dotted.startswith(("torch.optim.", "optim.")):
+                found.append(f"{path.name}:{node.lineno}: {dotted}")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("torch.optim", "timeit")):
+            found.append(f"{path.name}:{node.lineno}: from {node.module}")
+        elif isinstance(node, ast.Name) and node.id in MEASURES - allowed:
+            found.append(f"{path.name}:{node.lineno}: {node.id}")
+    return found
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.name)
+def test_a_module_of_figures_holds_no_experiment_no_training_and_no_measurement(path):
+    assert experiments(path) == []
+
+
+@pytest.mark.parametrize("line", [
+    "loss.backward()", "torch.optim.SGD(p)", "from torch.optim import Adam", "time.perf_counter()", "timeit.repeat(f)",
+    "torch.autograd.grad(y, x)", "torch.cuda.max_memory_allocated()",
+])  # fmt: skip
+def test_such_a_line_is_found(tmp_path, line):
+    (tmp_path / "lesson_99.py").write_text(f"def draw():\n    {line}\n")
+    assert len(experiments(tmp_path / "lesson_99.py")) == 1

@@ -14,7 +14,7 @@ ENTRY = re.compile(r"^(\*\*.*?): .* \(\[(\d\d)\]\((\w+)\.ipynb\)\)$", re.MULTILI
 ENTRIES = [(found[1], found[2], found[3]) for found in ENTRY.finditer(PAGE)]
 PROMISED = (
     "token", "vector", "embedding", "logits", "nat", "head", "query", "key", "value", "scores", "weights", "mask", "causal",
-    "softmax", "temperature", "residual connection", "layer norm", "padding", "cross entropy", "gradient",
+    "softmax", "temperature", "residual path", "layer norm", "padding", "cross entropy", "gradient",
 )  # fmt: skip
 
 

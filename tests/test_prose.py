@@ -32,44 +32,8 @@ PREDICTION = """
 #
 # Six counts from one.
 """
-TEACHING = """
-# %% [markdown]
-# ## What we keep
-#
-# One line.
-
-# %% [markdown]
-# @teaching
-#
-# ## What the lesson is for
-#
-# To double.
-#
-# ## Cut for 60 minutes
-#
-# Nothing.
-#
-# ## Cut for 90 minutes
-#
-# Nothing either.
-#
-# ## Mistakes to expect
-#
-# - double TY1: What is 3 times 3,
-#   and what twice 3?
-# - double TY2: What is twice 0?
-#
-# ## To discuss
-#
-# Is one number an array?
-#
-# ## On paper
-#
-# Double 21. Solution: 42.
-"""
-BEGUN = small.SOURCE.replace("# # A small lesson", "# # 1 · A small lesson\n#\n# **Before this lesson:** addition,\n# and arrays.")
-SET = BEGUN.replace("import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()")
-WHOLE = SET + PREDICTION + TEACHING
+SET = small.BODY.replace("import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()")
+WHOLE = SET + PREDICTION + small.END
 
 
 def slips(text: str) -> list[str]:
@@ -124,18 +88,19 @@ def test_the_line_of_a_quoted_number_is_its_own():
 
 
 def test_five_predictions_are_enough():
-    assert slips(SET + 5 * PREDICTION) == []
-    (slip,) = slips(SET + 6 * PREDICTION)
+    assert slips(SET + 5 * PREDICTION + small.END) == []
+    (slip,) = slips(SET + 6 * PREDICTION + small.END)
     assert "at most 5 predictions" in slip
 
 
 def test_notes_for_instructors_are_one_cell_the_last():
     assert any("begins the last cell" in slip for slip in slips(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
-    assert any("begins the last cell" in slip for slip in slips(WHOLE + TEACHING[TEACHING.index("\n# %% [markdown]\n# @"):]))
+    assert any("begins the last cell" in slip for slip in slips(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @"):]))
 
 
-def test_an_unchanged_lesson_may_predict_inline_as_before():
-    assert slips(small.SOURCE.replace("# # A small lesson", "# # A small lesson\n#\n# **Predict:** what?")) == []
+def test_a_source_without_notes_for_instructors_is_refused():
+    assert slips(small.BODY + small.END.partition("\n# %% [markdown]\n# @")[0]) == [
+        f"{small.FILE}: the source has no notes for instructors, a last cell that begins with '@teaching'."]
 
 
 @pytest.mark.parametrize("text", [
@@ -248,7 +213,7 @@ def test_a_lesson_that_was_not_built_says_so(built, spoil):
 
 @pytest.mark.parametrize("put, said", [("{{ totla:d }}", "NameError"), ("{{ total:q }}", "ValueError")])
 def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path, put, said):
-    text = SET + PREDICTION.replace("{{ total:d }}", put)
+    text = SET + PREDICTION.replace("{{ total:d }}", put) + small.END
     small.install(monkeypatch, tmp_path, text)
     line = next(number for number, line in enumerate(text.splitlines(), 1) if put in line)
     with pytest.raises(AuthorError, match=re.escape(f"{small.FILE}:{line}: {put} raises {said}")):
@@ -257,14 +222,14 @@ def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_writte
 
 
 def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
-    small.install(monkeypatch, tmp_path, SET.replace("and arrays.", "and arrays: {{ total:d }}."))
+    small.install(monkeypatch, tmp_path, WHOLE.replace("and arrays.", "and arrays: {{ total:d }}."))
     with pytest.raises(AuthorError, match="total:d }} raises NameError"):
         execute.build(small.NAME)
 
 
 def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
     below = '\n# %% role="demo"\nlater = 41 + 1\n\n# %% [markdown]\n# Then {{ later:d }} stands there.\n'
-    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d }}") + below)
+    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d }}") + below + small.END)
     execute.build(small.NAME)
     shown = "\n".join(texts(json.loads(registry.notebook_path(small.NAME).read_text(encoding="utf-8"))))
     assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown
@@ -281,10 +246,16 @@ def test_a_task_says_how_difficult_it_is():
 def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, WHOLE)
     monkeypatch.setattr(registry, "exercise", lambda name: small.EXERCISE)
-    assert any("its difficulty is None" in slip for slip in audit([small.NAME]).slips)
-    lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=1),))
-    monkeypatch.setattr(registry, "lesson", lambda name: lesson)
     assert not any("difficulty" in slip for slip in audit([small.NAME]).slips)
+    for level in (None, 0, 4):
+        lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=level),))
+        monkeypatch.setattr(registry, "lesson", lambda name, lesson=lesson: lesson)
+        assert any(f"its difficulty is {level}; it is 1, 2 or 3" in slip for slip in audit([small.NAME]).slips)
+
+
+def test_the_audit_counts_predictions(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path, SET + 6 * PREDICTION + small.END)
+    assert any("at most 5 predictions" in slip for slip in audit([small.NAME]).slips)
 
 
 def test_reading_takes_150_words_or_3_lines_of_code_a_minute():

@@ -36,17 +36,17 @@ def test_a_route_fits_its_time(route):
 
 def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):
     words = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
-    small.install(monkeypatch, tmp_path, small.SOURCE + words)
+    small.install(monkeypatch, tmp_path, small.BODY + words)
     whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
     assert whole == until and whole[0] == 3
-    small.install(monkeypatch, tmp_path, small.SOURCE + words + "\n# %% [markdown]\n# @exercise treble\n" + words)
+    small.install(monkeypatch, tmp_path, small.BODY + words + "\n# %% [markdown]\n# @exercise treble\n" + words)
     whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
     assert whole[1] - until[1] == 10
 
 
 def test_a_section_that_is_left_out_is_not_read(monkeypatch, tmp_path):
     words = "\n# %% [markdown]\n# ## {}\n#\n# " + "word " * 1500 + "\n"
-    small.install(monkeypatch, tmp_path, small.SOURCE + words.format("One") + words.format("Two"))
+    small.install(monkeypatch, tmp_path, small.BODY + words.format("One") + words.format("Two"))
     all_of_it, rest = (routes.minutes_of(routes.Stop(small.NAME, without=headings))[1] for headings in ((), ("One",)))
     assert all_of_it - rest == 10
 

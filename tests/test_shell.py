@@ -127,8 +127,8 @@ def test_a_called_exercise_whose_check_fails_comes_first(cells):
               "    weights = softmax_rows(Q @ K.T / math.sqrt(Q.shape[1]))\n    return weighted_sum(weights, V), weights", "t")  # fmt: skip
     said = cells.run("check(three_token_attention)")
     assert said.startswith("FAILED")
-    first = said.index("calls `softmax_rows`, whose check fails: start there, with check(softmax_rows).")
-    assert first < said.index("Experiment") and "`weighted_sum`, whose check" not in said
+    told = "three_token_attention calls `softmax_rows`, whose check fails: start there, with check(softmax_rows)."
+    assert said.partition("--- ")[2].startswith(told) and "`weighted_sum`, whose check" not in said
     cells.run(RIGHT, "s")
     assert cells.run("check(three_token_attention)").startswith("PASSED")
 
@@ -264,7 +264,7 @@ def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
     shown = cells.shell.run_cell("solution(attention_scores)").result
     said = str(shown)
     assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's none")
-    assert said.index("for k in K") < said.index("return Q @ K.T")
+    assert said.index("for k in K") < said.index("return Q @ K.T") and '"""' not in said
     assert 'class="attn-k">return</span>' in shown.html and "attn-beside" in shown.html
 
 

@@ -17,15 +17,25 @@ from tests.zoo import beginners
 ZOO = Path(__file__).parent / "zoo"
 
 
-def _load(name: str):
-    path = ZOO / f"lesson_{name[:2]}.py"
+def _load(stem: str):
+    path = ZOO / f"{stem}.py"
     spec = importlib.util.spec_from_file_location(f"zoo_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-ANIMALS = {name: _load(name) for name in registry.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()}
+def _mutated(text: str, hunks: tuple[str, ...]) -> str:
+    for old, new in zip(hunks[::2], hunks[1::2], strict=True):
+        assert text.count(old) == 1, (old, text.count(old))
+        text = text.replace(old, new)
+    return text
+
+
+ANIMALS = {name: _load(f"lesson_{name[:2]}") for name in registry.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()}
+OTHERWISE = _load("otherwise").OTHERWISE
+# Written so, each of them ends in an exception of its own words in all cases that show it, and no number proves the mistake.
+ONLY_REJECTED = {("CausalSelfAttention", "MA15"), ("attention_backward", "GB7")}
 RIGHT = [(e, i, t) for zoo in ANIMALS.values() for e, texts in zoo.RIGHT.items() for i, t in enumerate(texts)]
 WRONG = [(e, i, w) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for i, w in enumerate(wrongs)]
 
@@ -43,6 +53,20 @@ def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
     assert verdict.status not in ("passed", "could_not_grade", "not_started", "missing"), verdict.headline
     if id is not None:
         assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"
+
+
+@pytest.mark.parametrize("exercise", OTHERWISE)
+def test_a_right_answer_written_otherwise_passes(exercise):
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, OTHERWISE[exercise][0]))
+    assert verdict.status == "passed", f"{verdict.headline}\n{verdict.details}"
+
+
+@pytest.mark.parametrize("exercise, id", [(exercise, id) for exercise, (_, ids) in OTHERWISE.items() for id in ids])
+def test_the_same_mistake_written_otherwise_is_named(exercise, id):
+    right, ids = OTHERWISE[exercise]
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, _mutated(right, ids[id])))
+    assert verdict.status in ("failed", "error"), verdict.headline
+    assert id in verdict.mistakes or (exercise, id) in ONLY_REJECTED, f"{verdict.headline} {verdict.mistakes}"
 
 
 @pytest.mark.parametrize("name", registry.lessons())

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.authoring import build, teaching
+from grader.authoring import build
 from grader.course import percent, references, registry
 from grader.course.patches import Patch, PatchError, applied
 from grader.course.spec import Case, Exercise, Lesson
@@ -131,8 +131,6 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
     for sentence in _rules(exercise, cases):
         slip(sentence)
-    if teaching.notes(registry.cells(lesson)) and exercise.difficulty not in (1, 2, 3):
-        slip(f"its difficulty is {exercise.difficulty}; it is 1, 2 or 3.")
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
@@ -162,6 +160,8 @@ def _code(text: str) -> str:
 def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
     if exercise.points < 1 or exercise.minutes < 1:
         yield f"it has {exercise.points} points and {exercise.minutes} minutes; both are at least 1."
+    if exercise.difficulty not in (1, 2, 3):
+        yield f"its difficulty is {exercise.difficulty}; it is 1, 2 or 3."
     if len(exercise.hints) != 3 or not all(hint.strip() for hint in exercise.hints):
         yield "it needs three hints: a question, where to look, code with a blank."
     elif "____" not in exercise.hints[2]:

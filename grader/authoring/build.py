@@ -3,7 +3,7 @@
     solutions/NN_lesson.py + grader/course/lessons/NN_lesson/*.py
       → notebooks/NN_lesson.ipynb   stubs, no outputs
       → solutions/NN_lesson.ipynb   executed, with outputs
-      → docs/teaching/NN_lesson.md  notes for instructors, where the source has them
+      → docs/teaching/NN_lesson.md  notes for instructors
 
 All are committed. `stale` says which of them no longer match their source.
 """
@@ -63,10 +63,8 @@ def stale(name: str) -> list[str]:
     problems = [
         (registry.notebook_path(name), _stale_text(registry.notebook_path(name), encode(learner))),
         (registry.solution_path(name), _stale_solution(registry.solution_path(name), solution)),
+        (teaching.path(name), _stale_text(teaching.path(name), teaching.page(name, cells, lesson, said))),
     ]
-    page = teaching.page(name, cells, lesson, said)
-    if page:
-        problems.append((teaching.path(name), _stale_text(teaching.path(name), page)))
     return [f"{path.relative_to(registry.root()).as_posix()}: {problem}" for path, problem in problems if problem]
 
 

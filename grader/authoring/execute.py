@@ -29,6 +29,8 @@ def build(name: str) -> None:
     """Writes all that is made of a lesson. Raises: AuthorError, with nothing written, where a cell or a quoted number fails."""
     cells, lesson = checked_cells(name)
     solved, file = solution_notebook(name, cells, lesson), f"solutions/{name}.py"
+    for left in kernel.kept().glob(f"{name}.*"):
+        left.unlink()  # what this lesson trains is trained anew
     try:
         outputs = run(solved)
     except kernel.KernelError as error:
@@ -41,10 +43,8 @@ def build(name: str) -> None:
     learner = learner_notebook(name, cells, lesson, said, registry.way(name))
     write_whole(registry.notebook_path(name), encode(learner))
     write_whole(registry.solution_path(name), encode(solved))
-    page = teaching.page(name, cells, lesson, said)
-    if page:
-        teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(teaching.path(name), page)
+    teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(teaching.path(name), teaching.page(name, cells, lesson, said))
 
 
 def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.course import prose
+from grader.course import prose, registry
 
 START_TIMEOUT_S = 120
 SHOWN = ("stream", "display_data", "execute_result", "error")
@@ -194,8 +194,13 @@ def _this_interpreter() -> Any:
     return ThisInterpreter()
 
 
+def kept() -> Path:
+    """Where a lesson's run leaves what it has trained, in a file called like the lesson, for the builds of later lessons."""
+    return registry.root() / "build" / "kept"
+
+
 def _environment(scratch: Path) -> dict[str, str]:
-    """The kernel's: this package importable, no start-up files, and a progress record of its own."""
+    """The kernel's: this package importable, no start-up files, a progress record of its own; what lessons train is shared."""
     package_parent = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (package_parent, os.environ.get("PYTHONPATH", ""))))
     return {
@@ -203,4 +208,5 @@ def _environment(scratch: Path) -> dict[str, str]:
         "PYTHONPATH": path,
         "IPYTHONDIR": str(scratch / "ipython"),
         "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
+        "ATTENTION_COURSE_KEPT": str(kept()),
     }

@@ -28,10 +28,11 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
         yield from _prediction(file, cell)
     for cell in predictions[MOST_PREDICTIONS:]:
         yield LintError(file, cell.line, f"a lesson has at most {MOST_PREDICTIONS} predictions.")
-    if predictions or notes:
-        yield from _inline(file, [cell for cell in written if cell not in predictions])
-    if notes:
+    yield from _inline(file, [cell for cell in written if cell not in predictions])
+    if written:
         yield from _frame(file, prose.shown(written))
+    if not notes:
+        yield LintError(file, 0, f"the source has no notes for instructors, a last cell that begins with '{prose.TEACHING}'.")
     for cell in notes:
         if cell is not cells[-1]:
             yield LintError(file, cell.line, f"'{prose.TEACHING}' begins the last cell of a source, and there is one.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.authoring import reading, teaching
+from grader.authoring import reading
 from grader.course import registry
 from grader.course.percent import Cell
 from grader.course.stubs import task_name
@@ -64,14 +64,14 @@ ROUTES = (
         "Two days of six hours, breaks not counted: lessons 00 to 05 on the first, the others on the second. It needs PyTorch's "
         "`nn.Module`. It ends with a small language model that the learners wrote and trained.",
         (
-            Stop("00_start_here"),
+            Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
-            Stop("02_softmax", "softmax_with_temperature"),
-            Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention"),
-            Stop("05_numpy_to_pytorch", "SelfAttention"),
-            Stop("06_masks", "masked_attention"),
+            Stop("02_softmax", "softmax"),
+            Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),
+            Stop("05_numpy_to_pytorch", "SelfAttention", ("attention_torch", "SelfAttention")),
+            Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention")),
             Stop("09_multi_head_attention", "MultiHeadAttention"),
-            Stop("11_causal_multi_head_attention"),
+            Stop("11_causal_multi_head_attention", work=("CausalMultiHeadAttention", "TransformerBlock")),
             Stop("12_language_model"),
         ),
     ),
@@ -147,11 +147,9 @@ def _lessons() -> str:
     rows = ["| lesson | exercises, minutes | reading, minutes | together |", "|---|---|---|---|"]
     work = read = 0
     for name in registry.lessons():
-        there = teaching.notes(registry.cells(name)) is not None
-        title = f"[{registry.heading(name)}]({name}.md)" if there else registry.heading(name)
         own = reading.of_lesson(name)
         work, read = work + own[0], read + own[1]
-        rows.append(f"| {title} | {own[0]} | {own[1]} | {sum(own)} |")
+        rows.append(f"| [{registry.heading(name)}]({name}.md) | {own[0]} | {own[1]} | {sum(own)} |")
     return "\n".join([*rows, f"| all | {work} | {read} | {work + read} |"])
 
 

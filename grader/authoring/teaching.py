@@ -38,9 +38,9 @@ def path(name: str) -> Path:
     return registry.root() / "docs" / "teaching" / f"{name}.md"
 
 
-def notes(cells: Sequence[Cell]) -> Cell | None:
-    """The cell of a source that holds the notes for instructors."""
-    return next((cell for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text)), None)
+def notes(cells: Sequence[Cell]) -> Cell:
+    """The cell of a source that holds the notes for instructors; `grader build` refuses a source without one."""
+    return next(cell for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text))
 
 
 def sections(text: str) -> dict[str, str]:
@@ -77,10 +77,8 @@ def before(cells: Sequence[Cell]) -> str:
 
 
 def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> str:
-    """The notes of a lesson as Markdown; '' for a lesson whose source has none. said: the numbers that its prose quotes."""
+    """The notes of a lesson as Markdown. said: the numbers that its prose quotes."""
     cell = notes(cells)
-    if cell is None:
-        return ""
     own = sections(cell.text)
     parts = [
         f"<!-- `grader build` makes this page of solutions/{name}.py -->",

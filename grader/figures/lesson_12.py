@@ -1,21 +1,21 @@
-"""Figures of lesson 12: a model that learns to write, and what its heads look at."""
+"""Figures of lesson 12: surprise, pairs of characters, the course of a training, and what heads look at. All are handed their numbers."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-import textwrap
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from grader.data import python_reference
-from grader.figures import matrix, panels, show
-from grader.figures.lesson_11 import attention_weights
-from grader.figures.lesson_12_training import History, checkpoint, load, save, train
+from grader.figures import COLOURS, matrix, panels, show
+from grader.figures.meter import Meter
+from grader.notebook.record import default_path
 
-__all__ = ["heads", "learn_to_write", "learned", "reference_text"]
+__all__ = ["Meter", "checkpoint", "heads", "learned", "pairs", "reference_text", "surprise"]
 
 
 def reference_text() -> str:
@@ -23,112 +23,79 @@ def reference_text() -> str:
     return python_reference()
 
 
-def learn_to_write(
-    model: Any, ids: Any, max_len: int, sample: Callable[[], str], steps: int = 800, cap_s: float = 75.0, again: bool = False,
-) -> History:  # fmt: skip
-    """Trains `model` to predict the next character of `ids` (N,), or reads what an earlier run has trained.
+def checkpoint() -> Path:
+    """Where the trained model is kept for lesson 13: in the folder of the learner's record, which is made where it is missing.
 
-    The last tenth is held out. again: trains anew where a checkpoint lies. Returns the run's history.
+    The environment variable ATTENTION_COURSE_KEPT names another folder, as it does while the course's own notebooks are built.
     """
-    import torch
-
-    shapes = [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
-    print_ = hashlib.sha256(repr((shapes, steps, max_len, ids[::97].tolist())).encode()).hexdigest()[:12]
-    path = checkpoint(f"writer-{print_}")
-    history = None if again else load(path, model)
-    if history is not None:
-        print(f"Read from {path.name}, which a run of {history.seconds:.0f} s has left; again=True trains anew.")
-        return history
-    cut = 9 * len(ids) // 10
-    fresh = torch.Generator().manual_seed(11)
-    held_ids = ids[cut:][: (len(ids) - cut - 1) // max_len * max_len + 1]
-    held = (held_ids[:-1].view(-1, max_len), held_ids[1:].view(-1, max_len))
-
-    def draw() -> tuple[Any, Any]:
-        starts = torch.randint(cut - max_len - 1, (32, 1), generator=fresh)
-        windows = ids[starts + torch.arange(max_len + 1)]
-        return windows[:, :-1], windows[:, 1:]
-
-    history = train(
-        model, draw, steps, lr=4e-3, cap_s=cap_s, held=lambda: held_loss(model, *held), sample=sample, sample_at=(0.0, 0.1, 0.35),
-        title=f"Training {steps} steps, at most {cap_s:.0f} s. Interrupt the kernel to stop early: what was learned is kept.",
-    )  # fmt: skip
-    if history.note:
-        print(history.note)
-    elif not save(path, model, history):
-        print("The checkpoint could not be written, so the next run trains again.")
-    return history
+    named = os.environ.get("ATTENTION_COURSE_KEPT")
+    folder = Path(named) if named else default_path().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "12_language_model.pt"
 
 
-def held_loss(model: Any, ids: Any, targets: Any) -> float:
-    """Mean loss in nats a character on text that was not trained on; the model's mode is put back."""
-    import torch
-    from torch.nn import functional as F
-
-    was, total = model.training, 0.0
-    model.eval()
-    with torch.no_grad():
-        for x, y in zip(ids.split(64), targets.split(64), strict=True):
-            total += float(F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum"))
-    model.train(was)
-    return total / targets.numel()
-
-
-def learned(history: History, vocabulary: int) -> None:
-    """The loss curve, and the samples drawn on the way."""
-    fig, (ax,) = panels(1, width=7.2, height=3.3)
-    ax.plot(history.step, history.loss, label="training text, running mean")
-    ax.plot(history.held_step, history.held, "o-", markersize=4, label="held-out text")
-    ax.axhline(math.log(vocabulary), color="#7A7A7A", linestyle="--", linewidth=1)
-    ax.text(history.steps, math.log(vocabulary), f"all {vocabulary} characters alike: {math.log(vocabulary):.2f}", ha="right", va="bottom",
-            color="#555555")  # fmt: skip
-    ax.set(xlabel="step", ylabel="loss (nats a character)", ylim=(0, math.log(vocabulary) * 1.12),
-           title=f"{history.held[-1]:.2f} nats on text it has never seen")  # fmt: skip
-    ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.86))
-    show(fig, alt=f"Loss against step: the held-out loss falls from {history.held[0]:.2f} to {history.held[-1]:.2f} nats a character.")
-    print(f"{history.steps} steps in {history.seconds:.0f} s; held-out loss {history.held[-1]:.3f} nats, "
-          f"as unsure as between {math.exp(history.held[-1]):.1f} equally likely characters")  # fmt: skip
-    for step, text in history.samples:
-        print(f"\n--- after {step} steps " + "-" * 40)
-        print(textwrap.indent(text, "    "))
+def surprise(marks: Mapping[str, float]) -> None:
+    """The curve −ln p, with named probabilities on it."""
+    p = np.linspace(0.004, 1, 400)
+    fig, (ax,) = panels(1, width=6.6, height=3.2)
+    ax.plot(p, -np.log(p))
+    for name, at in marks.items():
+        ax.plot(at, -math.log(at), "o", color=COLOURS["vermillion"], markersize=5)
+        ax.annotate(f"{name}: {-math.log(at):.2f}", (at, -math.log(at)), (8, 6), textcoords="offset points", fontsize=9)
+    ax.set(xlabel="probability given to what came", ylabel="surprise −ln p (nats)", xlim=(0, 1.12), ylim=(0, 5.4))
+    ax.set_title("The less likely, the more surprising")
+    on_it = ", ".join(f"{name} at {-math.log(at):.2f} nats" for name, at in marks.items())
+    show(fig, alt=f"The curve −ln p, falling to 0 at p = 1; on it {on_it}.")
 
 
-def heads(model: Any, ids: Any, characters: Sequence[str]) -> None:
-    """What each head of each block looks at while the model reads a short passage."""
-    import torch
+def _letter(character: str) -> str:
+    return {" ": "␣", "\n": "↵"}.get(character, character)
 
-    seen: list[Any] = []
-    hooks = [block.attn.register_forward_pre_hook(lambda _, args: seen.append(args[0])) for block in model.blocks]
-    try:
-        with torch.no_grad():
-            model.eval()(ids[None])
-    finally:
-        for hook in hooks:
-            hook.remove()
-    num_heads = model.num_heads
-    weights = [attention_weights(block.attn, x, num_heads)[0].numpy() for block, x in zip(model.blocks, seen, strict=True)]
-    letters = ["␣" if characters[i] == " " else "↵" if characters[i] == "\n" else characters[i] for i in ids.tolist()]
-    fig, axes = panels(len(weights) * num_heads, width=10.0, height=5.6, columns=num_heads)
+
+def pairs(table: Any, characters: Sequence[str], shown: str) -> None:
+    """The rows and columns of a table of follow-up probabilities that belong to the characters `shown`."""
+    at = [characters.index(character) for character in shown]
+    part = np.asarray(table)[np.ix_(at, at)]
+    names = [_letter(character) for character in shown]
+    fig, (ax,) = panels(1, width=7.4, height=5.2)
+    matrix(part, "How often each character follows each", rows=names, columns=names, ax=ax, xlabel="next character", ylabel="character",
+           limits=(0, 0.6))  # fmt: skip
+    ax.tick_params(axis="x", rotation=0)
+    top = np.unravel_index(part.argmax(), part.shape)
+    after, comes = names[top[0]], names[top[1]]
+    show(fig, alt=f"A heat map of {len(at)} characters by {len(at)}. The largest entry, {part[top]:.2f}: after {after} comes {comes}.")
+
+
+def learned(history: Sequence[tuple[int, float, float]], vocabulary: int, bigram: float) -> None:
+    """The loss on training text and on held-out text by step, between knowing nothing and counting pairs. history: (step, loss, held)."""
+    steps, losses, held = zip(*history, strict=True)
+    fig, (ax,) = panels(1, width=7.2, height=3.4)
+    ax.plot(steps, losses, label="training text, running mean")
+    ax.plot(steps, held, "o-", markersize=4, label="held-out text")
+    for level, name in ((math.log(vocabulary), f"knowing nothing: {math.log(vocabulary):.2f}"), (bigram, f"counting pairs: {bigram:.2f}")):
+        ax.axhline(level, color="#7A7A7A", linestyle="--", linewidth=1)
+        ax.text(steps[-1], level, name, ha="right", va="bottom", color="#555555", fontsize=9)
+    ax.set(xlabel="step", ylabel="loss (nats a character)", ylim=(0, math.log(vocabulary) * 1.12))
+    ax.set_title(f"{held[-1]:.2f} nats on text it has never seen")
+    ax.legend(frameon=False, loc="lower left")
+    show(fig, alt=f"Loss against step: the held-out loss falls from {held[0]:.2f} to {held[-1]:.2f} nats a character; pairs alone give "
+                  f"{bigram:.2f}.")  # fmt: skip
+
+
+def heads(weights: Sequence[Any], letters: Sequence[str], favourites: Sequence[Sequence[tuple[int, float]]]) -> None:
+    """The weights of each head of each block on a short passage. weights: (H, T, T) a block; favourites: (distance back, share) a head."""
+    count, names = len(weights[0]), [_letter(letter) for letter in letters]
+    fig, axes = panels(len(weights) * count, width=10.4, height=2.9 * len(weights) + 0.6, columns=count)
     said = []
     for number, ax in enumerate(axes):
-        layer, head = divmod(number, num_heads)
-        shown = weights[layer][head]
-        back, share = _favourite(shown)
-        said.append(f"layer {layer} head {head}: {back} back, {share:.2f}")
-        matrix(shown, f"Layer {layer}, head {head}\n{share:.0%} on {_place(back)}", ax=ax, rows=letters, columns=letters,
-               xlabel="", ylabel="", limits=(0, 1))  # fmt: skip
+        layer, head = divmod(number, count)
+        back, share = favourites[layer][head]
+        place = "itself" if back == 0 else f"{back} back"
+        matrix(np.asarray(weights[layer][head]), f"block {layer}, head {head}", ax=ax, rows=names, columns=names, xlabel="", ylabel="",
+               limits=(0, 1))  # fmt: skip
+        ax.set_title(f"block {layer}, head {head}\n{share:.0%} on {place}", fontsize=10)
         ax.tick_params(labelsize=6, rotation=0)
+        said.append(f"block {layer} head {head}: {place}, {share:.2f}")
     while len(fig.axes) > len(axes):
         fig.axes[-1].remove()  # one scale, 0 to 1, serves all
     show(fig, alt="Heat maps of the learned heads on a short passage. The distance that each looks back most: " + "; ".join(said) + ".")
-
-
-def _favourite(weights: np.ndarray) -> tuple[int, float]:
-    """The distance that receives most weight, and its mean weight over the queries that reach so far back."""
-    t = len(weights)
-    means = [float(np.diagonal(weights, -back).mean()) for back in range(t // 2)]
-    return int(np.argmax(means)), max(means)
-
-
-def _place(back: int) -> str:
-    return "itself" if back == 0 else f"{back} back"

@@ -1,36 +1,35 @@
-"""Figures of lesson 13: what attention costs, and how one measures it. Each says on which device it was measured."""
+"""Figures of lesson 13: where time goes on a processor. What is measured is measured in the lesson's cells and handed over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn import functional as F
 
-from grader.figures import COLOURS, lesson_13_machine as here, panels, show
+from grader.figures import COLOURS, panels, show
 
-Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-Timer = Callable[..., float]
 _EXPLICIT, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["blue"], COLOURS["grey"]
+_LOOK = {"explicit": _EXPLICIT, "fused": _FUSED}
 
 
-def fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """torch's operator, causal."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+def device() -> torch.device:
+    """The best device that is here."""
+    names = [name for name, here in (("cuda", torch.cuda), ("mps", torch.backends.mps)) if here.is_available()]
+    return torch.device((names or ["cpu"])[0])
 
 
-def machine() -> None:
-    """Prints what this notebook found and what that changes."""
-    kind = here.device().type
-    print(f"device: {here.name()}; torch {torch.__version__}; {here.today()}")
-    print({
-        "cuda": "Times, memory, TF32, backends and compiled kernels are all measured here.",
-        "mps": "Times are measured on Apple's GPU. TF32, CUDA's backends and compiled kernels: not available here.",
-        "cpu": "Times and memory are measured on the processor. TF32, CUDA's backends, compiled kernels: not available here.",
-    }[kind])  # fmt: skip
+def name() -> str:
+    """The device in words: its model for CUDA, the processor and the number of threads otherwise."""
+    kind = device().type
+    if kind == "cuda":
+        return f"cuda ({torch.cuda.get_device_name()})"
+    if kind == "mps":
+        return f"mps ({platform.machine()})"
+    threads = torch.get_num_threads()
+    return f"cpu ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
 
 
 def numbers_in_memory(num_heads: int = 8, d_head: int = 64) -> None:
@@ -53,6 +52,38 @@ def _tick_lengths(ax: Any, lengths: Any) -> None:
     ax.minorticks_off()
 
 
+def hierarchy() -> None:
+    """The memories of an A100, small and fast above large and slow, and tiles of q, k and v on their way."""
+    fig, (ax,) = panels(1, width=8.8, height=3.9)
+    ax.set(xlim=(0, 100), ylim=(0, 62))
+    ax.axis("off")
+    for x, y, width, height, colour, words in (
+        (12, 40, 26, 19, "#D9ECF8", "on-chip memory (SRAM)\n20 MB in all, 19 TB/s"),
+        (2, 4, 46, 24, "#FBE6D2", "the GPU's main memory (HBM)\n40 GB, 1.5 TB/s"),
+    ):
+        ax.add_patch(_box(x, y, width, height, colour))
+        ax.text(x + width / 2, y + height / 2, words, ha="center", va="center", fontsize=10)
+    ax.annotate("", (25, 39), (25, 29), arrowprops={"arrowstyle": "<|-|>", "color": "#555555", "linewidth": 2})
+    ax.text(27, 34, "every number that is not\non the chip has to come this way", fontsize=9, va="center")
+    for at, (letter, rows, colour) in enumerate((("q", 4, _EXPLICIT), ("k", 4, _FUSED), ("v", 4, COLOURS["green"]))):
+        x = 60 + 13 * at
+        for row in range(rows):
+            lit = row == (1 if letter == "q" else 2)
+            ax.add_patch(_box(x, 42 - 9 * row, 9, 8, colour if lit else "#EEEEEE"))
+        ax.text(x + 4.5, 53, letter, ha="center", fontsize=11, fontweight="bold")
+    ax.text(78.5, 8.5, "One tile of q meets one tile of k and v after the other. Scores\nand weights of the two tiles live and die on the "
+            "chip;\nonly a running maximum, a running sum and the output stay.", ha="center", va="center", fontsize=9)  # fmt: skip
+    ax.set_title("Two memories, and tiles small enough for the fast one")
+    show(fig, alt="Left: an A100's on-chip memory, 20 MB at 19 TB/s, above its main memory, 40 GB at 1.5 TB/s. Right: q, k and v cut "
+                  "into four tiles each; one tile of q is lit, and one of k and v.")  # fmt: skip
+
+
+def _box(x: float, y: float, width: float, height: float, colour: str) -> Any:
+    from matplotlib.patches import FancyBboxPatch
+
+    return FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.2", facecolor=colour, edgecolor="white", linewidth=1)
+
+
 def share_of_work(attention_flops: Callable[..., float], d_model: int = 512, num_heads: int = 8) -> None:
     """Operations of the projections and of causal attention, by length."""
     lengths = 2 ** np.arange(7, 15)
@@ -69,244 +100,80 @@ def share_of_work(attention_flops: Callable[..., float], d_model: int = 512, num
     show(fig, alt=f"Operations against tokens for d_model {d_model}: the projections lead until T = {4 * d_model}, attention after.")
 
 
-@here.steady()
-def single_readings() -> None:
-    """Ten single readings of one product, and one reading that waits for the device beside one that does not."""
-    kind = here.device().type
-    n = 383 if kind == "cpu" else 4096
-    a = torch.randn(n, n, device=here.device())
-    readings = [here.reading_ms(lambda: a @ a) for _ in range(10)]
-    asked, done = here.asked_and_done_ms(lambda: a @ a)
+def readings(single: Sequence[float], asked: float, done: float) -> None:
+    """Single readings of one call, and how long asking took beside doing; in milliseconds."""
     fig, axes = panels(2, width=8.6, height=3.0)
-    axes[0].bar(range(1, 11), readings, color=[_EXPLICIT] + [_FUSED] * 9)
-    axes[0].set(xlabel="reading", ylabel="milliseconds", xticks=range(1, 11))
-    axes[0].set_title(f"Ten readings of one {n} × {n} product")
-    _bars(axes[1], ["does not wait", "waits"], [asked, done])
-    axes[1].set_xscale("log")
-    axes[1].set_xlim(asked / 3, done * 20)
-    axes[1].set_title("The same product, waited for or not")
-    device = f"{here.name()}, where a second thread stands in for a GPU in the right panel" if kind == "cpu" else here.name()
-    show(fig, alt=f"On {device}. Ten readings, in ms: {', '.join(f'{r:.2f}' for r in readings)}. "
-                  f"A reading without waiting {asked:.3g} ms, with waiting {done:.3g} ms.")  # fmt: skip
-    print(f"{device}: without waiting {asked:.3g} ms, with waiting {done:.3g} ms")
+    axes[0].bar(range(1, len(single) + 1), single, color=[_EXPLICIT] + [_FUSED] * (len(single) - 1))
+    axes[0].set(xlabel="reading", ylabel="milliseconds", xticks=range(1, len(single) + 1))
+    axes[0].set_title("The same product, read ten times")
+    axes[1].barh(["not waited for", "waited for"], [asked, done], color=[_EXPLICIT, _FUSED], height=0.55)
+    for row, value in enumerate((asked, done)):
+        axes[1].annotate(f"{value:.3g} ms", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
+    axes[1].set(xscale="log", xlim=(asked / 3, done * 20), xlabel="milliseconds")
+    axes[1].invert_yaxis()
+    axes[1].set_title("A product that somebody else computes")
+    show(fig, alt=f"Readings in ms: {', '.join(f'{one:.2f}' for one in single)}. Not waited for {asked:.3g} ms, waited for {done:.3g} ms.")
 
 
-def _bars(ax: Any, names: list[str], values: list[float]) -> None:
-    """Horizontal bars in milliseconds with their values; the last is the right way."""
-    ax.barh(names, values, color=[_EXPLICIT] * (len(names) - 1) + [_FUSED], height=0.55)
-    for row, value in enumerate(values):
-        ax.annotate(f"{value:.3g} ms", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set_xlim(0, max(values) * 1.2)
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    ax.set(xlabel="milliseconds")
+def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int], products: Sequence[float]) -> None:
+    """Milliseconds of adding vectors of so many numbers, and GFLOP/s of products of square matrices."""
+    fig, axes = panels(2, width=8.8, height=3.4)
+    axes[0].loglog(sizes, adding, color=_FUSED, marker="o", markersize=4)
+    axes[0].set(xlabel="numbers in x", ylabel="milliseconds for x + x")
+    axes[0].set_title("First the call, then the memory")
+    rates = [2 * n**3 / ms / 1e6 for n, ms in zip(widths, products, strict=True)]
+    axes[1].semilogx(widths, rates, color=_EXPLICIT, marker="o", markersize=4)
+    axes[1].set_xticks(list(widths), [str(n) for n in widths])
+    axes[1].minorticks_off()
+    axes[1].set(xlabel="n", ylabel="GFLOP/s of an n × n product", ylim=(0, None))
+    axes[1].set_title("In the end the arithmetic")
+    show(fig, alt=f"Left: adding takes {adding[0]:.4f} ms for {sizes[0]} numbers and {adding[-1]:.2f} ms for {sizes[-1]}. Right: a product "
+                  f"reaches {rates[0]:.1f} GFLOP/s at width {widths[0]} and {rates[-1]:.1f} at {widths[-1]}.")  # fmt: skip
 
 
-@here.steady()
-def right_and_wrong(time_ms: Timer) -> None:
-    """The learner's stopwatch beside a single cold reading, on CUDA also beside one that does not wait."""
-    q, k, v = here.heads(768 if here.device().type == "cpu" else 4096)
-
-    def fn() -> torch.Tensor:
-        return fused(q, k, v)
-
-    names, values = ["first call"], [here.reading_ms(fn)]
-    if here.device().type != "cpu":
-        names, values = [*names, "no waiting"], [*values, here.reading_ms(fn, waiting=False)]
-    names, values = [*names, "our time_ms"], [*values, float(time_ms(fn, here.device()))]
-    fig, (ax,) = panels(1, width=5.6, height=2.4)
-    _bars(ax, names, values)
-    ax.set_title(f"The same attention, {len(names)} stopwatches")
-    show(fig, alt=f"Bars, {here.name()}: " + "; ".join(f"{n} {v:.3g} ms" for n, v in zip(names, values, strict=True)) + ".")
-    if here.device().type == "cpu":
-        print("A stopwatch that does not wait for a GPU: not available here (the CPU is done when the call returns).")
-
-
-def slope(lengths: Any, values: Any) -> float:
-    """The exponent of T between the last three points."""
-    return float(np.polyfit(np.log(lengths[-3:]), np.log(values[-3:]), 1)[0])
-
-
-@here.steady()
-def against_length(explicit: Attention, fast: type[nn.Module], time_ms: Timer) -> None:
-    """Time and extra memory of explicit attention and of the learner's class, against T."""
-    layer = fast(512, 8).to(here.device()).eval()
-
-    def by_hand(x: torch.Tensor) -> torch.Tensor:
-        b, t, d = x.shape
-        q, k, v = (part.view(b, t, 8, 64).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
-        return layer.proj(explicit(q, k, v).transpose(1, 2).reshape(b, t, d))
-
-    times: dict[str, list[float]] = {"explicit": [], "our class": []}
-    memory: dict[str, list[float]] = {"explicit": [], "our class": []}
-    lengths = []
-    with torch.no_grad():
-        for t in here.lengths():
-            x = torch.randn(1, t, 512).to(here.device())
-            lengths.append(t)
-            for name, module in (("explicit", by_hand), ("our class", layer)):
-                fn = lambda module=module, x=x: module(x)
-                memory[name].append(here.peak_bytes(fn) / 2**20)
-                times[name].append(_measured(time_ms, fn))
-    _draw_against_length(lengths, times, memory)
-
-
-def _measured(time_ms: Timer, fn: Callable[[], object]) -> float:
-    """Milliseconds by the learner's stopwatch; the longer a call takes, the fewer of them."""
-    once = here.reading_ms(fn)
-    return float(time_ms(fn, here.device(), 1 if once < 50 else 0, 9 if once < 50 else 3))
-
-
-def _draw_against_length(lengths: list[int], times: dict[str, list[float]], memory: dict[str, list[float]]) -> None:
-    fig, axes = panels(2, width=8.6, height=3.6)
+def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str, Mapping[int, float]], full: Mapping[str, int]) -> None:
+    """Milliseconds and MiB by length for each way; full: the length at which a way ran out of memory, by its name."""
+    fig, axes = panels(2, width=8.8, height=3.8)
     said = []
     for ax, what, unit, curves in zip(axes, ("Time", "Memory"), ("milliseconds", "MiB"), (times, memory), strict=True):
-        for (name, values), colour, marker in zip(curves.items(), (_EXPLICIT, _FUSED), "os", strict=True):
-            values = np.maximum(values, 1e-3)
-            label = f"{name}: slope {slope(lengths, values):.1f}"
-            ax.loglog(lengths, values, color=colour, marker=marker, markersize=4, label=label)
-            said.append(f"{what.lower()} of {label}, {values[-1]:.0f} {unit} at {lengths[-1]} tokens")
+        lengths = sorted({t for curve in curves.values() for t in curve} | set(full.values()))
+        top = max(value for curve in curves.values() for value in curve.values())
+        for name, curve in curves.items():
+            t, values = np.array(list(curve)), np.maximum(list(curve.values()), 1e-3)
+            slope = float(np.polyfit(np.log(t[-3:]), np.log(values[-3:]), 1)[0])
+            colour, narrow = _LOOK[name.split(",")[0]], "16 bits" in name
+            ax.loglog(t, values, color=colour, marker="s" if narrow else "o", markersize=4, linestyle="--" if narrow else "-",
+                      label=f"{name}: slope {slope:.1f}")  # fmt: skip
+            said.append(f"{what.lower()} of {name}: slope {slope:.1f}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
+        for name, t in full.items():
+            ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[name.split(",")[0]], linestyle="")
+            ax.annotate("out of memory", (t, 3 * top), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5)
         _tick_lengths(ax, lengths)
-        ax.set(xlabel="tokens T", ylabel=unit)
-        ax.set_title(f"{what}, with the slope of the last three points")
-        ax.legend(frameon=False)
-    show(fig, alt=f"Two log-log panels measured on {here.name()}: " + "; ".join(said) + ".")
+        ax.set(xlabel="tokens T", ylabel=unit, ylim=(None, 8 * top))
+        ax.set_title(f"{what} (slope of the last three points)")
+        ax.legend(frameon=False, fontsize=8.5)
+    said += [f"{name} runs out of memory at {t} tokens" for name, t in full.items()]
+    show(fig, alt=f"Two log-log panels measured on {globals()['name']()}: " + "; ".join(said) + ".")
 
 
-@here.steady()
-def overhead(fast: type[nn.Module], time_ms: Timer, d_model: int = 512, num_heads: int = 8) -> None:
-    """The learner's class beside the bare operator plus its two projections, and nn.MultiheadAttention."""
-    t = 512 if here.device().type == "cpu" else 4096
-    dtype = torch.bfloat16 if here.device().type == "cuda" else torch.float32
-    x = torch.randn(1, t, d_model).to(here.device(), dtype)
-    q, k, v = here.heads(t, dtype, num_heads, d_model // num_heads)
-    layer = fast(d_model, num_heads).to(here.device(), dtype).eval()
-    torchs = nn.MultiheadAttention(d_model, num_heads, bias=False, batch_first=True).to(here.device(), dtype).eval()
-    hidden = torch.ones(t, t, dtype=torch.bool, device=here.device()).triu(1)
-    with torch.no_grad():
-        rows = {
-            "operator + 2 projections": _alternating(time_ms, lambda: (layer.qkv(x), fused(q, k, v), layer.proj(x))),
-            "our class": _alternating(time_ms, lambda: layer(x)),
-            "nn.MultiheadAttention": _alternating(
-                time_ms, lambda: torchs(x, x, x, attn_mask=hidden, is_causal=True, need_weights=False)),
-        }  # fmt: skip
-    for name, ms in rows.items():
-        print(f"{name:25} {ms:8.2f} ms   {ms / rows['operator + 2 projections']:5.2f} ×")
-    print(f"(T = {t}, d_model = {d_model}, {str(dtype).removeprefix('torch.')}, {here.name()})")
-
-
-def _alternating(time_ms: Timer, fn: Callable[[], object]) -> float:
-    """The smaller of two medians: other programs only ever add."""
-    return min(float(time_ms(fn, here.device(), 2, 7)) for _ in range(2))
-
-
-@here.steady()
-def roofline(explicit: Attention, attention_flops: Callable[..., float], time_ms: Timer) -> None:
-    """Both ways of attention under the ceilings of the device's own product and copy."""
-    rate, bytes_s = here.product_rate(time_ms), here.bandwidth(time_ms)
-    fig, (ax,) = panels(1, width=6.6, height=3.9)
-    intensity = np.logspace(-0.5, 4, 200)
-    ax.loglog(intensity, np.minimum(rate, bytes_s * intensity) / 1e9, color=_OTHER, label="the roof, measured")
-    said = []
-    for name, fn, colour, marker in (("explicit", explicit, _EXPLICIT, "o"), ("fused operator", fused, _FUSED, "s")):
-        points = []
-        for t in here.lengths()[1:]:
-            q, k, v = here.heads(t)
-            with torch.no_grad():
-                ms = _measured(time_ms, lambda fn=fn, q=q, k=k, v=v: fn(q, k, v))
-            flops = attention_flops(1, 8, t, t, 64, causal=True)
-            moved = here.least_bytes(t) + (here.scores_bytes(t) if fn is explicit else 0)
-            points.append((flops / moved, flops / ms / 1e6))
-        ax.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=5, linewidth=1, label=name)
-        share = points[-1][1] * 1e9 / rate
-        ax.annotate(f"T = {t}", points[-1], (6, -12), textcoords="offset points", fontsize=8.5, color=colour)
-        said.append(f"{name} reaches {points[-1][1]:.0f} GFLOP/s at {t} tokens, {share:.0%} of the product's rate")
-    ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s")
-    ax.set_title(f"Product {rate / 1e9:.0f} GFLOP/s, copy {bytes_s / 1e9:.0f} GB/s on this {here.device().type}")
-    ax.legend(frameon=False, loc="lower right")
-    show(fig, alt=f"Roofline on {here.name()}: " + "; ".join(said) + ".")
-    print("; ".join(said) + ".")
-
-
-def precision(explicit: Attention, t: int = 512) -> None:
-    """The largest error of each type against float64, measured; TF32 only where there is CUDA."""
-    q, k, v = (part.cpu().double() for part in here.heads(t))
-    exact = explicit(q, k, v)
-    cuda = here.device().type == "cuda"
-    print(f"largest error of causal attention over {t} tokens, values near 1, on {here.name()}")
-    for name, dtype, allow in (("float32", torch.float32, False), ("TF32", torch.float32, True),
-                               ("bfloat16", torch.bfloat16, False)):  # fmt: skip
-        if name == "TF32" and not cuda:
-            print(f"  {name:9} not available here")
-            continue
-        before = torch.backends.cuda.matmul.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = allow
-        try:
-            got = explicit(*(part.to(here.device(), dtype) for part in (q, k, v))).cpu().double()
-        except (RuntimeError, TypeError):  # a device may lack a type
-            print(f"  {name:9} not available here")
-            continue
-        finally:
-            torch.backends.cuda.matmul.allow_tf32 = before
-        print(f"  {name:9} {(got - exact).abs().max().item():.0e}")
-
-
-@here.steady()
-def backends(explicit: Attention) -> None:
-    """Times of SDPA's backends, torch.compile and FlexAttention where the machine has them."""
-    for name, fn in _ways(explicit):
-        if isinstance(fn, str):
-            print(f"{name:28} {fn}")
-            continue
-        try:
-            with torch.no_grad():
-                for _ in range(3):
-                    fn()
-                ms = sorted(here.reading_ms(fn) for _ in range(9))[4]
-        except (RuntimeError, NotImplementedError, ImportError) as error:
-            print(f"{name:28} not available here: {str(error).splitlines()[0][:70]}")
-        else:
-            print(f"{name:28} {ms:8.3f} ms")
-
-
-def _ways(explicit: Attention) -> list[tuple[str, Callable[[], object] | str]]:
-    """(name, what to run, or why it is not run)."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    kind = here.device().type
-    cuda = kind == "cuda"
-    t, dtype = (4096, torch.bfloat16) if cuda else (512, torch.float32)
-    q, k, v = here.heads(t, dtype)
-
-    def chosen(backend: Any) -> Callable[[], object]:
-        def fn() -> object:
-            with sdpa_kernel(backend):
-                return fused(q, k, v)
-
-        return fn
-
-    ways: list[tuple[str, Callable[[], object] | str]] = [("SDPA, torch's choice", lambda: fused(q, k, v))]
-    for name in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"):
-        backend = getattr(SDPBackend, name, None)
-        only_cuda = name in ("EFFICIENT_ATTENTION", "CUDNN_ATTENTION") and not cuda
-        ways.append((f"SDPA, {name}", "not available here: CUDA only" if only_cuda or backend is None else chosen(backend)))
-    if not cuda:
-        why = "skipped: tried on CUDA only" + (", compiling for a CPU takes tens of seconds" if kind == "cpu" else "")
-        return [*ways, ("torch.compile, explicit", why), ("FlexAttention, causal", why)]
-    return [*ways, ("torch.compile, explicit", _compiled(explicit, q, k, v)), ("FlexAttention, causal", _flex(q, k, v))]
-
-
-def _compiled(explicit: Attention, q: Any, k: Any, v: Any) -> Callable[[], object]:
-    compiled = torch.compile(explicit)
-    return lambda: compiled(q, k, v)
-
-
-def _flex(q: Any, k: Any, v: Any) -> Callable[[], object] | str:
-    try:
-        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    except ImportError:
-        return "not available here: this torch is older than FlexAttention"
-    t = q.shape[-2]
-    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, t, t, device=q.device)
-    compiled = torch.compile(flex_attention)
-    return lambda: compiled(q, k, v, block_mask=mask)
+def roofline(rate: float, bandwidth: float, points: Mapping[str, Sequence[tuple[float, float]]],
+             roofs: Mapping[str, tuple[float, float]], published: Mapping[str, tuple[float, float]]) -> None:  # fmt: skip
+    """This machine's roof and points, in GFLOP/s and GB/s, beside published roofs and points."""
+    fig, (ax,) = panels(1, width=8.4, height=4.8)
+    intensity = np.logspace(-1, 4.2, 300)
+    for number, (label, (top, moved)) in enumerate(roofs.items()):
+        ax.loglog(intensity, np.minimum(top, moved * intensity), color="#9A9A9A", linestyle=("--", "-.", ":")[number % 3], label=label)
+    ax.loglog(intensity, np.minimum(rate, bandwidth * intensity), color="black", linewidth=2, label="this machine, measured")
+    for label, here in points.items():
+        ax.plot(*zip(*here, strict=True), color=_LOOK[label], marker="o", markersize=5, linewidth=1, label=f"{label} attention, here")
+    for number, (label, (x, y)) in enumerate(sorted(published.items(), key=lambda item: item[1][1])):
+        ax.plot(x, y, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
+        ax.annotate(label, (x, y), (-60, -34 + 18 * number), textcoords="offset points", ha="right", va="center", fontsize=8.5,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+                    arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.8})  # fmt: skip
+    ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(0.1, 16_000))
+    ax.set_title("Under the slope memory is the limit, under the flat part arithmetic")
+    ax.legend(frameon=False, fontsize=8.5, loc="upper left")
+    show(fig, alt=f"Rooflines. This machine: {rate:.0f} GFLOP/s and {bandwidth:.0f} GB/s. Published: "
+                  + "; ".join(f"{label} {top:.0f} GFLOP/s, {moved:.0f} GB/s" for label, (top, moved) in roofs.items())
+                  + "; " + "; ".join(f"{label}: {y:.0f} GFLOP/s" for label, (_, y) in published.items()) + ".")  # fmt: skip

@@ -13,10 +13,10 @@ _WIDTH, _HEIGHT = 420, 90  # of the live curve, in CSS pixels
 
 
 class Meter:
-    """Says how far a run of `steps` steps is, in one place that is drawn over."""
+    """Says how far a run of `steps` steps is, in one place that is drawn over. unit: what is counted, where it is no step."""
 
-    def __init__(self, title: str, steps: int) -> None:
-        self.title, self.steps, self.printed = title, steps, 0
+    def __init__(self, title: str, steps: int, unit: str = "step") -> None:
+        self.title, self.steps, self.unit, self.printed = title, steps, unit, 0
         self.curve: list[tuple[int, float]] = []
         self.handle: Any = None
         try:
@@ -30,7 +30,7 @@ class Meter:
     def show(self, step: int, loss: float, seconds: float) -> None:
         """step: how many are done. loss: in nats, at that step. Costs under a millisecond."""
         self.curve.append((step, loss))
-        said = f"step {step} of {self.steps}, loss {loss:.2f} nats, {seconds:.0f} s"
+        said = f"{self.unit} {step} of {self.steps}, loss {loss:.2f} nats, {seconds:.0f} s"
         if self.handle is None:
             if 4 * step // self.steps > self.printed:
                 self.printed = 4 * step // self.steps

@@ -174,8 +174,8 @@ class Diagnosis:
         return self._built[key]
 
     def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> bool:
-        """alike: whether two observations that differ may be left aside; they prove nothing then, and speak against nothing."""
-        proofs = 0
+        """alike: whether two observations that differ count all the same, where a third that does not differ proves the mistake, too."""
+        proofs, apart = 0, 0
         for i in at:
             self._runs += 1  # also where what it showed is kept from before
             mistake = self._observation(key, i)
@@ -183,7 +183,9 @@ class Diagnosis:
                 proofs += self._is_wrong(key, i)
             elif alike is None or not alike(self.cases[i], mistake, actual[i]):
                 return False
-        return proofs >= self._needed
+            else:
+                apart += 1
+        return proofs >= self._needed or (proofs > 0 and proofs + apart >= self._needed)
 
     def _observation(self, key: Key, i: int) -> Observation:
         if (key, i) not in self._seen:

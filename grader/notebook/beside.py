@@ -27,7 +27,7 @@ def own_code(wanted: Target, namespace: Mapping[str, Any]) -> str:
 
 def shown(name: str, theirs: str, ours: str, notes: Sequence[str] = ()) -> Shown:
     """The two, side by side where there is room."""
-    noticed = notice(theirs, ours)
+    noticed, ours = notice(theirs, ours), _without_docstrings(ours)
     plain = [f"Two ways to write {name}", noticed, f"Yours\n\n{_indented(theirs)}", f"The course's\n\n{_indented(ours)}", *notes]
     columns = (("Yours", colored(theirs)), ("The course's", colored(ours)))
     made = render("beside.html", title=f"Two ways to write {name}", noticed=noticed, columns=columns, notes=notes)
@@ -96,6 +96,17 @@ def _bare(tree: ast.Module) -> str:
         if isinstance(node, ast.Name):
             node.id = names.setdefault(node.id, f"name{len(names)}")
     return ast.unparse(bare)
+
+
+def _without_docstrings(code: str) -> str:
+    """The lines of code without what the task has said already."""
+    tree, lines = parse(code), code.splitlines()
+    said: set[int] = set()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None and len(node.body) > 1:
+            told = node.body[0]
+            said.update(range(told.lineno - 1, told.end_lineno or told.lineno))
+    return "\n".join(line for at, line in enumerate(lines) if at not in said)
 
 
 def _is_import(cell: str) -> bool:

@@ -117,7 +117,7 @@ def _with_helpers(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) ->
     for name, obj in reached(wanted.obj, namespace).items():
         if name in names and _fails(name, obj, namespace):
             first = f"{wanted.name} calls `{name}`, whose check fails: start there, with check({name})."
-            return replace(verdict, details=(first, *verdict.details))
+            return replace(verdict, headline=f"{first} {verdict.headline}")
     return verdict
 
 

@@ -18,7 +18,7 @@ from typing import Protocol
 from grader.source.computed_names import GAP, Spelled, fits
 from grader.source.definitions import parse, root
 from grader.source.dependencies import IMPORTS, Reached, Statement, text_of
-from grader.worker.watch import LIBRARIES
+from grader.worker.operations import LIBRARIES
 
 # Switches of the watching, and ways into functions and threads.
 _THREADS = frozenset({"_bootstrap", "_bootstrap_inner"})  # a learner's own function may be called so, a class's method not

@@ -21,10 +21,11 @@ from numpy import array, errstate, ndarray
 from numpy.random import Generator
 
 from . import output
+from .operations import LIBRARY_FILES
 from .originals import BUILTINS, of_torch
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
-from .watch import LIBRARY_FILES, watching
+from .watch import watching
 
 __builtins__ = BUILTINS
 

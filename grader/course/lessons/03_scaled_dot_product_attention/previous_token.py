@@ -64,14 +64,19 @@ def judge(case: Case, expected: Observation, got: Observation) -> str | None:
 def _matrix(name: str, part: Part, t: int) -> np.ndarray:
     """A projection (t, d_k) in float64. Raises: ContractError, in words."""
     if part.kind != "ndarray" or part.array is None or part.array.dtype.kind not in "fiu":
-        said = {"ndarray": "an array of other things than real numbers", "tensor": "a torch tensor", "sequence": "a list or tuple",
-                "none": "None"}.get(part.kind, "something else")  # fmt: skip
-        raise ContractError(f"{name} is {said}; a NumPy array of numbers was asked for.")
+        raise ContractError(f"{name} is {_said(part)}; a NumPy array of numbers was expected.")
     if part.array.ndim != 2 or part.array.shape[0] != t or part.array.shape[1] < 1:
-        raise ContractError(f"{name} has shape {part.array.shape}; ({t}, d_k) was asked for, with a row for each of the {t} numbers of x.")
+        wanted = f"({t}, d_k) was expected, a row for each of the {t} numbers in a token's vector"
+        raise ContractError(f"{name} has shape {part.array.shape}; {wanted}.")
     if not np.isfinite(part.array).all():
         raise ContractError(f"{name} has entries that are NaN or infinite; they should be finite.")
     return part.array.astype(np.float64)
+
+
+def _said(part: Part) -> str:
+    kinds = {"ndarray": "an array of other things than real numbers", "tensor": "a torch tensor", "sequence": "a list or tuple",
+             "none": "None", "number": "a single number", "other": f"of another type ({part.text})"}  # fmt: skip
+    return kinds.get(part.kind, "something else")
 
 
 def _softmax(scores: np.ndarray, factor: float) -> np.ndarray:

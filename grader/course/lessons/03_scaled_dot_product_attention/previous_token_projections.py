@@ -16,7 +16,7 @@ def _cases(rng: np.random.Generator):
     for key, t, share in (
         ("three", 3, 0.9), ("two", 2, 0.9), ("three-again", 3, 0.6), ("two-low", 2, 0.6), ("five", 5, 0.95), ("four", 4, 0.99),
         ("six", 6, 0.1), ("drawn", int(rng.integers(7, 12)), round(float(rng.uniform(0.6, 0.9)), 2)), ("nineteen", 19, 0.98),
-        ("many", 150, 0.99), ("more", 180, 0.99), ("most", 200, 0.98), ("thirteen", 13, 0.75),
+        ("many", 130, 0.99), ("more", 140, 0.99), ("most", 150, 0.98), ("thirteen", 13, 0.75),
     ):  # fmt: skip
         yield projected(key, t, share)
 

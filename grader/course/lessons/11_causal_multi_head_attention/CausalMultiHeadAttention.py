@@ -225,7 +225,7 @@ class CausalMultiHeadAttention:
             why="Head h is numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals them out like cards."),
         "CM14": mistake(patch("heads = self.dropout(weights)", """weights = self.dropout(weights)
         weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
-        heads = weights"""), says="The weights are normalised again after dropout, so that what is kept is not scaled by 1/(1 − p).",
+        heads = weights"""), says="The weights are normalized again after dropout, so that what is kept is not scaled by 1/(1 − p).",
             why="""The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it
             makes the factor depend on what was dropped."""),
         "CM15": mistake(patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),

@@ -1,4 +1,4 @@
-"""A block of a Transformer: attention and a small network, each behind a normalisation and beside a residual path."""
+"""A block of a Transformer: attention and a small network, each behind a normalization and beside a residual path."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ DROPOUT = patch("super().__init__()", "super().__init__()\n        self.dropout 
 
 
 def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
-    """Normalisations that do something, and a network wide enough in range to tell one GELU from another."""
+    """Normalizations that do something, and a network wide enough in range to tell one GELU from another."""
     state = {f"attn.{name}": array for name, array in weights_of(rng, fused(d), 0.6).items()}
     state |= {"mlp.0.weight": rng.normal(size=(4 * d, d)), "mlp.2.weight": rng.normal(size=(d, 4 * d)),
               "mlp.0.bias": rng.normal(size=4 * d), "mlp.2.bias": rng.normal(size=d)}  # fmt: skip
@@ -31,7 +31,7 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
 @exercise(kind="class", points=3, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-5, atol=1e-4)  # fmt: skip
 class TransformerBlock:
-    """Attention and a small network, each behind a normalisation and beside a residual path."""
+    """Attention and a small network, each behind a normalization and beside a residual path."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, ...], *sizes: Any, silent: bool = False, **more: Any) -> Case:
@@ -66,8 +66,8 @@ class TransformerBlock:
     mistakes = {
         "CM21": mistake(
             patch("x + self.attn(self.ln1(x))", "self.ln1(x + self.attn(x))", "x + self.mlp(self.ln2(x))", "self.ln2(x + self.mlp(x))"),
-            says="The normalisation comes after the sum (post-norm); this block normalises what goes into each branch.",
-            why="""Vaswani et al. 2017 normalise after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
+            says="The normalization comes after the sum (post-norm); this block normalizes what goes into each branch.",
+            why="""Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
             output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3)."""),
         "CM22": mistake(patch("x + self.attn", "self.attn"),
             says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
@@ -76,14 +76,14 @@ class TransformerBlock:
             says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
             why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade."),
         "CM24": mistake(patch("self.ln2(x)", "self.ln1(x)"), patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
-            says="One normalisation serves both branches; ln2 is the one before mlp.",
+            says="One normalization serves both branches; ln2 is the one before mlp.",
             why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it."),
         "CM25": mistake(
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)", THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
-            says="The residual path carries the normalised x; it should carry x itself.",
-            why="Overwriting x by ln1(x) puts a normalisation into the path that was to stay free of any."),
+            says="The residual path carries the normalized x; it should carry x itself.",
+            why="Overwriting x by ln1(x) puts a normalization into the path that should stay free of any."),
         "CM26": mistake(patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
             says="GELU is approximated by tanh; the exact one was asked for: nn.GELU().",
             why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
@@ -106,7 +106,7 @@ class TransformerBlock:
             says="The network widens to 2 · d_model; 4 · d_model was asked for.",
             why="The factor 4 is the one of Vaswani et al. 2017, section 3.3, where 512 numbers widen to 2048."),
         "CM33": mistake(patch("self.ln1(x)", "x", "self.ln2(x)", "x"), patch("self.ln1(x)", "x"), patch("self.ln2(x)", "x"),
-            says="A normalisation is made and not used: attention is to read ln1(x), and mlp ln2(x).",
+            says="A normalization is made and not used: attention should read ln1(x), and mlp ln2(x).",
             why="Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax."),
         "CM34": mistake(patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
             says="The second sum starts from the block's input; it is to start from what attention has added to.",
@@ -115,9 +115,9 @@ class TransformerBlock:
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
             why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses."),
         "CM36": mistake(patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
-            says="The normalisations act on what the branches give; they are to act on what the branches read.",
+            says="The normalizations act on what the branches give; they should act on what the branches read.",
             why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds
-            is fixed by ln1. Some models do so, or normalise on both sides; pre-norm is x + attn(ln1(x))."""),
+            is fixed by ln1. Some models do so, or normalize on both sides; pre-norm is x + attn(ln1(x))."""),
         "CM37": mistake(*(ways[0] for ways in of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
             says="The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
             why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the

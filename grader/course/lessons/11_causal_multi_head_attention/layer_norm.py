@@ -134,7 +134,7 @@ class layer_norm:
             patch(MEAN, "mean = x.mean(dim=-1)", VARIANCE, "variance = x.var(dim=-1, correction=0, keepdim=True)"),
             says="A sum lost its axis and broadcasts across the features: keep it with `keepdim=True`.",
             why="""The mean of (B, T, d) over the last axis is (B, T). Subtracted from (B, T, d) it is laid along the
-            features, which is an error, or goes through without a word where T = d.""",
+            features, which is an error, or goes through without any error where T = d.""",
         ),
         "LN12": mistake(
             patch("variance + eps)", "variance.detach() + eps)"),

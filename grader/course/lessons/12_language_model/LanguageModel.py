@@ -108,7 +108,7 @@ class LanguageModel:
             patch("bias=False)", "bias=False)\n        self.head.weight = self.token.weight"),
             patch("bias=False)", "bias=False)\n        self.token.weight = self.head.weight"),
             says="head and token share one weight; here each has its own.",
-            why="""Tying them saves vocabulary · d_model numbers (Press and Wolf 2017), and GPT-2 does it. With 101
+            why="""Tying them saves vocabulary · d_model numbers (Press and Wolf 2017), and GPT-2 does it. With 102
             characters there is little to save, and this model keeps them apart.""",
         ),
         "LM8": mistake(

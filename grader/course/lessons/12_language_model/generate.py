@@ -114,7 +114,7 @@ class generate:
             why="The caller's generator carries a state that moves on with every draw. Seeding a new one throws it away."),
         "CM57": mistake(patch(SOFTMAX, "(logits / temperature).exp()"),
             says="exp overflows for large logits: use torch.softmax, which subtracts the maximum.",
-            why="float32 ends near e^88.7. Drawing needs no normalised weights, but finite ones."),
+            why="float32 ends near e^88.7. Drawing needs no normalized weights, but finite ones."),
         "CM58": mistake(patch("(weights, 1, generator=generator)", "(weights[:1], 1, generator=generator).expand(len(weights), 1)"),
             says="One draw serves all rows of the batch; each row is to draw for itself.",
             why="Rows with the same context would be continued in the same way, and rows with another by a token that is not theirs."),
@@ -125,7 +125,7 @@ class generate:
         "CM60": mistake(patch(SOFTMAX, POWER),
             patch(SOFTMAX, f"{POWER}\n                    weights = weights / weights.sum(dim=-1, keepdim=True)"),
             says="The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
-            why="""p^(1/T), normalised, is softmax(logits / T) on paper. In float32 a weight below about 1e-45 is 0, and every power of 0
+            why="""p^(1/T), normalized, is softmax(logits / T) on paper. In float32 a weight below about 1e-45 is 0, and every power of 0
             is 0; at a low temperature all the powers may be.
 
             Take logits [0, −200] at T = 100. Divided they are [0, −2], with weights [0.8808, 0.1192]. Softmax first gives [1, 0]."""),

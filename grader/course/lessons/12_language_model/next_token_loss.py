@@ -59,7 +59,7 @@ class next_token_loss:
             patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.flatten())"),
             patch(CALL, "F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, :-1].flatten())"),
             patch(CALL, "F.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, 1:].flatten())"),
-            says="Each position is asked for its own token; it is to be asked for the next one.",
+            says="Each position is asked for its own token; it should be asked for the next one.",
             why="""The token at position t is in the input, so the model can copy it: the loss falls towards 0 and
             nothing is learned. Move one of the two by one: logits[:, :-1] against ids[:, 1:].""",
         ),

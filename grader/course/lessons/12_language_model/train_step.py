@@ -133,13 +133,13 @@ class train_step:
         ),
         "TR4": mistake(
             patch(CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"),
-            says="Each parameter's gradient is clipped by itself; the norm of all together is to be clipped.",
+            says="Each parameter's gradient is clipped by itself; the norm of all together should be clipped.",
             why="""Clipped one by one, gradients change their proportions, and the step goes in another direction. All
             together they are scaled by one number.""",
         ),
         "TR5": mistake(
             patch(CLIP, "torch.nn.utils.clip_grad_value_(model.parameters(), clip)"),
-            says="Each entry is clipped by itself; the norm of all gradients together is to be clipped.",
+            says="Each entry is clipped by itself; the norm of all gradients together should be clipped.",
             why="""`clip_grad_value_` cuts every entry off at ±clip and changes the direction; `clip_grad_norm_` scales the whole
             gradient and keeps it.""",
         ),
@@ -151,7 +151,7 @@ class train_step:
         "TR7": mistake(
             patch(CLIP, "norm = torch.sqrt(sum((p.grad ** 2).sum() for p in model.parameters()))\n    for p in model.parameters():\n"
                   "        p.grad *= clip / norm"),
-            says="The gradients are always scaled to the norm clip; those that are smaller are to stay as they are.",
+            says="The gradients are always scaled to the norm clip; those that are smaller should stay as they are.",
             why="""A limit works in one direction. Near a minimum gradients become small, and that is how the steps
             become small; scaled up, the training never settles.""",
         ),
@@ -182,7 +182,7 @@ class train_step:
         "TR12": mistake(
             patch(FORWARD, f"model.train()\n    {FORWARD}"),
             patch(FORWARD, f"model.eval()\n    {FORWARD}"),
-            says="The model's mode is changed; it is to stay as the caller has set it.",
+            says="The model's mode is changed; it should stay as the caller has set it.",
             why="""Whether dropout acts is decided by the loop around the step. A helper that switches the mode and does
             not put it back is found weeks later.""",
         ),

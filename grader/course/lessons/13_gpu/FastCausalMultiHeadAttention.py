@@ -141,7 +141,7 @@ class FastCausalMultiHeadAttention:
         "GP50": mistake(patch(UNEVEN, ""),
             patch(UNEVEN, "", HEADS, "", UNBIND, THIRDS.format("view(b, t, self.num_heads, d_model // self.num_heads).transpose(1, 2)")),
             says="Heads that do not divide d_model were accepted.",
-            why="`d_model // num_heads` rounds down without a word, and the error comes later and elsewhere, or never."),
+            why="`d_model // num_heads` rounds down without any error, and the error comes later and elsewhere, or never."),
         "MH1": patch(HEADS, "", UNBIND, THIRDS.format("reshape(b, self.num_heads, t, d_model // self.num_heads)")),
         "MH2": patch("attended.transpose(1, 2)", "attended"),
         "MH3": patch("2, 0, 3, 1, 4", "2, 0, 1, 3, 4", "attended.transpose(1, 2)", "attended"),
