@@ -153,9 +153,11 @@ def _has_run(prompt: Locator) -> bool:
 def cell(page: Page, text: str) -> Locator:
     """The code cell whose source begins with this text."""
     cells = page.locator(".jp-Notebook .jp-CodeCell")
-    for number in range(cells.count()):
-        if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
-            return cells.nth(number)
+    for _ in range(20):  # a notebook that has just been opened shows its cells one after another
+        for number in range(cells.count()):
+            if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
+                return cells.nth(number)
+        page.wait_for_timeout(500)
     raise AssertionError(f"no code cell begins with {text!r}")
 
 
