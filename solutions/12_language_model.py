@@ -542,7 +542,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 
 # %% [markdown]
 # At temperature 0 the text runs into a loop, because the same 64 characters always continue in the same way. At 1.5 it spells badly,
-# because softmax flattened gives the wrong letters a share. Between them lies what people call creative.
+# because softmax flattened gives the wrong letters a share. In between the text varies without falling apart.
 #
 # ## What the heads look at
 #

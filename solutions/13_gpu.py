@@ -350,9 +350,10 @@ check(FastCausalMultiHeadAttention)
 # %% [markdown]
 # ## What T² looks like
 #
-# Now the experiment of this lesson: the same weights around explicit attention and around the operator, for growing T, the time by your
-# stopwatch and the memory that the results take. Fast kernels exist for 16-bit numbers only (bfloat16, or float16 on a T4 and other cards
-# before compute capability 8.0), so both ways run in 16 bits as well. First the means of measuring memory:
+# Now the experiment of this lesson: the same weights around explicit attention and around the operator, for growing T. We measure the
+# time by your stopwatch, and the memory that the forward pass keeps for the backward pass. NVIDIA's fastest kernels take 16-bit numbers
+# only (bfloat16, or float16 on a T4 and other cards before compute capability 8.0), so both ways run in 16 bits as well. This is how the
+# memory is measured:
 
 # %% role="demo"
 def kept_bytes(fn):
@@ -428,14 +429,14 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     longest = lengths[-1]
     speed = times["explicit"][longest] / times["fused"][longest]
     space = memory["explicit"][longest] / memory["fused"][longest]
-    print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast and keeps {space:.0f} times less")
+    print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast; explicit keeps {space:.0f} times as much")
     assert space > 4 and full["explicit"] > longest
 
 # %% [markdown]
-# On the machine of this copy, at {{ longest }} tokens the fused way was {{ speed:.1f }} times as fast, and it kept {{ space:.0f }}
-# times less memory for the backward pass. The cross marks where the explicit way was out of memory: a real limit on a GPU, and here
-# one of {{ room >> 20 }} MiB that the cell sets. In 16 bits every number takes half the room. Whether it is faster depends on whether
-# the processor has units for it: many CPUs do not.
+# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f }} times as fast, and the explicit way kept
+# {{ space:.0f }} times as much for the backward pass. The cross marks where the explicit way was out of memory: on a GPU a real
+# limit, and here one of {{ room >> 20 }} MiB that the cell sets. In 16 bits every number takes half the room. Whether it is faster as
+# well depends on whether the processor has units for it; many CPUs have none.
 #
 # ## A training step
 #
