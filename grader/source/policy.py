@@ -83,7 +83,7 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     """
     if sources is None:
         return None
-    reading = _reading(sources.cells)
+    reading = reading_of(sources.cells)
     ruled = bool(forbids or requires)
     if reading.unread and ruled:
         return _TOO_LONG
@@ -94,7 +94,7 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
         return _TOO_LONG if ruled else None
     if way:
         return Offence(f"A cell reaches into the running program by `{way}`, so that what this exercise forbids "
-                       "cannot be checked; take it out.", line, way)  # fmt: skip
+                       "cannot be checked; take it out, and restart the kernel where it has run.", line, way)  # fmt: skip
     for into, mention in mentions:
         found = _foreign(mention) or _forbidden(mention, forbids, reading.members, into)
         if found is None and "einsum_products" in requires:
@@ -113,8 +113,8 @@ def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
     return _TOO_LONG if forbids or requires else None
 
 
-@lru_cache(maxsize=2)
-def _reading(cells: tuple[str, ...]) -> Reading:
+@lru_cache(maxsize=4)
+def reading_of(cells: tuple[str, ...]) -> Reading:
     """Made once for all exercises of a notebook."""
     return Reading(cells)
 
