@@ -15,6 +15,7 @@
 # named where it is used; it was not verified on a GPU.**
 
 # %% role="given"
+import itertools
 import math
 import statistics
 import time
@@ -465,14 +466,16 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAttention):
     operator = partial(F.scaled_dot_product_attention, is_causal=True)
     ready = {"explicit": explicit_attention, "fused": operator}
-    points = {way: [] for way in ready}
-    for t in lengths[1:5]:
-        q, k, v = torch.randn(3, 1, 8, t, 64, device=here)
-        ends, table = 4 * 4 * 8 * t * 64, 4 * 8 * t * t  # bytes of q, k, v and the output, and of all scores
-        moved = {"fused": ends, "explicit": ends + 8 * table}  # the table goes to memory or comes from it eight times
-        for way, attend in ready.items():
+    points = {}
+    for (way, attend), dtype in itertools.product(ready.items(), (torch.float32, half)):
+        name = way if dtype == torch.float32 else f"{way}, 16 bits"
+        points[name] = []
+        for t in lengths[1:5]:
+            q, k, v = torch.randn(3, 1, 8, t, 64, device=here, dtype=dtype)
+            ends, table = 4 * 8 * t * 64 * q.element_size(), 8 * t * t * q.element_size()  # bytes: q, k, v, output; scores
+            moved = ends + (8 * table if way == "explicit" else 0)  # the table is written or read eight times
             flops, ms = attention_flops(1, 8, t, t, 64, causal=True), time_ms(partial(attend, q, k, v), here, 1, 3)
-            points[way].append((flops / moved[way], flops / ms / 1e6))
+            points[name].append((flops / moved, flops / ms / 1e6))
     roofs = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
     stars = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
     stars = {name: (16384 / 4, height) for name, height in stars.items()}  # causal, 16 bits: T / 4 operations a byte

@@ -165,7 +165,9 @@ def roofline(rate: float, bandwidth: float, points: Mapping[str, Sequence[tuple[
         ax.loglog(intensity, np.minimum(top, moved * intensity), color="#9A9A9A", linestyle=("--", "-.", ":")[number % 3], label=label)
     ax.loglog(intensity, np.minimum(rate, bandwidth * intensity), color="black", linewidth=2, label="this machine, measured")
     for label, here in points.items():
-        ax.plot(*zip(*here, strict=True), color=_LOOK[label], marker="o", markersize=5, linewidth=1, label=f"{label} attention, here")
+        narrow = "16 bits" in label
+        ax.plot(*zip(*here, strict=True), color=_LOOK[label.split(",")[0]], marker="s" if narrow else "o", markersize=5, linewidth=1,
+                linestyle="--" if narrow else "-", label=f"{label}, here")  # fmt: skip
     for number, (label, (x, y)) in enumerate(sorted(published.items(), key=lambda item: item[1][1])):
         ax.plot(x, y, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
         ax.annotate(label, (x, y), (-60, -34 + 18 * number), textcoords="offset points", ha="right", va="center", fontsize=8.5,
