@@ -41,8 +41,9 @@ figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token'
 # %% [markdown]
 # ## Tokens whose numbers mean something
 #
-# A trained model has learned a vector for each token, and nobody can say what a single number in it means. So we
-# build our own. Four tokens of the sentence are enough, and each of the six numbers says one thing about a token.
+# A trained model has learned a vector for each token, and nobody can say what a single number in it means. So we build
+# our own. Four tokens of the sentence are enough, and each of the six numbers says one thing about a token. We write T
+# for the number of tokens and d_model, the paper's name, for the length of their vectors: here T = 4 and d_model = 6.
 
 # %% role="given"
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]
@@ -74,10 +75,13 @@ for word, row in zip(words, x):
 # - the **key** x w_k: what it can be found by;
 # - the **value** x w_v: what it passes on when it is found.
 #
-# Queries and keys are compared, so both have length d_k. Values are only averaged, so their length d_v may differ.
+# Queries and keys are compared, so both have length d_k. Values are only averaged, so their length d_v may differ. One
+# such set of three matrices, with the attention that it leads to, is called a **head**.
 #
-# Training finds these matrices. To see what they can do, we write them by hand: a pronoun looks for nouns. A matrix
-# with one row for each feature is easiest to read as a list of wires: where a feature leads, and how strongly.
+# Training finds these matrices. To see what they can do, we write them by hand: a pronoun looks for nouns. Each matrix
+# has one row for each feature. A row of zeros means that the feature has no effect. Any other row is what the feature
+# adds to the query, key or value of a token that has it. So we write down only the rows that are not zero, like wires
+# that lead from a feature to numbers of the result.
 
 # %% role="given"
 def wires(**leads: list[float]) -> np.ndarray:
@@ -91,7 +95,7 @@ w_k = wires(noun=[1, 0], pronoun=[0, 1])  # (6, 2): a key says "noun" or "pronou
 w_v = wires(living=[1, 0, 0], place=[0, 1, 0], pronoun=[0, 0, 1])  # (6, 3): what is passed on
 
 # %% [markdown]
-# One token first. The query of "it" is a vector times a matrix, (6,) @ (6, 2).
+# We begin with one token. The query of "it" is a vector times a matrix, (6,) @ (6, 2), which gives two numbers.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("query of it:  ", x[2] @ w_q)
@@ -127,10 +131,13 @@ both = {"One matrix for both: symmetric": shared, "w_q and w_k: 'it' asks, 'anim
 figures.lesson_03.token_scores(both, words)
 
 # %% [markdown]
-# With one matrix "it" is most like itself and finds nothing else. With two, it asks for something that it is not.
+# In the left map queries and keys both come from w_k. There "it" scores 1 with itself and 0 with every other token, so
+# it finds nothing but itself. In the right map "it" scores 8 with both nouns, and the nouns do not ask back. With a
+# matrix of its own, a query can ask for something that the token itself is not.
 #
-# And why a value of its own? Because what makes a token easy to find is not what it should pass on. "animal" is found
-# as a noun. That it is a noun is no news to a token that asked for a noun. That it is *living* is.
+# And why a value of its own? Because what a token is found by is rarely what it should pass on. "animal" is found
+# because it is a noun. A token that asked for a noun knows that already. What it does not know is that this noun is
+# *living*, so that is what the value says.
 
 # %% [markdown]
 # @exercise project_qkv
@@ -138,8 +145,8 @@ figures.lesson_03.token_scores(both, words)
 # `x` (..., T, d_model), `w_q` and `w_k` (d_model, d_k), `w_v` (d_model, d_v) → `(q, k, v)` of shapes (..., T, d_k),
 # (..., T, d_k) and (..., T, d_v)
 #
-# The three dots stand for any number of leading dimensions: none for one sentence, one for a batch, two or more. For a
-# batch, the slow loop says what is meant:
+# The three dots stand for any number of leading dimensions: none for one sentence, one for a *batch* of B sentences
+# stacked on top of one another, two or more for stacks of batches. For a batch, this slow loop says what is meant:
 #
 # ```python
 # for b in range(B):
@@ -183,9 +190,9 @@ if passed(project_qkv):
     figures.lesson_03.sentence_weights({"'it' looks at both nouns, half and half": weights}, words)
 
 # %% [markdown]
-# With keys for values, "it" would learn that what it found is a noun, which is what it asked for. With values of their own
-# it learns something new: what it found is half living and half a place. So the head found both nouns and cannot
-# choose between them. You can, from the last word. Can the head?
+# If the keys were also the values, "it" would learn that it found a noun, which is what it asked for. Values of their
+# own tell it something new: what it found is half living and half a place. So the head found both nouns and cannot
+# choose between them. You can choose, because you have read the last word. Can the head?
 
 # %% [markdown]
 # @predict
@@ -221,10 +228,10 @@ if passed(project_qkv):
 #
 # ## Projections that you design
 #
-# Above, the matrices were given. Now you design a pair. This head should look one token back: each token
-# attends to the token before it. Heads that do this are found in trained language models, where they are one half of
-# a mechanism that continues repeated text (Olsson et al. 2022, "In-context learning and induction heads", calls them
-# *previous-token heads*); in lesson 17 you measure them.
+# Above, the matrices were given. Now you design a pair. This head should look one token back: each token attends to the
+# token before it. Heads that do this are found in trained language models, where they are one half of a mechanism that
+# continues repeated text (Olsson et al. 2022, "In-context learning and induction heads", calls them *previous-token
+# heads*).
 
 # %% [markdown]
 # @exercise previous_token_projections
@@ -258,8 +265,8 @@ def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.nda
 check(previous_token_projections)
 
 # %% [markdown]
-# Your head on the whole sentence. The identity knows places and no words, so it would do the same to any other eleven
-# tokens. How a model gets to know places is lesson 07.
+# Here is your head on the whole sentence. The rows of the identity say at which place a token stands and nothing about
+# the word, so your head does the same to any other eleven tokens. Lesson 07 shows how a model gets to know places.
 
 # %% role="payoff" exercise="previous_token_projections"
 if passed(previous_token_projections):
@@ -273,7 +280,8 @@ if passed(previous_token_projections):
 # %% [markdown]
 # ## The rest of the machine, for many sentences
 #
-# Queries, keys and values are there. What remains is what you did by hand in lesson 01, for one sentence of three tokens.
+# We have queries, keys and values. What remains are the steps that you did by hand in lesson 01, there for one sentence
+# of three tokens.
 
 # %% role="demo"
 figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The second half: scores, weights, blend")
@@ -281,9 +289,9 @@ figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The se
 # %% [markdown]
 # ## Two sentences by hand
 #
-# A model reads many sentences at a time. A *batch* is a stack of sentences, shape (B, T, d). We stack two. Item 0
-# is the three-token table of lesson 01, and item 1 has the same tokens in reverse order. Each item has scores of its
-# own: no query meets a key of the other sentence.
+# A model reads many sentences at a time, as a batch of shape (B, T, d). We stack two. Item 0 is the three-token table
+# of lesson 01, and item 1 has the same tokens in reverse order. Each item has scores of its own: no query meets a key
+# of the other sentence.
 
 # %% role="given"
 Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -303,8 +311,8 @@ def scores_by_loops(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 print(scores_by_loops(q_pair, k_pair))
 
 # %% [markdown]
-# Item 0 is what you computed by hand in lesson 01. Item 1 is item 0 with rows and columns reversed: the same tokens
-# meet, in another order.
+# Item 0 is what you computed by hand in lesson 01. Item 1 is item 0 with rows and columns reversed, because the same
+# queries meet the same keys in another order.
 #
 # ## Why `k.T` breaks
 #
@@ -320,8 +328,8 @@ except ValueError as error:
     print("k @ k.T             raises", type(error).__name__)
 
 # %% [markdown]
-# `.T` reverses *all* axes: it sends the batch to the end. What we want moves the last two and leaves everything in
-# front alone. `k.swapaxes(-1, -2)` does that for any number of leading dimensions. Since NumPy 2.0 it has a short
+# `.T` reverses *all* axes, so it sends the batch axis to the end. What we want moves the last two and leaves everything
+# in front alone. `k.swapaxes(-1, -2)` does that for any number of leading dimensions. Since NumPy 2.0 it has a short
 # name, `k.mT`.
 
 # %% role="demo"
@@ -339,8 +347,9 @@ figures.lesson_03.axes_moved(k.shape)
 #
 # @answer
 #
-# **C.** It runs, the shape of the result is right, and the numbers are wrong, because sizes that agree do not make axes
-# mean the same. Sentence b meets column b of *every* sentence.
+# **C.** It runs, the shape of the result is right, and the numbers are wrong. NumPy computes entry (b, i, j) as the sum
+# over d of k[b, i, d] · k[j, d, b]. In the second factor j counts sentences, d counts tokens and b counts features: all
+# sizes fit, and the axes mean something else.
 #
 # @wrong
 #
@@ -354,13 +363,15 @@ print("shapes:", right.shape, wrong.shape)
 print("numbers that agree:", int(np.isclose(right, wrong).sum()), "of", right.size)
 
 # %% [markdown]
-# No error, and not one number is right. This is why the checks of this course use sizes that all differ, and sizes
-# that all agree: the first turn a wrong axis into an error, the second find what slips through.
+# No error, and not one number is right. This is why the checks of this course use two kinds of sizes. Where all sizes
+# differ, a wrong axis becomes an error. Where all sizes agree, the wrong code runs, and the check can compare its
+# numbers with the right ones.
 #
 # ## Why no loops
 #
-# Both forms compute the same numbers, and not at the same price. Seconds depend on the machine, so we print a ratio:
-# the *scores alone*, by the loops above and by one product, for 8 sentences of 64 tokens.
+# Loops and stacked product compute the same numbers, but they do not take the same time. Seconds depend on the machine,
+# so we look at a ratio. We time the *scores alone*, by the loops above and by one product, for 8 sentences of 64
+# tokens.
 
 # %% role="demo"
 many_q, many_k, many_v = np.random.default_rng(1).normal(size=(3, 8, 64, 32))
@@ -377,13 +388,14 @@ at_once_s = seconds(lambda q, k: q @ k.swapaxes(-1, -2), many_q, many_k)
 assert by_loops_s > 20 * at_once_s
 
 # %% [markdown]
-# On the machine that built this page the loops took {{ by_loops_s / at_once_s:.0f }} times as long. They pay Python's
-# price for each of 32,768 small products. The stack of matrices pays it once and leaves the rest to compiled code.
+# On the machine that built this page the loops took {{ by_loops_s / at_once_s:.0f }} times as long. In the loops Python
+# handles each of 32,768 small products by itself. With the stack of matrices there is a single call, and compiled code
+# does the rest.
 #
 # ## Shapes are the map
 #
-# We follow the shapes through equation 1 for B = 2, three queries, five keys. In each product the axis that both sides
-# share is summed away. Softmax and the scale leave the shape as it is.
+# We follow the shapes through equation 1 for B = 2, three queries and five keys. In each product both factors share one
+# axis, and the sum runs along it, so it is missing in the result. Softmax and the scale leave the shape as it is.
 
 # %% role="demo"
 shape_rng = np.random.default_rng(2)
@@ -391,11 +403,11 @@ q, k, v = (shape_rng.normal(size=shape) for shape in ((2, 3, 4), (2, 5, 4), (2, 
 figures.lesson_03.shapes(q, k, v)
 
 # %% [markdown]
-# Read from the right end, the same picture holds for one sentence without B and for a batch of heads, (B, H, T, d). So
-# we count axes from the end: −1 is the features of q, k and v, and −2 their tokens. In the scores −1 is the keys, and
-# −2 the queries. Each query's weights must sum to 1, so softmax runs along the keys, axis −1. Counted from the front
-# it would have another number each time: axis 1 is the keys of one sentence, the queries of a batch, and the heads of
-# a batch of heads.
+# The last two axes are the same for one sentence, (T, d), for a batch, (B, T, d), and for a batch in which H heads work
+# side by side, (B, H, T, d). So we count axes from the end. In q, k and v, axis −1 holds the features and axis −2 the
+# tokens. In the scores, axis −1 holds the keys and axis −2 the queries. Each query's weights must sum to 1, so softmax
+# runs along the keys, axis −1. Counted from the front, a number would mean something else each time: in the scores,
+# axis 1 is the keys of one sentence, the queries of a batch, and the heads of a batch with heads.
 
 # %% [markdown]
 # @exercise scaled_dot_product_attention
@@ -450,8 +462,8 @@ if passed(scaled_dot_product_attention):
 # %% [markdown]
 # @predict
 #
-# Five tokens with random vectors and random projections. We replace the vector of token 2 by another one. How many of
-# the five rows change in the *queries*, and how many in the *output* of attention?
+# Five tokens with random vectors and random projections. We replace the vector of token 2 with another one. How many of
+# the five rows of the *queries* change, and how many rows of the *output* of attention?
 #
 # @answer
 #
@@ -477,8 +489,9 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
     figures.lesson_03.changes(pairs, [f"token {i}" for i in range(5)], token=2)
 
 # %% [markdown]
-# Attention is the one place where tokens meet. The rest of a transformer works "position-wise": projections, and the
-# layers between attentions, treat each token by itself (Vaswani et al. 2017, section 3.3).
+# The maps show after minus before: a row of zeros did not change. Attention is the one place where tokens meet. The
+# rest of a transformer works "position-wise": projections, and the layers between attentions, treat each token by
+# itself (Vaswani et al. 2017, section 3.3).
 #
 # ## What is *it*?
 #
@@ -505,13 +518,15 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
     figures.lesson_03.two_steps(steps, ("animal", "street", "it", "tired or wide"))
 
 # %% [markdown]
-# "it" puts {{ second[0, 2, 0]:.2f }} of its weight on "animal" when it was too tired, and {{ second[1, 2, 1]:.2f }} on
-# "street" when it was too wide. The same matrices, the same code, one call for both sentences. The first step changed
-# the vector of "it", and so the second step's query.
+# Each row of the figure holds the weights of "it" in one step. In the second step "it" puts {{ second[0, 2, 0]:.2f }}
+# of its weight on "animal" when it was too tired, and {{ second[1, 2, 1]:.2f }} on "street" when it was too wide. Both
+# sentences went through the same matrices in one call. They differ in what "it" read in the first step: that changed
+# the vector of "it", and with it the query of the second step.
 #
 # Uszkoreit (2017, "Transformer: A Novel Neural Network Architecture for Language Understanding", Google Research blog)
-# shows just this pair of sentences, and a trained translation model whose attention from "it" moves in the same way. Our
-# wires are designed; nobody designed those. Stacking such steps, each adding to what is there, is what lesson 11 builds.
+# shows just this pair of sentences, and a trained translation model whose attention from "it" moves in the same way. We
+# designed our wires by hand. Nobody designed those of the model: they came from training. Lesson 11 stacks such steps,
+# each of which adds to what is there.
 #
 # ## Optional: letters for axes
 #
@@ -587,8 +602,8 @@ def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 check(attention_einsum)
 
 # %% [markdown]
-# Two functions, one result. This ratio measures something else than the one above: *all* of attention, once by
-# `np.einsum` and once by `@`, both in compiled code.
+# Both functions give the same result. The ratio below is not the one from above. It compares *all* of attention, once
+# by `np.einsum` and once by `@`, and both run in compiled code.
 
 # %% role="payoff" exercise="attention_einsum"
 if passed(attention_einsum) and passed(scaled_dot_product_attention):
@@ -611,9 +626,10 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
 # |---|---|---|---|
 # | `axis=1` in place of `axis=-1`, twice | one sentence: axis 1 *is* the keys | nothing | a batch: columns sum to 1, rows do not |
 # | `k.T` in place of `k.swapaxes(-1, -2)` | one sentence | sizes that differ | a batch in which all sizes agree |
-# | no `keepdims=True` in the sum | a single query | T_q and T_k that differ | T_q = T_k: columns get other rows' sums |
+# | no `keepdims=True` in the sum | a single query | T_q and T_k that differ | T_q = T_k: column j is divided by the sum of row j |
 #
-# A verdict that knows the mistake gives its id, and `explain` with that id tells it at length. For the second edit:
+# When a verdict recognizes a mistake, it gives the mistake's id, and `explain` with that id tells you more. For the
+# second edit:
 
 # %% role="demo"
 explain("AB16")
@@ -622,7 +638,7 @@ explain("AB16")
 # ## What we keep
 #
 # - A token's query, key and value come from its own vector, through three matrices: what it looks for, what it is found
-#   by, what it passes on. Two matrices for the comparison, because asking is not mutual.
+#   by, what it passes on. The comparison has two matrices, because one token may need another that does not need it.
 # - Projections treat each token by itself. Attention is where tokens meet, and what a token has read changes what it can
 #   ask next.
 # - `@` multiplies stacks of matrices: the last two axes are the matrix, everything in front passes through.

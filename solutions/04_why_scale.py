@@ -13,9 +13,9 @@
 # >
 # > (Vaswani et al. 2017, section 3.2.1)
 #
-# "We suspect" is not "we measured". In this lesson you measure it, one claim after the other: that dot products grow,
-# what softmax makes of large scores, and how much of a gradient is left. One of the claims turns out to be only half of
-# the truth.
+# "We suspect" is not "we measured". In this lesson you measure it, one claim after the other: how dot products grow, what
+# softmax makes of large scores, and how much of the gradient is left. The last of these claims turns out to be only half
+# of the truth.
 
 # %% role="given"
 import numpy as np
@@ -29,8 +29,9 @@ def softmax(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 # %% [markdown]
-# This is the suspicion as a picture: one random query, eight random keys, no scale. The longer the vectors, the fewer keys
-# get a say, and nothing has been learned yet that could justify it.
+# Here is the suspicion as a picture. In each panel one random query meets eight random keys, without the scale. The more
+# numbers the vectors have, the fewer keys get any weight, although these vectors are random and nothing in them could
+# justify a choice.
 
 # %% role="demo"
 rng = np.random.default_rng(4)
@@ -55,15 +56,15 @@ for name, divisor in (("scaled  ", np.sqrt(2)), ("unscaled", 1.0)):
 
 # %% [markdown]
 # No. The first row is [5, 5] either way: its two large weights are equal, and they pull towards (10, 0) and (0, 10)
-# alike. The other rows move a little, since the numbers of the table are small: no score is above 2. Large scores are
-# what matters. A query can be made longer, as in lesson 01, and then two dimensions are enough. In a model nobody makes
-# it longer on purpose: it happens by itself, because vectors have many components.
+# alike. The other rows move only a little, because the numbers of the table are small: no score is above 2. It takes
+# large scores to see a difference. In lesson 01 we made a query longer and got large scores with two dimensions. In a
+# model nobody does that on purpose. Scores become large by themselves, because vectors have many components.
 #
 # ## How large is a dot product?
 #
-# Let the components of a query and a key be independent, each with mean 0 and variance 1. The paper's footnote 4 says
-# what follows, and each step can be written down. For one product $q_i k_i$ the mean is $E[q_i]E[k_i] = 0$, so its
-# variance is the mean of its square:
+# Let the components of a query and a key be independent, each with mean 0 and variance 1 (for example *standard normal*
+# numbers). The paper's footnote 4 says what follows, and we can write down each step. E stands for the mean. For one
+# product $q_i k_i$ it is $E[q_i]E[k_i] = 0$, so the variance is the mean of the square:
 #
 # $$\operatorname{Var}(q_i k_i) = E[q_i^2 k_i^2] - 0^2 = E[q_i^2]\,E[k_i^2] = 1 \cdot 1 = 1$$
 #
@@ -86,13 +87,13 @@ for name, divisor in (("scaled  ", np.sqrt(2)), ("unscaled", 1.0)):
 # @answer
 #
 # **B.** A sum of 64 independent terms is nearly normal, and of a normal quantity the mean size is √(2/π) ≈ 0.8 of the
-# standard deviation: about 6.4. The standard deviation is the root of the mean *square*, and squares give the large
-# ones more say.
+# standard deviation: about 6.4. The standard deviation is the root of the mean *square*, and squares give large numbers
+# more influence. Take the sizes 2 and 10: their mean is 6, and the root of their mean square is √52 ≈ 7.2.
 #
 # @wrong
 #
-# A: "±8 on average" mixes up two averages. It is a small difference, and it matters as soon as you compare a
-# measurement with a formula. C: the mean of sizes is never above the root of the mean square.
+# A: "±8 on average" mixes up two averages. The difference is small, but you need it as soon as you compare a measurement
+# with a formula. C: the mean of some sizes is never above the root of their mean square.
 
 # %% role="demo" tags=["nbval-check-output"]
 rng = np.random.default_rng(4)
@@ -110,8 +111,8 @@ print(f"standard deviation {dots.std():.1f}, mean size {np.abs(dots).mean():.1f}
 # the result is the standard deviation of the noted numbers
 # ```
 #
-# Every number comes from `rng`, so that anyone who passes the same generator can repeat the experiment. You may divide by
-# n or by n − 1.
+# Every number comes from `rng`, so that anyone who passes a generator in the same state can repeat the experiment. You
+# may divide by n or by n − 1.
 
 # %% role="exercise" exercise="dot_product_std"
 def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
@@ -143,12 +144,14 @@ if passed(dot_product_std):
 # ## What large scores do to softmax
 #
 # Why would a spread of 8 hurt? Because softmax sees differences: with scores of 0, 8 and −8 one key gets 0.9997 of the
-# weight. We need a measure of how decided a row is. **Entropy** counts it in nats: 0 for a row that is sure of one key,
-# ln n for n equal weights (Shannon 1948, section 6).
+# weight. We need a measure of how decided a row is, that is, how much of its weight is on few keys. **Entropy** is such a
+# measure: 0 for a row with all its weight on one key, ln n for n equal weights (Shannon 1948, section 6). With the
+# natural logarithm its unit is the nat.
 #
 # $$H(p) = -\sum_j p_j \ln p_j, \qquad \text{with } 0 \cdot \ln 0 = 0$$
 #
-# For (½, ½, 0) that is −2 · ½ ln ½ = ln 2 ≈ 0.693, the entropy of a fair coin. NumPy has to be told about the 0:
+# For (½, ½, 0) that is −2 · ½ ln ½ = ln 2 ≈ 0.693, the entropy of a fair coin. The rule for 0 has to be written into the
+# code, because NumPy's own result is NaN:
 
 # %% role="demo" tags=["nbval-check-output"]
 with np.errstate(divide="ignore", invalid="ignore"):
@@ -183,7 +186,7 @@ check(row_entropy)
 
 # %% [markdown]
 # Now the experiment. The function below draws random queries, each with eight keys of its own, and returns their dot
-# products. The three divisors are what we compare; the third comes up later.
+# products. We compare three divisors of the scores. The third, d_k without the root, comes up later.
 
 # %% role="given"
 def random_scores(d_k: int, n_rows: int, rng: np.random.Generator, n_keys: int = 8) -> np.ndarray:
@@ -198,8 +201,8 @@ divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided
 # %% [markdown]
 # @predict
 #
-# Eight equal weights have the entropy ln 8 ≈ 2.08. Random queries and keys, d_k from 1 to 4096. Which way does the mean
-# entropy go as d_k grows, with the scale and without?
+# Eight equal weights have the entropy ln 8 ≈ 2.08. We take random queries and keys, with d_k from 1 to 4096. Which way
+# does the mean entropy go as d_k grows, with the scale and without?
 #
 # - **A** Both fall, the unscaled one faster.
 # - **B** The scaled one stays where it is, a little below 2.08; the unscaled one falls towards 0.
@@ -208,7 +211,7 @@ divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided
 # @answer
 #
 # **B.** With the scale the scores spread by 1 at every width, so the rows look alike at every width. Without it they
-# spread by √d_k, and the largest of eight leaves the others behind.
+# spread by √d_k, so the largest of the eight is further and further above the others and takes nearly all the weight.
 #
 # @wrong
 #
@@ -230,7 +233,7 @@ if passed(row_entropy):
 # %% [markdown]
 # Without the scale a wide head is decided before it has learned anything: at d_k = 4096 its mean entropy is
 # {{ falling[-1]:.2f }} nats. With the scale it is {{ flat[-1]:.2f }}, as at d_k = 16. The histogram of the largest weight
-# shows the same for a single width: undivided rows crowd at 1.
+# shows the same for a single width. In most undivided rows the largest weight is close to 1.
 
 # %% role="payoff" exercise="row_entropy"
 if passed(row_entropy):
@@ -241,9 +244,10 @@ if passed(row_entropy):
 # %% [markdown]
 # ## What is left to learn from
 #
-# A decided row would be no harm if it could change its mind. It can only do so through the gradient, and on its way back
-# the gradient passes through the softmax Jacobian of lesson 02, $J = \operatorname{diag}(p) - p\,p^\top$. Its Frobenius
-# norm, the root of the sum of its squared entries, says how much gets through.
+# A decided row would do no harm if training could still change it. Training changes it through the gradient. On its way
+# back from the weights to the scores, the gradient is multiplied by the softmax Jacobian of lesson 02,
+# $J = \operatorname{diag}(p) - p\,p^\top$. So the size of J tells how much gets through. We measure it by the Frobenius
+# norm, the root of the sum of the squared entries.
 
 # %% [markdown]
 # @predict
@@ -257,8 +261,8 @@ if passed(row_entropy):
 #
 # @wrong
 #
-# "¼" is the sum of the squares, before the root. "½ and 1": a decided row looks strong, but J measures how a row *moves*
-# when scores move, and (1, 0) does not move.
+# "¼" is the sum of the squares, before the root. If you said "½ and 1": J does not measure how large the weights are. It
+# measures how they *move* when the scores move, and (1, 0) does not move.
 
 # %% role="demo" tags=["nbval-check-output"]
 for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
@@ -296,7 +300,7 @@ def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
 check(softmax_gradient_norm)
 
 # %% [markdown]
-# Three candidates this time: undivided, divided by √d_k, and divided by d_k, which makes the scores smaller still.
+# This time we compare all three: undivided, divided by √d_k, and divided by d_k, which makes the scores smaller still.
 
 # %% role="payoff" exercise="softmax_gradient_norm"
 if passed(softmax_gradient_norm):
@@ -310,12 +314,12 @@ if passed(softmax_gradient_norm):
     figures.lesson_04.curves(widths, norms, title, "mean norm of J, 16 keys")
 
 # %% [markdown]
-# Undivided, little gets through softmax. But the figure has a loose end. Divided by d_k, the norm at 4096 is
-# {{ norms["divided by d_k"][-1]:.2f }}, and divided by √d_k it is {{ norms["divided by √d_k"][-1]:.2f }}. If that were the
-# whole story, d_k would do nearly as well. Why the root?
+# Without division, little gets through softmax. But the figure leaves a question open. Divided by d_k, the norm at 4096
+# is {{ norms["divided by d_k"][-1]:.2f }}, and divided by √d_k it is {{ norms["divided by √d_k"][-1]:.2f }}. If that were
+# the whole story, dividing by d_k would do nearly as well. Why the root?
 #
-# Because J ends at the *scores*, and a score is nothing that learns. It is made from a query, and the query is made by
-# w_q. So one more step of the chain rule is missing:
+# The reason is that J ends at the *scores*, and training does not change scores directly. A score is made from a query,
+# and the query is made by w_q, which is what learns. So one more step of the chain rule is missing:
 #
 # $$p = \operatorname{softmax}(s), \quad s = \text{scale} \cdot K q \qquad\Rightarrow\qquad
 # \frac{\partial p}{\partial q} = J \cdot \frac{\partial s}{\partial q}$$
@@ -325,8 +329,8 @@ if passed(softmax_gradient_norm):
 #
 # `q` (d,), `keys` (n, d), `scale` a positive float → a float
 #
-# The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). What ∂s/∂q is, you find yourself: score
-# j is scale times the dot product of `keys[j]` with q. The result is right for scores of ±10,000.
+# The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). Find ∂s/∂q yourself: score j is scale
+# times the dot product of `keys[j]` with q. The result is right for scores of ±10,000.
 #
 # By hand: for q = (0), the keys (1) and (−1) and the scale 1, the weights are (½, ½), and a small step ε of q makes the
 # scores ε and −ε. The weights change by ε/2 and −ε/2, so ∂p/∂q is (½, −½) and its norm √½ ≈ 0.707.
@@ -352,8 +356,9 @@ check(query_gradient_norm)
 # %% [markdown]
 # @predict
 #
-# d_k = 4096, sixteen random keys. Dividing by nothing, by √d_k or by d_k: with which of the three does the *typical* query
-# (the median) get the most gradient? And which has the largest *mean*?
+# Let d_k = 4096, with sixteen random keys. We divide by nothing, by √d_k or by d_k. With which of the three does the
+# *typical* query (the median) get the most gradient? And which has the largest *mean*? Two factors are multiplied: J,
+# which is close to 0 for a decided row, and ∂s/∂q, which contains the scale.
 #
 # @answer
 #
@@ -363,12 +368,13 @@ check(query_gradient_norm)
 #
 # @wrong
 #
-# "d_k, because J stays healthy": its scale, 1/4096, is a factor of ∂s/∂q as well. "No division is last in both": then you
-# expected mean and median to agree, and they agree only where most rows are alike.
+# If you said "d_k, because J is not small": the scale, 1/4096, is a factor of ∂s/∂q, too. If you said that no division
+# comes last in both: you expected mean and median to agree, and they agree only where most rows are alike.
 
 # %% [markdown]
-# The experiment that the paper left out. For each width: 500 random queries, each with 16 random keys, and your norm for
-# the three scales. We keep all 500 numbers, because a mean can hide what a typical row does. It takes some seconds.
+# Here is the experiment that the paper left out. For each width we draw 500 random queries, each with 16 random keys, and
+# compute your norm for the three scales. We keep all 500 numbers, because a mean can hide what a typical row does. It
+# takes some seconds.
 
 # %% role="payoff" exercise="query_gradient_norm"
 if passed(query_gradient_norm):
@@ -397,12 +403,13 @@ if passed(query_gradient_norm):
 # Read it line by line.
 #
 # - **Divided by √d_k:** about 0.3 reaches the query, at every width, in the mean and in the median.
-# - **Divided by d_k:** the rows are undecided and J is healthy, but the factor 1/d_k in ∂s/∂q eats the gradient: at 4096
-#   it is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps it where it was.
+# - **Divided by d_k:** the rows are undecided and J is not small, but the factor 1/d_k in ∂s/∂q makes the gradient tiny:
+#   at 4096 it is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps the gradient the same
+#   at every width.
 # - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, and the *median* falls to
 #   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is half of the truth. The typical row passes
-#   nothing. A few rows, in which two keys happen to be nearly level, pass a great deal, because their factor ∂s/∂q is
-#   √d_k times as large as with the paper's scale.
+#   nothing. A few rows, in which two keys happen to have nearly equal scores, pass a great deal, because their factor
+#   ∂s/∂q is √d_k times as large as with the paper's scale.
 #
 # *Dive into Deep Learning* (Zhang et al. 2023, section 11.1) says of softmax that "its gradient never vanishes". In exact
 # arithmetic that is true: no weight is ever 0 or 1. We test it in float32, in which models compute.
@@ -417,15 +424,18 @@ for name, divisor in (("undivided", 1), ("divided by √d_k", 64)):
 assert stuck["undivided"] > 0.5 and stuck["divided by √d_k"] == 0
 
 # %% [markdown]
-# In float32 more than half of the undivided rows have a largest weight of exactly 1, and its gradient is exactly 0. The
-# book's sentence holds where scores lie close enough together, and that is what the scale is for.
+# In float32 more than half of the undivided rows have a largest weight of exactly 1, and its gradient is exactly 0. So in
+# float32 the book's sentence holds only where the scores of a row lie close enough together, and the scale is there to
+# keep them close.
 #
 # ## The consequence: three heads try to learn
 #
-# A gradient is only a means. Does a head learn worse without the scale? We train a small one, by hand and in the open.
-# 64 tokens, each of which has to retrieve one of 16 entries. Queries and keys come from learned w_q and w_k, as in lesson
-# 03; the values are fixed; the loss is the mean squared distance from the entry that is wanted. The four lines under
-# "backwards" are the chain rule once more; lesson 08 derives them at leisure.
+# What matters in the end is whether a head learns worse without the scale. We train a small one, and the whole training
+# stands in the next cell. There are 64 tokens and 16 entries, and each token has to retrieve the value of one entry,
+# which was chosen for it at random. Queries come from the tokens by a learned w_q, and keys from the entries by a learned
+# w_k, as in lesson 03. The values are fixed. The loss is the mean squared distance from the wanted value. The four lines
+# from "backwards" on are the chain rule once more. You need not follow them now, because lesson 08 derives them step by
+# step.
 
 # %% role="given"
 def train_head(scale: float, step: float, d_k: int = 256, steps: int = 300) -> list[float]:
@@ -462,13 +472,13 @@ def train_head(scale: float, step: float, d_k: int = 256, steps: int = 300) -> l
 # @answer
 #
 # **B.** Divided by d_k, every row's gradient is small *by the same factor*, so a larger step makes up for it. Undivided,
-# the typical row's gradient is nearly 0 while a few rows' are large. No single step size suits both: one that moves
-# the stuck rows throws the others about.
+# the typical row's gradient is nearly 0 while a few rows' are large. No single step size suits both: one that is large
+# enough to move the stuck rows is far too large for the others.
 #
 # @wrong
 #
-# A: small is not the same as lost; compare mean and median of each line in the table above. C: a step size multiplies
-# all rows alike, and 10 times nothing is nothing.
+# A: a gradient that is small in every row can be made up for by larger steps. Compare mean and median of each scale in
+# the table above. C: a step size multiplies the gradients of all rows alike, and ten times nearly 0 is still nearly 0.
 
 # %% role="demo"
 runs, steps = {}, {}
@@ -483,21 +493,22 @@ figures.lesson_04.losses(runs, steps)
 
 # %% [markdown]
 # The undivided head ends at {{ ends["undivided"]:.2f }}. The other two *begin* at {{ runs["divided by √d_k"][0]:.2f }},
-# with nearly equal weights for all entries, so 300 steps have not even taken it that far. Divided by √d_k the head
-# ends at {{ ends["divided by √d_k"]:.3f }}.
+# where no entry is clearly preferred yet. So after 300 steps the undivided head is still worse than the others were
+# before their first. Divided by √d_k the head ends at {{ ends["divided by √d_k"]:.3f }}.
 #
 # Dividing by d_k works too, here even a little better, with steps
 # {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. The trouble with it is practical. What
 # reaches the query then shrinks as the width grows, so each width needs a step size of its own. With √d_k it is the
 # same at every width.
 #
-# Change `d_k` in `train_head` to 4, and the scales to 1, 1/2 and 1/4, and run both cells again: without
-# the scale a narrow head learns nearly as well as with it.
+# Change `d_k` in `train_head` to 4, and the scales to 1, 1/2 and 1/4, and run both cells again. You will see that a
+# narrow head learns nearly as well without the scale as with it.
 #
 # ## Break it on purpose: an experiment that sees nothing
 #
-# All numbers above were standard normal. Suppose you had drawn everything with `np.random.rand`, uniform between 0 and 1:
-# tokens and projections alike. Which key does a query then prefer, and does the choice depend on the query?
+# All numbers above were standard normal. Suppose you had drawn tokens and projections with `np.random.rand`, uniform
+# between 0 and 1, so that all of them are positive. Which key does a query then prefer, and does that depend on the
+# query?
 
 # %% role="demo" tags=["nbval-check-output"]
 rng = np.random.default_rng(0)
@@ -514,17 +525,19 @@ for name, draw in (("uniform from 0 to 1", rng.random), ("standard normal", rng.
 figures.lesson_04.side_by_side(maps)
 
 # %% [markdown]
-# With positive numbers all projected vectors point into the same corner, so the longest key wins for everyone, scaled or
-# not, and the heat map shows one bright column. It looks like attention and has nothing to do with the query. Nor does
-# the right map mean anything, however striking it looks: these are random numbers. A heat map says something only after
-# training (lesson 10).
+# With positive numbers all projected vectors point in nearly the same direction. A dot product then depends mostly on the
+# length of the key, so nearly all queries share one favorite, scaled or not. In the left map this is the column that
+# stands out. It looks like attention and has nothing to do with the query. Nor does the right map mean anything, however
+# striking it looks: these are random numbers. A heat map says something only after training (lesson 10).
 #
 # ## What we keep
 #
 # - Dot products of independent components spread by √d_k, since variances add up. Dividing by √d_k brings every width back
 #   to a spread of 1.
-# - Large scores make softmax decided before anything is learned, and the typical row then passes no gradient at all.
-# - Look at mean *and* median: without the scale a few near-ties pass a great deal, and the mean looks healthy.
+# - With large scores softmax puts nearly all weight on one key before anything is learned, and the typical row then
+#   passes next to no gradient.
+# - Look at mean *and* median: without the scale a few rows with nearly equal scores pass so much that the mean hides all
+#   the others.
 # - Ask what reaches the thing that learns. Through softmax alone, d_k looks as good as √d_k; at the query it does not.
 #
 # | what | shape |

@@ -571,14 +571,14 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     assert two["RoPE"][:, 16:24].mean() > 0.95 and small["RoPE"][:, 16:28].mean() > 0.95
     assert at_end["Two back"]["RoPE"] < 0.2 and small["RoPE"][:, 64:].mean() < 0.625
     assert small["sinusoidal"][:, 64:].mean() < 0.625 < 0.85 < small["ALiBi"][:, 64:].mean()
-    assert two["sinusoidal"][:, 16:24].mean() < 0.6 and 0.3 < two["ALiBi"].nanmean() < 0.45
+    assert two["sinusoidal"][:, 16:24].mean() < 0.75 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
 # Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. No line crosses
 # the trained length, because what happens there is the question.
 #
-# - **Learned, sinusoidal and RoPE** answer both questions inside the trained length. Learned rows end at once: the rows after 16 were
-#   never trained.
+# - **Learned, sinusoidal and RoPE** answer both questions inside the trained length, where their lines lie on top of one another.
+#   Learned rows end at once: the rows from 16 on were never trained.
 # - **RoPE** holds out to about twice the trained length and then falls, in *Two back* to pure guessing. A table of sines falls
 #   at once. We did not look into why RoPE holds as long as it does.
 # - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But the little that it says, nearer is

@@ -465,16 +465,19 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
         """Trains for `clock` seconds, and notes (step, running mean of the loss, held-out loss) eight times."""
         meter = figures.lesson_12.Meter("Training", clock, "second")
         started, mean, noted = time.perf_counter(), None, 0.0
-        while (way := (time.perf_counter() - started) / clock) < 1:
-            for group in optimizer.param_groups:
-                group["lr"] = peak * min(way / 0.1 + 0.02, 0.5 + 0.5 * math.cos(math.pi * way))
-            loss = train_step(model, optimizer, batch())
-            mean = loss if mean is None else 0.95 * mean + 0.05 * loss
-            state["step"] += 1
-            if way >= noted:
-                state["history"].append((state["step"], mean, held_loss()))
-                meter.show(int(way * clock), mean, way * clock)
-                noted += 1 / 8
+        try:
+            while (way := (time.perf_counter() - started) / clock) < 1:
+                for group in optimizer.param_groups:
+                    group["lr"] = peak * min(way / 0.1 + 0.02, 0.5 + 0.5 * math.cos(math.pi * way))
+                loss = train_step(model, optimizer, batch())
+                mean = loss if mean is None else 0.95 * mean + 0.05 * loss
+                state["step"] += 1
+                if way >= noted:
+                    state["history"].append((state["step"], mean, held_loss()))
+                    meter.show(int(way * clock), mean, way * clock)
+                    noted += 1 / 8
+        except KeyboardInterrupt:
+            print("Stopped early; what was learned is kept.")
         state["history"].append((state["step"], mean, held_loss(len(windows))))
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), **state}, kept)
 
@@ -496,8 +499,9 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # attention to do no better than one character of context.
 
 # %% [markdown]
-# The next cell trains for a minute and leaves a checkpoint beside your progress record. Run it again and it reads the checkpoint
-# instead; `train_on(30)` in a new cell goes on from there. A checkpoint is data: `weights_only=True` reads tensors and numbers and runs
+# The next cell trains for a minute and leaves a checkpoint beside your progress record. Interrupting the kernel (the square in the
+# toolbar) stops it early and keeps what was learned. Run the cell again and it reads the checkpoint instead; `train_on(30)` in a new
+# cell goes on from there. A checkpoint is data: `weights_only=True` reads tensors and numbers and runs
 # nothing. (Before torch 2.6 a crafted file could get around that: CVE-2025-32434. Open no stranger's checkpoint with an older version.)
 
 # %% role="payoff" exercise="generate"
@@ -542,7 +546,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 
 # %% [markdown]
 # At temperature 0 the text runs into a loop, because the same 64 characters always continue in the same way. At 1.5 it spells badly,
-# because softmax flattened gives the wrong letters a share. Between them lies what people call creative.
+# because softmax flattened gives the wrong letters a share. In between the text varies without falling apart.
 #
 # ## What the heads look at
 #

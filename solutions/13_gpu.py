@@ -15,6 +15,7 @@
 # named where it is used; it was not verified on a GPU.**
 
 # %% role="given"
+import itertools
 import math
 import statistics
 import time
@@ -350,9 +351,10 @@ check(FastCausalMultiHeadAttention)
 # %% [markdown]
 # ## What T² looks like
 #
-# Now the experiment of this lesson: the same weights around explicit attention and around the operator, for growing T, the time by your
-# stopwatch and the memory that the results take. Fast kernels exist for 16-bit numbers only (bfloat16, or float16 on a T4 and other cards
-# before compute capability 8.0), so both ways run in 16 bits as well. First the means of measuring memory:
+# Now the experiment of this lesson: the same weights around explicit attention and around the operator, for growing T. We measure the
+# time by your stopwatch, and the memory that the forward pass keeps for the backward pass. NVIDIA's fastest kernels take 16-bit numbers
+# only (bfloat16, or float16 on a T4 and other cards before compute capability 8.0), so both ways run in 16 bits as well. This is how the
+# memory is measured:
 
 # %% role="demo"
 def kept_bytes(fn):
@@ -428,14 +430,14 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     longest = lengths[-1]
     speed = times["explicit"][longest] / times["fused"][longest]
     space = memory["explicit"][longest] / memory["fused"][longest]
-    print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast and keeps {space:.0f} times less")
+    print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast; explicit keeps {space:.0f} times as much")
     assert space > 4 and full["explicit"] > longest
 
 # %% [markdown]
-# On the machine of this copy, at {{ longest }} tokens the fused way was {{ speed:.1f }} times as fast, and it kept {{ space:.0f }}
-# times less memory for the backward pass. The cross marks where the explicit way was out of memory: a real limit on a GPU, and here
-# one of {{ room >> 20 }} MiB that the cell sets. In 16 bits every number takes half the room. Whether it is faster depends on whether
-# the processor has units for it: many CPUs do not.
+# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f }} times as fast, and the explicit way kept
+# {{ space:.0f }} times as much for the backward pass. The cross marks where the explicit way was out of memory: on a GPU a real
+# limit, and here one of {{ room >> 20 }} MiB that the cell sets. In 16 bits every number takes half the room. Whether it is faster as
+# well depends on whether the processor has units for it; many CPUs have none.
 #
 # ## A training step
 #
@@ -464,14 +466,16 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAttention):
     operator = partial(F.scaled_dot_product_attention, is_causal=True)
     ready = {"explicit": explicit_attention, "fused": operator}
-    points = {way: [] for way in ready}
-    for t in lengths[1:5]:
-        q, k, v = torch.randn(3, 1, 8, t, 64, device=here)
-        ends, table = 4 * 4 * 8 * t * 64, 4 * 8 * t * t  # bytes of q, k, v and the output, and of all scores
-        moved = {"fused": ends, "explicit": ends + 8 * table}  # the table goes to memory or comes from it eight times
-        for way, attend in ready.items():
+    points = {}
+    for (way, attend), dtype in itertools.product(ready.items(), (torch.float32, half)):
+        name = way if dtype == torch.float32 else f"{way}, 16 bits"
+        points[name] = []
+        for t in lengths[1:5]:
+            q, k, v = torch.randn(3, 1, 8, t, 64, device=here, dtype=dtype)
+            ends, table = 4 * 8 * t * 64 * q.element_size(), 8 * t * t * q.element_size()  # bytes: q, k, v, output; scores
+            moved = ends + (8 * table if way == "explicit" else 0)  # the table is written or read eight times
             flops, ms = attention_flops(1, 8, t, t, 64, causal=True), time_ms(partial(attend, q, k, v), here, 1, 3)
-            points[way].append((flops / moved[way], flops / ms / 1e6))
+            points[name].append((flops / moved, flops / ms / 1e6))
     roofs = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
     stars = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
     stars = {name: (16384 / 4, height) for name, height in stars.items()}  # causal, 16 bits: T / 4 operations a byte

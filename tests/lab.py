@@ -90,7 +90,8 @@ def notebook(address: str, name: str, width: int = 1280, height: int = 1000, sca
         page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=scale)
         page.set_default_timeout(WAIT_MS)
         expect.set_options(timeout=WAIT_MS)
-        page.goto(f"{address}/lab/tree/{name}.ipynb?token={TOKEN}")
+        own = f"{name}-{time.monotonic_ns()}"  # a workspace: what was open in another one stays closed
+        page.goto(f"{address}/lab/workspaces/{own}/tree/{name}.ipynb?token={TOKEN}")
         page.locator(".jp-Notebook .jp-Cell").first.wait_for()
         await_idle(page)
         yield page
@@ -153,9 +154,11 @@ def _has_run(prompt: Locator) -> bool:
 def cell(page: Page, text: str) -> Locator:
     """The code cell whose source begins with this text."""
     cells = page.locator(".jp-Notebook .jp-CodeCell")
-    for number in range(cells.count()):
-        if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
-            return cells.nth(number)
+    for _ in range(20):  # a notebook that has just been opened shows its cells one after another
+        for number in range(cells.count()):
+            if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
+                return cells.nth(number)
+        page.wait_for_timeout(500)
     raise AssertionError(f"no code cell begins with {text!r}")
 
 

@@ -90,7 +90,7 @@ def test_an_old_notebook_counts_for_both_lessons(tmp_path, shape):
     assert set(plan.owners) == {"generate"} and plan.cells[plan.owners["generate"]].text.strip() == WRITES
     assert "counts for both" in plan.notes[0]
     for name in set(registry.CONTRACT[MODEL]) - {"generate"}:  # the given class of that time is nobody's answer
-        assert f"No notebook of lesson {MODEL} was handed in" in plan.missing(name)
+        assert f"No notebook of lesson {MODEL} was handed in" in plan.missing(name).message
 
 
 def test_an_old_notebook_does_not_count_beside_a_new_one(tmp_path):

@@ -22,7 +22,7 @@ def shifted(words: Sequence[str]) -> None:
     ax.set(xlim=(-1.2, n - 0.3), ylim=(-0.35, 2.5))
     for name, y in (("input", 0.0), ("attention", 1.0), ("must predict", 2.0)):
         ax.text(-1.15, y, name, ha="left", va="center", color="#555555")
-    ax.axhspan(0.8, 1.2, xmin=0.17, color="#EEF3F7", zorder=0)
+    ax.axhspan(0.8, 1.2, xmin=0.14, color="#EEF3F7", zorder=0)
     for i in range(n):
         ax.text(i, 0, words[i], ha="center", va="center", fontsize=11)
         ax.text(i, 1, f"output {i}", ha="center", va="center", fontsize=9.5, color="#555555")
@@ -32,7 +32,7 @@ def shifted(words: Sequence[str]) -> None:
         late = j > asks
         paint, style = (COLOURS["vermillion"], "--") if late else (COLOURS["blue"], "-")
         ax.add_patch(FancyArrowPatch((j, 0.2), (asks, 0.78), arrowstyle="-|>", mutation_scale=11, color=paint, lw=1.5, linestyle=style))
-    ax.text(asks + 0.75, 0.52, "not this one:\nit is the answer", color=COLOURS["vermillion"], fontsize=9.5, va="center")
+    ax.text(asks + 0.95, 0.5, "not this one:\nit is the answer", color=COLOURS["vermillion"], fontsize=9.5, va="center")
     ax.set_title("Each output predicts the next token")
     pairs, last = ", ".join(f"{a} → {b}" for a, b in zip(words, words[1:], strict=False)), asks + 1
     show(fig, alt=f"The input words in a row, an output above each, and above it the word that it must predict: {pairs}. Blue arrows "

@@ -165,10 +165,14 @@ def roofline(rate: float, bandwidth: float, points: Mapping[str, Sequence[tuple[
         ax.loglog(intensity, np.minimum(top, moved * intensity), color="#9A9A9A", linestyle=("--", "-.", ":")[number % 3], label=label)
     ax.loglog(intensity, np.minimum(rate, bandwidth * intensity), color="black", linewidth=2, label="this machine, measured")
     for label, here in points.items():
-        ax.plot(*zip(*here, strict=True), color=_LOOK[label], marker="o", markersize=5, linewidth=1, label=f"{label} attention, here")
-    for label, (x, y) in published.items():
+        narrow = "16 bits" in label
+        ax.plot(*zip(*here, strict=True), color=_LOOK[label.split(",")[0]], marker="s" if narrow else "o", markersize=5, linewidth=1,
+                linestyle="--" if narrow else "-", label=f"{label}, here")  # fmt: skip
+    for number, (label, (x, y)) in enumerate(sorted(published.items(), key=lambda item: item[1][1])):
         ax.plot(x, y, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
-        ax.annotate(label, (x, y), (-8, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5)
+        ax.annotate(label, (x, y), (-60, -34 + 18 * number), textcoords="offset points", ha="right", va="center", fontsize=8.5,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+                    arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.8})  # fmt: skip
     ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(0.1, 16_000))
     ax.set_title("Under the slope memory is the limit, under the flat part arithmetic")
     ax.legend(frameon=False, fontsize=8.5, loc="upper left")

@@ -160,6 +160,6 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
         return kept
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
-    single = {key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look")}
-    several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details")}
+    single = {key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")}
+    several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details", "warned")}
     return replace(verdict, **single, **several, line=line)

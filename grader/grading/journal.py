@@ -23,8 +23,8 @@ from grader.judging.verdict import Cut, LessonReport, Line, Statuses, Submission
 from grader.util.errors import InputError
 
 FORMAT = 1
-_TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip")
-_LISTS = ("details", "mistakes", "sentences", "verified")
+_TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip", "printed")
+_LISTS = ("details", "mistakes", "sentences", "verified", "warned")
 
 
 @dataclass(frozen=True)

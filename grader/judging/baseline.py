@@ -17,8 +17,8 @@ from grader.judging.compare import flatten
 from grader.judging.diagnose import Diagnosis, one_thread
 from grader.judging.verdict import Verdict
 from grader.worker.observe import observe, same_random_state
+from grader.worker.operations import GROUPS
 from grader.worker.values import Observation, Part
-from grader.worker.watch import GROUPS
 
 
 @dataclass(frozen=True, eq=False)

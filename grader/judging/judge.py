@@ -335,6 +335,7 @@ class _Judging:
             wording.experiment(self.exercise, case), tuple(details), tuple(tables), tuple("+".join(ids) for ids in found), sentences,
             tuple(self.verified), look=wording.look(self.exercise, status, found), case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None, slip=slip,
+            printed=self.actual[i].printed if i in self.actual else "", warned=self.actual[i].warned if i in self.actual else (),
         )  # fmt: skip
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:

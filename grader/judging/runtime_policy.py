@@ -11,8 +11,9 @@ import numpy as np
 
 from grader.course.spec import Case
 from grader.source.policy import WORDS, Offence
+from grader.worker.operations import GROUPS
 from grader.worker.values import Observation
-from grader.worker.watch import GROUPS, UNWATCHED
+from grader.worker.watch import UNWATCHED
 
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 

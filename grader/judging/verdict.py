@@ -77,6 +77,7 @@ class Verdict:
                 together reproduces it is one entry 'SM1+SD1'.
     sentences:  one for each entry of `mistakes`.
     slip:       a beginner's error that was proven beside the catalogue, one sentence; '' for none.
+    printed, warned: what the learner's code printed in the failing case, and the warnings that it raised.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
     look:       where to look next. following: the next exercise, after a pass; of another lesson, also which.
     """
@@ -97,6 +98,8 @@ class Verdict:
     case: str = ""
     line: Line | None = None
     slip: str = ""
+    printed: str = ""
+    warned: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property

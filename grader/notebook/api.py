@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 from grader.course import references
-from grader.notebook import judged
 from grader.notebook.showing import Shown, count, printed, said, verdict_shown
 from grader.notebook.target import MISSING, Refusal, find, names_at
 
@@ -23,6 +22,8 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     Returns: an object that displays the verdict and is true when the exercise passed. A loop in the
     code that never ends is stopped by interrupting the kernel (the square in the toolbar).
     """
+    from grader.notebook import judged
+
     namespace = names_at(sys._getframe(1))
     try:
         wanted = find(target, answer, namespace)
@@ -40,7 +41,7 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
 
     After True, what the learner's own code prints in the rest of the cell is left out (muting.py).
     """
-    from grader.notebook import muting
+    from grader.notebook import judged, muting
 
     call = "its check"
     try:
@@ -85,7 +86,7 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
 
 def solution(target: Any = MISSING) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    from grader.notebook import beside
+    from grader.notebook import beside, judged
 
     namespace = names_at(sys._getframe(1))
     try:
@@ -110,14 +111,14 @@ def solution(target: Any = MISSING) -> Shown:
 
 def explain(mistake: str | None = None) -> Shown:
     """A mistake at length, by its id: explain("SM1"). Without an id, all of them, lesson by lesson; of one lesson: explain("02")."""
-    from grader.notebook import catalogue
+    from grader.notebook import catalogue, judged
 
     return printed(catalogue.shown(mistake, current=judged.current_lesson()))
 
 
 def progress() -> Shown:
     """The lesson at hand with each exercise's state, points and attempts; the other lessons in a line each."""
-    from grader.notebook import overview
+    from grader.notebook import judged, overview
 
     record = _record()
     table = overview.table(record)
@@ -126,7 +127,7 @@ def progress() -> Shown:
 
 def replay(target: Any = MISSING) -> Shown:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
-    from grader.notebook import replaying
+    from grader.notebook import judged, replaying
 
     frame = sys._getframe(1)
     namespace = names_at(frame)

@@ -6,16 +6,17 @@ import ast
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import FunctionType, MethodType
 from typing import Any
 
+from grader.course import registry
 from grader.course.spec import Case
 from grader.notebook.fingerprint import globals_named, of_library
 from grader.notebook.showing import ipython
 from grader.source.definitions import parse
 from grader.source.dependencies import Effects, Reached, TooMuch
-from grader.source.policy import Sources
+from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure, Observation
 
@@ -40,7 +41,8 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     """The statements that made what `name` now is, in the order in which they ran; None where no text is known.
 
     They are found as `grader grade` finds them (source/dependencies.py), in the cells that ran: of a name that was bound several
-    times only the last binding counts, so that an earlier try with a forbidden call is no offence.
+    times only the last binding counts, so that an earlier try with a forbidden call is no offence. What is refused wherever it
+    stands is among them, too, but for the lesson's own cells.
     """
     history = _history(obj, namespace)
     if not history:
@@ -55,7 +57,24 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
         kept |= {binding.statement.at for binding in reached.walk(name)}
     except TooMuch:
         kept = set(range(len(ran)))  # it will be said where they are read
-    return Sources(tuple(ran[at][0] for at in sorted(kept)))
+    return Sources(tuple(ran[at][0] for at in sorted(kept | _refused(ran, name))))
+
+
+def _refused(ran: list[tuple[str, Effects]], name: str) -> set[int]:
+    """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
+    given = _of_the_lesson(name)
+    own = [at for at, (text, _) in enumerate(ran) if text not in given]
+    return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
+
+
+@cache
+def _of_the_lesson(name: str) -> frozenset[str]:
+    """The statements of the lesson's own cells."""
+    try:
+        cells = registry.cells(registry.lesson_of(name))
+    except KeyError:  # no exercise of the course
+        return frozenset()
+    return frozenset(text for cell in cells if cell.role not in ("prose", "exercise") for text, _ in _statements(cell.text))
 
 
 def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:

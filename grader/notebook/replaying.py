@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from grader.worker.observe import materialise
 from grader.worker.values import Part
 
 _DIRECT = ("call", "lesson_06.attend")  # probes that call the function once, with the inputs as they are
-_put: set[str] = set()  # names that an earlier replay put into the notebook
+_put: dict[str, Any] = {}  # what earlier replays put into the notebook, by name
 
 
 def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
@@ -24,21 +25,26 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
     if verdict.passed:
         return said(f"The last check of {name} passed: no input is left on which it fails.")
     exercise = registry.exercise(name)
-    if not verdict.case or exercise.kind == "answer":
+    if exercise.kind == "answer":
+        return said(f"{name} is an answer, which takes no input: there is nothing to replay.")
+    if not verdict.case:
         return said(f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}")
     baseline = drawn(exercise, registry.SEED)
     at = next(i for i, one in enumerate(baseline.cases) if one.key == verdict.case)
     case = baseline.cases[at]
     made = _Cell(exercise, case, names)
     if any(table.role == "expected" for table in verdict.tables):  # it was told already
-        made.compares_with(baseline.parts[at])
+        made.compares_with(baseline.parts[at], any(table.role == "difference" for table in verdict.tables))
+    title = f"What the last check of {name} failed on: {case.title}"
+    if not made.fits(wanted.obj):
+        return said(f"{made.told()}\n\nThis check goes about `{name}` in a way of its own, so that no single call shows it.", title)
     code = "\n".join(made.lines())
     shell = ipython()
     if shell is not None:
         shell.set_next_input(code, replace=False)
     below = "The cell below runs" if shell is not None else "These lines run"
     told = f"{made.told()}\n\n{below} `{name}` on them, with nothing of the grader around it.\n\n```python\n{code}\n```"
-    return said(told, f"What the last check of {name} failed on: {case.title}")
+    return said(told, title)
 
 
 class _Cell:
@@ -47,31 +53,37 @@ class _Cell:
     def __init__(self, exercise: Exercise, case: Case, names: dict[str, Any]) -> None:
         self._exercise, self._case, self._names = exercise, case, names
         self._shapes: list[str] = []
-        self._expected = ""  # the name of the variable that holds it
+        self._last = "got"
         called = [*case.names, *(f"argument_{i + 1}" for i in range(len(case.names), len(case.args)))]
         self._args = [self._set(key, value) for key, value in zip(called, case.args, strict=False)]
         self._kwargs = {key: self._set(key, value) for key, value in case.kwargs.items()}
 
-    def compares_with(self, parts: Mapping[str, Part]) -> None:
-        """Sets what is expected, where it is one array of numbers."""
+    def fits(self, obj: Any) -> bool:
+        """Whether a plain call is what the check does: of another probe, where the inputs are the object's own parameters."""
+        if self._is_module() or self._is_direct():
+            return True
+        try:
+            parameters = inspect.signature(obj).parameters
+            inspect.signature(obj).bind(*self._case.args, **self._case.kwargs)
+        except (TypeError, ValueError):
+            return False
+        return list(parameters)[: len(self._case.names)] == list(self._case.names)
+
+    def compares_with(self, parts: Mapping[str, Part], same_shape: bool) -> None:
+        """Sets what is expected, where it is one array of numbers. same_shape: of what came and what was expected."""
         part = parts.get(self._exercise.parts[0])
         if part is not None and part.shape and part.array.dtype.kind != "b" and len(self._exercise.parts) == 1 and self._is_direct():
-            self._expected = self._set("expected", _tensor(part.array) if part.kind == "tensor" else part.array)
+            name = self._set("expected", _tensor(part.array) if part.kind == "tensor" else part.array)
+            self._last = f"got - {name}  # 0 where it is right" if same_shape else f"got, {name}"
 
     def lines(self) -> list[str]:
         """The cell: the learner's code on these inputs."""
         call = ", ".join([*self._args, *(f"{key}={value}" for key, value in self._kwargs.items())])
         if "by_name" in self._case.options:
             call = ", ".join(f"{key}={value}" for key, value in zip(self._case.options["by_name"], self._args, strict=True))
-        if "init" in self._case.options and self._exercise.kind == "class":
-            return [*self._module(), f"got = module({call})", "got"]
-        if not self._is_direct():
-            return [f"# This check calls {self._exercise.name} in more ways than one; this is the plainest.", *self._call(call)]
-        return self._call(call)
-
-    def _call(self, call: str) -> list[str]:
-        last = f"got - {self._expected}  # 0 where it is right" if self._expected else "got"
-        return [f"got = {self._exercise.name}({call})", last]
+        if self._is_module():
+            return [*self._module(), f"got = module({call})", self._last]
+        return [f"got = {self._exercise.name}({call})", self._last]
 
     def told(self) -> str:
         return "Set: " + ", ".join(self._shapes) + "." if self._shapes else "It takes no input."
@@ -87,23 +99,23 @@ class _Cell:
             lines.append(f'module = module.to(getattr(__import__("torch"), "{options["dtype"]}"))')
         return [*lines, f"module.train({options.get('mode', 'eval') == 'train'})"]
 
+    def _is_module(self) -> bool:
+        return "init" in self._case.options and self._exercise.kind == "class"
+
     def _is_direct(self) -> bool:
         return self._case.probe in _DIRECT and self._exercise.kind == "function"
 
     def _set(self, name: str, value: Any) -> str:
         """Sets a variable to a copy of its own. Returns its name: another one where the notebook uses that already."""
-        free = name if name.isidentifier() and (name not in self._names or name in _put) else f"{_identifier(name)}_failing"
-        self._names[free] = made = materialise(value)
-        _put.add(free)
+        free = "".join(sign if sign.isalnum() else "_" for sign in name)
+        if free in self._names and self._names[free] is not _put.get(free):  # the learner's own
+            free += "_failing"
+        self._names[free] = _put[free] = made = materialise(value)
         if hasattr(made, "shape"):
             self._shapes.append(f"`{free}` {tuple(made.shape)}")
         else:
             self._shapes.append(f"`{free}`" if isinstance(made, Mapping) else f"`{free} = {made!r}`")
         return free
-
-
-def _identifier(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "_" for sign in name)
 
 
 def _tensor(array: Any) -> Any:

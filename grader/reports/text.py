@@ -14,6 +14,7 @@ from grader.reports.tables import View, content, views
 from grader.util.names import IGNORED
 
 WIDTH = 96
+PRINTED = 600  # characters of what a learner's code printed
 LIMIT = 20_000  # characters that one exercise may add to a report
 WORDS = {
     "passed": "passed", "failed": "failed", "error": "error", "timeout": "out of time", "memory": "out of memory",
@@ -75,6 +76,7 @@ def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
     if judged.experiment:
         blocks.append(_section("Experiment", [judged.experiment]))
     blocks += _tables(judged.tables)
+    blocks += _output(judged)
     blocks += _verified(judged)
     if judged.following:
         blocks.append(f"Next: {judged.following}.")
@@ -136,6 +138,13 @@ def _mistakes(judged: Verdict) -> list[str]:
 def sought(judged: Verdict) -> bool:
     """Whether it says something that no known mistake fits: of a wrong type, what is wrong has been said."""
     return judged.status == "failed" and judged.stage != "type"
+
+
+def _output(judged: Verdict) -> list[str]:
+    """What the learner's code printed there, and the warnings that it raised."""
+    warned = [_section("Warnings that your code raised", [f"- {one}" for one in judged.warned])] if judged.warned else []
+    printed = clean(judged.printed, PRINTED).rstrip()
+    return [*warned, *([f"\nWhat it printed\n{textwrap.indent(printed, '    ')}"] if printed.strip() else [])]
 
 
 def _verified(judged: Verdict) -> list[str]:

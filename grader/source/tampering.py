@@ -18,7 +18,7 @@ from typing import Protocol
 from grader.source.computed_names import GAP, Spelled, fits
 from grader.source.definitions import parse, root
 from grader.source.dependencies import IMPORTS, Reached, Statement, text_of
-from grader.worker.watch import LIBRARIES
+from grader.worker.operations import LIBRARIES
 
 # Switches of the watching, and ways into functions and threads.
 _THREADS = frozenset({"_bootstrap", "_bootstrap_inner"})  # a learner's own function may be called so, a class's method not
@@ -68,12 +68,16 @@ class Closed:
         self._finding: dict[int, tuple[str, ast.AST]] = {}  # statements that find objects, and by what
 
     @cached_property
+    def refused(self) -> dict[int, tuple[str, str]]:
+        """What is refused wherever it stands: positions of statements, and what it is, with its line."""
+        # Every statement is read to its end, since what finds objects is noted on the way.
+        found = {statement.at: [*self._refused(statement)] for statement in self._statements}
+        return {at: (ways[0][0], self._statements[at].line(ways[0][1])) for at, ways in found.items() if ways}
+
+    @cached_property
     def everywhere(self) -> tuple[str, str]:
-        """(what is refused wherever it stands, its line); two empty texts for nothing."""
-        found = (  # every statement is read, since what finds objects is noted on the way
-            (way, statement.line(node)) for statement in self._statements for way, node in [*self._refused(statement)][:1]
-        )
-        return next(iter([*found]), ("", ""))
+        """The first that is refused wherever it stands, and its line; two empty texts for nothing."""
+        return next(iter(self.refused.values()), ("", ""))
 
     def reaching(self, name: str) -> tuple[str, str]:
         """By what the exercise `name`, or a statement that changes something, finds objects of the process; with its line."""

@@ -20,16 +20,17 @@ import numpy as np
 from numpy import array, errstate, ndarray
 from numpy.random import Generator
 
+from . import output
+from .operations import LIBRARY_FILES
 from .originals import BUILTINS, of_torch
-from .output import nowhere
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
-from .watch import LIBRARY_FILES, watching
+from .watch import watching
 
 __builtins__ = BUILTINS
 
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
-_NOWHERE = nowhere(), nowhere()  # where standard output and standard error go
+_NOWHERE = output.nowhere(), output.nowhere()  # where standard output and standard error go
 
 
 def observe(candidate: Any, case: Any) -> Observation:
@@ -42,13 +43,15 @@ def observe(candidate: Any, case: Any) -> Observation:
     """
     if case.probe != "answer" and not callable(candidate):
         return Observation(failure=Failure("no function", type(candidate).__name__[:MAX_TEXT]))
+    raised: list[warnings.WarningMessage] = []
+    output.forget()
     try:
         run = _prepare(case)
         given = [(name, value) for name, value in run.named().items() if isinstance(value, ndarray) or is_tensor(value)]
         seed()  # before anything is watched: it calls torch
         groups, parts = tuple(run.options.get("watch", ())), {}
         run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
-        with _quiet():
+        with _quiet() as raised:
             with watching(around, run.seen):
                 raw = find(case.probe)(candidate, run)
             for name, value in raw.items():
@@ -57,8 +60,9 @@ def observe(candidate: Any, case: Any) -> Observation:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return Observation(failure=failure_from(error))
-    return Observation(parts, after=after, calls=tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen))
+        return Observation(failure=failure_from(error), printed=output.kept(), warned=_warned(raised))
+    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen)
+    return Observation(parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised))
 
 
 def _part(value: Any, groups: tuple[str, ...], ran: list[str]) -> Part:
@@ -95,15 +99,25 @@ def materialise(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Iterator[list[warnings.WarningMessage]]:
+    """Keeps output and warnings from whoever runs this; gives the list to which warnings come, each place once."""
     streams = sys.stdout, sys.stderr
-    with warnings.catch_warnings(), errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as raised, errstate(all="warn"):
+        warnings.simplefilter("default")
         sys.stdout, sys.stderr = _NOWHERE
         try:
-            yield
+            yield raised
         finally:
             sys.stdout, sys.stderr = streams
+
+
+def _warned(raised: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    """The warnings of the learner's own lines, at most five."""
+    try:
+        own = [one for one in raised if not one.filename.startswith((*LIBRARY_FILES, "<frozen"))]
+        return tuple(dict.fromkeys(f"{one.category.__name__}: {one.message} (line {one.lineno} of its cell)"[:300] for one in own))[:5]
+    except Exception:  # a category or a message of the learner's own
+        return ()
 
 
 def seed() -> None:

@@ -1,4 +1,7 @@
-"""Where a learner's output goes while it is judged: nowhere. It is counted, so that a report can say that there was much."""
+"""Where a learner's output goes while it is judged: nowhere. It is counted, so that a report can say that there was much.
+
+Its beginning is kept for one case at a time: what was printed beside a wrong result is shown with it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import io
 
 MUCH_BYTES = 1_000_000  # more than this is worth a note: nobody reads it, and it takes time
 
+MOST_KEPT = 1_500  # characters of what one case prints
+
+_kept = ""
 written_bytes = 0  # by this process, to all streams of `nowhere` together; of text, its characters
 
 
@@ -13,6 +19,23 @@ def _count(size: int) -> int:
     global written_bytes
     written_bytes += size
     return size
+
+
+def forget() -> None:
+    """Begins another case."""
+    global _kept
+    _kept = ""
+
+
+def kept() -> str:
+    """The beginning of what was printed since."""
+    return _kept
+
+
+def _keep(text: str) -> None:
+    global _kept
+    if len(_kept) < MOST_KEPT:
+        _kept += text[: MOST_KEPT - len(_kept)]
 
 
 class _NoBytes(io.RawIOBase):
@@ -40,6 +63,7 @@ class _NoText(io.TextIOBase):
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        _keep(text)
         return _count(len(text))
 
     def writable(self) -> bool:

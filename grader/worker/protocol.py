@@ -259,7 +259,8 @@ def observation_to_message(observation: Observation, placed: Callable[[np.ndarra
         "parts": [[name, _part_to_message(part, placed)] for name, part in observation.parts.items()],
         "failure": None if failure is None else failure_to_message(failure),
         "after": [[name, _part_to_message(part, placed)] for name, part in observation.after.items()],
-        "calls": list(observation.calls),
+        "calls": list(observation.calls), "printed": observation.printed[:MAX_TEXT],
+        "warned": [one[:MAX_TEXT] for one in observation.warned[:5]],
     }
 
 
@@ -289,9 +290,10 @@ def observation_from_message(message: Any) -> Observation:
         failure = None if message["failure"] is None else failure_from_message(message["failure"])
         after = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)}
         calls = tuple(_call(name) for name in _list(message["calls"], 10_000))
+        printed, warned = _text(message["printed"], MAX_TEXT), tuple(_text(one, MAX_TEXT) for one in _list(message["warned"], 5))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"not an observation: {error}") from error
-    return Observation(parts, failure, after, calls)
+    return Observation(parts, failure, after, calls, printed=printed, warned=warned)
 
 
 def failure_from_message(message: Any) -> Failure:

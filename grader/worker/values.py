@@ -129,6 +129,7 @@ class Observation:
 
     after: the inputs as they were left. calls: the watched operations that ran.
     modified: the inputs that were changed in place; grader/course/readings.py, which knows what they were, fills it.
+    printed: the beginning of what was printed; warned: the warnings that the learner's code raised, a line each.
     digest: of the message by which it came from a worker: where it is the same, so is all else. b"" for one that did not come so.
     """
 
@@ -137,6 +138,8 @@ class Observation:
     after: dict[str, Part] = field(default_factory=dict)
     calls: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
+    printed: str = ""
+    warned: tuple[str, ...] = ()
     digest: bytes = b""
 
 

@@ -36,6 +36,9 @@ GIVEN = """
 import math, numpy as np, torch
 from torch import Tensor, nn
 double, switch, from_numpy = torch.Tensor.double, torch.Tensor.requires_grad_, torch.from_numpy
+loss_of = torch.nn.functional.cross_entropy
+def next_token_loss(logits, ids):
+    return loss_of(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 """
 # By exercise: the case that shows it, and an answer whose numbers are right. Each breaks one thing that numbers do not show.
 WRONG = {
@@ -57,6 +60,9 @@ WRONG = {
     "generate": ("small", "def generate(model, ids, new, max_len, temperature=1.0, generator=None):\n    was = model.training\n    model.training = False\n"
         "    with torch.no_grad():\n        for _ in range(new):\n            ids = torch.cat([ids, model(ids[:, -max_len:])[:, -1].argmax(-1, keepdim=True)], 1)\n"
         "    model.training = was\n    return ids"),
+    "train_step": ("small", "def train_step(model, optimizer, ids, clip=1.0):\n    loss = next_token_loss(model(ids), ids)\n    optimizer.zero_grad()\n"
+        "    loss.backward()\n    nn.utils.clip_grad_norm_(model.parameters(), clip)\n    optimizer.step()\n    model.training = False\n"
+        "    return loss.item()"),
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy import arange, array, asarray
 
+from ..operations import einsum_size
 from ..originals import BUILTINS
-from ..watch import einsum_size
 from . import Run, returned
 
 __builtins__ = BUILTINS

@@ -30,7 +30,7 @@ class previous_token_projections:
 
     hints = (
         "x is the identity, so row i of w_q *is* the query of token i, and row j of w_k the key of token j. Which dot products "
-        "q_i · k_j must be large, and whom can token 0 ask for?",
+        "q_i · k_j must be large, and which token is left for token 0?",
         "Give each token a key that no other has: the rows of the identity. The query of token i is then the key of token i − 1, "
         "and that of token 0 its own. What remains is how large: one score of s beside t − 1 scores of 0 gets the weight "
         "e^s / (e^s + t − 1). Solve for s; then remember that attention divides your dot products by √d_k.",

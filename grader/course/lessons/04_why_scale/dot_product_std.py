@@ -40,8 +40,10 @@ class dot_product_std:
                    reading=read_use)  # fmt: skip
 
     hints = ("If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
-        "Draw q and k, each (n_samples, d_k), from rng. One dot product a row: multiply, then sum over the last axis.",
+        "Draw q and k, each (n_samples, d_k), from rng. Each row gives one dot product: multiply entry by entry, sum over the last axis.",
         "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()")
+
+    alike = (("WS4", "WS6"),)
 
     mistakes = {
         "WS1": mistake(drawn("rng.random((n_samples, d_k))"),

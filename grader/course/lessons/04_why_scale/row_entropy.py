@@ -16,7 +16,7 @@ def rows(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 @exercise(points=2, minutes=8, difficulty=2, rtol=0.0, atol=1e-6)
 class row_entropy:
-    """Say in nats how undecided each row of weights is."""
+    """Compute the entropy of each row of weights, in nats."""
 
     def cases(rng):
         yield Case("small", "two rows of three weights", (np.array([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]),))
@@ -47,7 +47,7 @@ class row_entropy:
         highest, most = float(parts["result"].max()), math.log(n)
         return None if highest - most < 1e-5 else f"an entropy of {highest:.4g} came back; ln {n} = {most:.4g} is the most."
 
-    hints = ("What should a row that is sure of one key give? And what does ln 0 give?",
+    hints = ("What should come out for a row that has all its weight on one key? And what does ln 0 give?",
         "Sum −p ln p over the last axis, with the logarithm taken only where p is above 0.",
         "logs = np.log(np.where(weights > 0, weights, ____))\nreturn -(____ * logs).sum(axis=____)")
 
@@ -61,7 +61,7 @@ class row_entropy:
         "WS11": mistake(patch("-(weights", "(weights"),
             says="The minus sign is missing: logarithms of weights are negative, an entropy is not.",
             why="Every weight is at most 1, so its logarithm is at most 0. For (½, ½) the sum is −0.693 and the entropy 0.693."),
-        "WS12": mistake(patch(".sum(axis=-1)", ".sum()"), says="The whole array was summed; each row has an entropy of its own.",
+        "WS12": mistake(patch(".sum(axis=-1)", ".sum()"), says="The sum ran over more than one row; each row has an entropy of its own.",
             why="A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes both."),
         "WS18": mistake(patch(".sum(", ".mean("), says="The terms were averaged over the keys; an entropy is their sum.",
             why="""Each term already carries its weight. Dividing by the number of keys makes long rows look surer than they are:

@@ -44,7 +44,7 @@ class softmax_gradient_norm:
         high = float(parts["result"].max())
         return None if -1e-6 <= float(parts["result"].min()) and high < 0.5 + 1e-6 else f"a norm of {high:.4g} came back."
 
-    hints = ("At which scores of two keys does softmax answer most to a change, and at which not at all?",
+    hints = ("Take two keys. At which scores do the weights move most when a score changes, and at which do they not move at all?",
         "Softmax first, with the row's maximum subtracted. Then the Jacobian diag(p) − p pᵀ of each row.",
         "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))")
 

@@ -302,3 +302,18 @@ def test_a_module_s_few_weights_stand_beside_its_inputs():
     assert [table.name for table in evidence.inputs(case)] == ["x", "w_q.weight"]
     wide = replace(case, options={"state": {"w_q.weight": np.eye(20)}})
     assert [table.name for table in evidence.inputs(wide)] == ["x"]
+
+
+def test_what_was_printed_and_warned_is_shown_folded():
+    def softmax_rows(scores):
+        print("before the softmax:", scores.shape)
+        return np.log(scores * 0)
+
+    verdict = verdict_on(softmax_rows)
+    assert verdict.printed == "before the softmax: (2, 3)\n"
+    assert len(verdict.warned) == 1 and verdict.warned[0].startswith("RuntimeWarning: divide by zero encountered in log (line ")
+    said, page = text.verdict(verdict), html.verdict(verdict)
+    assert "What it printed\n    before the softmax: (2, 3)" in said and "Warnings that your code raised\n  - RuntimeWarning" in said
+    assert "<details><summary>What it printed</summary>" in page and "<summary>Warnings that your code raised</summary>" in page
+    quiet = verdict_on(lambda scores: np.zeros(scores.shape))
+    assert (quiet.printed, quiet.warned) == ("", ()) and "printed" not in text.verdict(quiet)

@@ -225,8 +225,28 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     assert names["scores"] == "mine" and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
     cells.run(cells.shell.rl_next_input)
     assert np.abs(names["got"] - names["expected"]).max() == pytest.approx(0.4863, abs=1e-4)
+    cells.run("del scores, scores_failing\nreplay(softmax_rows)\nreplay(softmax_rows)\nscores = scores + 1\nreplay(softmax_rows)")
+    assert names["scores"].tolist() == [[1, 2, 3], [4, 1, 0]] and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
+    cells.run("corrected_first_row = [1, 2]\ncheck('corrected_first_row')")
+    assert "is an answer, which takes no input" in cells.run("replay('corrected_first_row')")
     cells.run(RIGHT, "s")
     assert cells.run("replay(softmax_rows)") == "The last check of softmax_rows passed: no input is left on which it fails."
+
+
+def test_replay_shows_two_shapes_beside_one_another(cells):
+    cells.run("def attention_scores(Q, K):\n    return K @ Q.T", "a")
+    cells.run("check(attention_scores)")
+    cells.run("replay(attention_scores)")
+    assert cells.shell.rl_next_input == "got = attention_scores(Q, K)\ngot, expected"
+    cells.run(cells.shell.rl_next_input)
+
+
+def test_replay_offers_no_call_where_a_check_goes_its_own_way(cells):
+    cells.run("def dot_product_std(d_k, n_samples, rng):\n    return 2.0", "d")
+    assert cells.run("check(dot_product_std)").startswith("FAILED")
+    cells.shell.rl_next_input = None
+    said = cells.run("replay(dot_product_std)")
+    assert "so that no single call shows it" in said and cells.shell.rl_next_input is None and "d_k" in cells.shell.user_ns
 
 
 def test_replay_builds_a_module_with_the_weights_of_the_check(cells):

@@ -20,9 +20,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from grader.course.spec import Case
 from grader.worker.observe import observe
+from grader.worker.operations import ATTENTION, library_files
 from grader.worker.probes import ContractError, Run, module
 from grader.worker.values import Tensor
-from grader.worker.watch import ATTENTION, UNWATCHED, follow_threads, library_files, watching
+from grader.worker.watch import UNWATCHED, follow_threads, watching
 
 Q = torch.ones(1, 2, 3)
 FUSED = [F.scaled_dot_product_attention]  # taken from a list, no name of it is read

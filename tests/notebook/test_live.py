@@ -8,6 +8,7 @@ from itertools import count, product
 
 import pytest
 
+from grader.notebook import live
 from grader.notebook.live import Live, sources
 from grader.source.policy import Sources, offence
 
@@ -186,3 +187,27 @@ def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
     monkeypatch.setattr("grader.notebook.live.ipython", object)
     assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")
+
+
+BLINDS = "import sys\nsys.setprofile(None)"
+
+
+def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_not_reach_it(shell):
+    names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
+    found = sources("attention_einsum", names["attention_einsum"], names)
+    refused = found.offence("attention_einsum", ("attention",), ())
+    graded = Sources((BLINDS, "def attention_einsum(q, k, v):\n    return q")).offence("attention_einsum", ("attention",), ())
+    assert refused.line == "sys.setprofile(None)" and refused == graded
+
+
+def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch):
+    names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
+    for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
+        monkeypatch.setattr("grader.notebook.live._of_the_lesson", lambda name, own=own: own)
+        found = sources("attention_einsum", names["attention_einsum"], names).offence("attention_einsum", ("attention",), ())
+        assert (found is not None) == refused
+
+
+def test_the_statements_of_a_lessons_own_cells_are_known():
+    assert any("getattr(layer, name)" in text for text in live._of_the_lesson("SelfAttention"))
+    assert live._of_the_lesson("no_exercise") == frozenset()
