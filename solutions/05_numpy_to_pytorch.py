@@ -7,10 +7,11 @@
 # lesson 03 (attention and its projections).
 #
 # In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with four lines of calculus
-# written for that head and no other. Both end here. PyTorch computes the same attention, keeps a record of every step
-# while it does, and turns the record into gradients, for any program that you write.
+# written for that head and no other. From now on you need neither. PyTorch computes the same attention, keeps a record of
+# every step while it does, and turns the record into gradients, for any program that you write.
 #
-# What learns is in color: the three matrices that make queries, keys and values out of tokens.
+# In the picture of the whole machine, what learns is in color: the step from tokens to queries, keys and values, with its
+# three matrices.
 
 # %% role="given"
 import math
@@ -29,11 +30,11 @@ figures.machine.draw(lit=("query", "key", "value"), title="What learns: how toke
 # ## A record beside the numbers
 #
 # A tensor is PyTorch's array: the same numbers, shapes, slices and `@`. What is new is the record. A tensor that
-# *requires grad* remembers how it was made. Every operation adds a node to a graph, and `backward()` walks that graph
-# from the end to the beginning with the chain rule.
+# *requires grad* (short for gradient) remembers how it was made. Every operation notes which tensors went in and which
+# came out. These notes form a graph, and `backward()` walks through it from the end to the beginning with the chain rule.
 #
-# We check it against numbers made by hand. Softmax of the scores (0, 0) is (½, ½), and lesson 02's Jacobian gives
-# ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
+# We check the record against numbers that we can compute by hand. Softmax of the scores (0, 0) is (½, ½), and lesson 02's
+# Jacobian gives ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
 
 # %% role="demo" tags=["nbval-check-output"]
 s = torch.zeros(2, requires_grad=True)
@@ -44,8 +45,9 @@ print("gradient:", s.grad)
 
 # %% [markdown]
 # Now all of attention. Numbers run forward, from q, k and v to the output and to a *loss*, one number that says how far
-# the output is from what was wanted. Gradients run back along the same edges, and at q, k and v they say in which
-# direction to move so that the loss falls.
+# the output is from what was wanted. Gradients run back along the same edges. At q, k and v they say how the loss changes
+# with each number, and so in which direction to move it so that the loss falls. The figure gives the norm (the length) of
+# the gradient that arrives at each of the three.
 
 # %% role="given"
 def gradient_sizes(cut: bool) -> dict[str, float | None]:
@@ -66,7 +68,8 @@ figures.lesson_05.graph({"Numbers run forward, gradients come back": whole})
 # %% [markdown]
 # ## Break it on purpose: the cut graph
 #
-# `detach()`, `.data`, `torch.no_grad()` and a trip through NumPy keep the numbers and drop the record.
+# `detach()`, `.data`, `torch.no_grad()` and a conversion to NumPy and back all keep the numbers and drop the record. To
+# `backward()` the result is a number that nothing led to, so gradients stop there.
 
 # %% [markdown]
 # @predict
@@ -79,13 +82,14 @@ figures.lesson_05.graph({"Numbers run forward, gradients come back": whole})
 #
 # @answer
 #
-# **B.** The gradient reaches `output`, and from there v directly. On its way to q and k it would have to pass the weights,
-# and there the record ends. What stops learning is where to look; what is passed on still learns.
+# **B.** The gradient reaches `output`, and from there v directly. On its way to q and k it would have to pass the
+# weights, and there the record ends. So the head can no longer learn *where* to look, which is the business of q and k.
+# It can still learn *what* to pass on, which is v.
 #
 # @wrong
 #
-# A: a cut stops only what lies behind it, and v lies beside it. C: read the arrows from the loss backwards. q and k are
-# behind the weights.
+# A: the cut stops only gradients that have to pass the weights, and the way from the output to v does not. C: follow the
+# arrows from the loss backwards. The way to q and k leads through the weights.
 
 # %% role="demo"
 cut = gradient_sizes(cut=True)
@@ -93,14 +97,13 @@ assert cut["q"] is None and cut["k"] is None and cut["v"] == whole["v"]
 figures.lesson_05.graph({"The whole graph: q, k and v learn": whole, "weights.detach(): only v learns": cut})
 
 # %% [markdown]
-# This mistake is hard to see, because nothing raises, the output is right, and the loss even falls: the values still
-# learn. Remember it. It returns at the end of the lesson, in a training run.
+# This mistake is hard to see, because no error is raised, the output is right, and the loss even falls, since the values
+# still learn. You will meet it again at the end of this lesson, in a training run.
 #
 # ## The same attention, on tensors
 #
-# This is attention as lesson 03 left it. The scale comes from `math.sqrt`, which returns a plain Python float. (NumPy's
-# own `np.sqrt(8)` is a float64 *scalar*, and from version 2 on NumPy lets such a scalar turn a float32 array into
-# float64.)
+# This is the attention of lesson 03. The scale comes from `math.sqrt`, which returns a plain Python float. (NumPy's own
+# `np.sqrt(8)` is a float64 *scalar*, and from version 2 on NumPy lets such a scalar turn a float32 array into float64.)
 
 # %% role="given"
 def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,8 +124,8 @@ def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.nda
 # results are differentiable with respect to q, k and v and keep their type: float32 stays float32, float64 stays
 # float64. Scores of ±10,000 must not overflow; `torch.softmax` is allowed and takes care of that.
 #
-# Forbidden, as this is attention from scratch: `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and
-# their like.
+# This is attention from scratch, so `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and other ready-made
+# attention are forbidden.
 
 # %% role="exercise" exercise="attention_torch"
 def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,8 +146,9 @@ def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 check(attention_torch)
 
 # %% [markdown]
-# First the proof that nothing else changed: one random x of five tokens, three random projections, then NumPy in float64
-# on the left and your function in float32 in the middle.
+# First we check that the numbers are still the same. One random x of five tokens goes through three random projections.
+# The weights by NumPy in float64 are on the left, those of your function in float32 in the middle, and their difference
+# is on the right.
 
 # %% role="payoff" exercise="attention_torch"
 if passed(attention_torch):
@@ -157,12 +161,13 @@ if passed(attention_torch):
     figures.lesson_05.compare_weights(expected, got.numpy(), [f"token {i}" for i in range(5)])
 
 # %% [markdown]
-# The results part around the seventh digit, which is where float32 ends. How equal two right programs have to be is a
-# question of its own; the appendix at the end answers it.
+# The results differ from about the seventh digit on, which is all that float32 holds. The appendix at the end says how
+# much two right programs may differ.
 #
-# Now what NumPy could not do. We take keys and values of the table of lesson 01 and the query of its token 1, (0, 1), and
-# ask for more of the second number of the output. The gradient of your own attention says in which direction to move
-# the query. Forty small steps later it has found the token whose value is (0, 10).
+# Now we do what NumPy could not. We take the keys and values of lesson 01's table and the query of its token 1, (0, 1),
+# and want the second number of the output to grow. The gradient of your own attention says in which direction to move the
+# query. This time we move *along* the gradient, because we want a number to rise and not a loss to fall. Forty small
+# steps later it has found the token whose value is (0, 10).
 
 # %% role="payoff" exercise="attention_torch"
 if passed(attention_torch):
@@ -182,12 +187,13 @@ if passed(attention_torch):
 # %% [markdown]
 # ## A home for parameters
 #
-# Here a query itself was moved. In most models queries depend on the sentence, so they are not stored and not trained;
-# what is trained are the projections that make them. (There are exceptions: the object queries of DETR, Carion et al.
-# 2020, and the latents of Perceiver, Jaegle et al. 2021, are learned queries.)
+# Here a query itself was moved. In most models queries depend on the sentence, so they cannot be stored and trained. What
+# is trained are the projections that make them. (There are exceptions: the object queries of DETR, Carion et al. 2020,
+# and the latents of Perceiver, Jaegle et al. 2021, are learned queries.)
 #
-# Projections need an owner. An `nn.Module` enters every `nn.Parameter` and every layer that is assigned to `self` in a
-# register.
+# So projections have to be stored somewhere, and the optimizer, which changes them, has to find them. This is what an
+# `nn.Module` is for. It keeps a register of what can be trained: every `nn.Parameter` and every layer that you assign to
+# `self` is entered there.
 
 # %% [markdown]
 # @predict
@@ -196,8 +202,8 @@ if passed(attention_torch):
 #
 # @answer
 #
-# `tenant` and `family.weight`. A plain tensor such as `visitor` is only visiting: no optimizer sees it, `.double()` and
-# `.to(device)` leave it behind, and `state_dict()` does not save it.
+# `tenant` and `family.weight`. A plain tensor such as `visitor` is not entered: no optimizer sees it, `.double()` and
+# `.to(device)` do not convert or move it, and `state_dict()` does not save it.
 #
 # @wrong
 #
@@ -216,10 +222,11 @@ print([name for name, _ in Home().named_parameters()])
 print("after .double():", Home().double().visitor.dtype, "and", Home().double().tenant.dtype)
 
 # %% [markdown]
-# The projections of attention are `nn.Linear` layers, and two things about those catch nearly everyone.
+# The projections of attention are `nn.Linear` layers. Two things about these layers surprise nearly everyone.
 #
 # The first is a default. `nn.Linear` adds a bias, which the projections of the paper do not have (Vaswani et al. 2017,
-# section 3.2.2: QW, a plain product). A bias shows itself at once: it answers a zero with something else.
+# section 3.2.2: QW, a plain product). Give the layer a vector of zeros to see it: without a bias zeros come out, and with
+# a bias something else does.
 
 # %% role="demo"
 torch.manual_seed(0)
@@ -243,12 +250,12 @@ print("with bias=False:      ", nn.Linear(4, 2, bias=False)(zero).detach())
 # @answer
 #
 # **C.** A (2, 2) array fits into a (2, 2) weight, and the layer then computes x @ wᵀ. With a 2 × 3 weight PyTorch would
-# have complained; with d_model = d_k, as in many models, it cannot.
+# have raised an error. With d_model = d_k, as in many models, it cannot notice.
 #
 # @wrong
 #
 # A: an error needs shapes that differ, and a square transposed is the same square. B: shapes that agree say nothing about
-# which axis is which. It is the lesson of `k.T` once more.
+# which axis is which. Lesson 03 showed the same with `k.T`.
 
 # %% role="demo"
 w = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -266,8 +273,8 @@ figures.lesson_05.compare(x @ w, got, ("x @ w", "layer(x), w as it is"), claim)
 #
 # `w` (d_in, d_out), an array of floats or integers → `nn.Linear` with `layer(x)` = x @ w
 #
-# The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`: a later change of
-# one must not reach the other. `w` may be square or not, float64 or float32, and lie in memory in any order. (NumPy's
+# The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`, so that a later change of
+# one does not change the other. `w` may be square or not, float64 or float32, and lie in memory in any order. (NumPy's
 # floats are float64 by default, and some functions of PyTorch copy an array while others look at the same memory. The
 # appendix shows both.)
 
@@ -315,7 +322,7 @@ if passed(linear_from_numpy):
 # d_v). In *self*-attention queries, keys and values all come from the same x. After `.double()` it works on
 # float64 inputs. Gradients reach x and all three weights.
 #
-# From scratch again; calling your own `attention_torch` is fine.
+# Write it from scratch again. You may call your own `attention_torch`.
 
 # %% role="exercise" exercise="SelfAttention"
 class SelfAttention(nn.Module):
@@ -346,9 +353,11 @@ check(SelfAttention)
 # %% [markdown]
 # ## Does it learn where to look?
 #
-# A task that attention alone can solve. Six tokens, each with one of three colors and a random number. For each token we
-# want the mean number *of its own color*. Nothing tells the layer what a color is. It has to find out, from the loss
-# alone, that a token should attend to its own color, equally to all of that color, and ignore the rest.
+# Now the layer gets a task that projections alone cannot solve, because every token needs numbers of other tokens. There
+# are six tokens, each with one of three colors and a random number. For each token we want the mean number *of its own
+# color*. A color enters x as three numbers, 1 for this color and 0 for the others (a *one-hot* vector). Nothing tells the
+# layer what a color is. It has to find out, from the loss alone, that a token should attend to its own color, equally to
+# all of that color, and ignore the rest.
 
 # %% role="given"
 def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) -> tuple[Tensor, Tensor, Tensor]:
@@ -362,8 +371,9 @@ def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) ->
 
 # %% [markdown]
 # The training loop has four steps, the same for every model in this course: compute the loss, clear the old gradients,
-# walk the graph backwards, move the parameters. Adam (Kingma and Ba 2015) chooses the step's length for each number.
-# Between the last two we look: how large is the gradient that arrives at each projection?
+# walk the graph backwards, move the parameters. The optimizer here is Adam (Kingma and Ba 2015), which chooses a step
+# length of its own for each number. Between the last two steps we note how large the gradient is that arrives at each
+# projection.
 
 # %% role="given"
 def train(layer: nn.Module, steps: int = 300) -> tuple[list[float], dict[str, list[float]]]:
@@ -395,8 +405,9 @@ def train(layer: nn.Module, steps: int = 300) -> tuple[list[float], dict[str, li
 #
 # @answer
 #
-# **B.** w_v still learns. With weights that look nearly everywhere alike, the best it can do is to pass on a share of all
-# numbers, which is a little better than nothing. Then there is nothing left to learn.
+# **B.** w_v still learns. Its weights are random and nearly equal, so its output is nearly the same mean of all six
+# numbers for every token. w_v can find the factor by which this mean helps most, which is a little better than nothing.
+# Then there is nothing left to learn.
 #
 # @wrong
 #
@@ -421,10 +432,11 @@ if passed(SelfAttention):
     figures.lesson_05.training(both, before, after, colors[0].tolist())
 
 # %% [markdown]
-# Middle: before training every token looks everywhere. Right: afterwards each row of weights is spread over the tokens of
-# one color, its own. Left: the loss of the frozen layer falls from {{ losses_frozen[0]:.2f }} to
-# {{ np.mean(losses_frozen[-10:]):.2f }} and stays; that of the whole layer reaches
-# {{ np.mean(losses[-10:]):.5f }}. A loss that falls is no proof that everything learns. So look at the gradients.
+# On the left, the loss of the frozen layer falls from {{ losses_frozen[0]:.2f }} to
+# {{ np.mean(losses_frozen[-10:]):.2f }} and stays; that of the whole layer reaches {{ np.mean(losses[-10:]):.5f }}. The
+# middle shows the whole layer before training, when every token looks everywhere. On the right, after training, each
+# token spreads its weight over the tokens of its own color. The frozen layer's loss fell, too, although two of its three
+# matrices learned nothing. So do not rely on the loss, and look at the gradients.
 
 # %% role="payoff" exercise="SelfAttention"
 if passed(SelfAttention):
@@ -434,19 +446,20 @@ if passed(SelfAttention):
     figures.lesson_05.gradients({"everything learns": norms, "w_q and w_k frozen": norms_frozen})
 
 # %% [markdown]
-# The two lines of `w_q` and `w_k` are what the frozen layer lacks. In your own code one line tells it at once:
-# `layer.w_q.weight.grad is None`. Try it: put a `.detach()` behind the softmax of `SelfAttention`, run its check, read what
-# the verdict says, and take it out again.
+# In the frozen layer the lines of `w_q` and `w_k` stay at 0. In your own code you can ask after `backward()` whether
+# `layer.w_q.weight.grad is None`. Try it: put a `.detach()` behind the softmax of `SelfAttention`, run its check, read
+# what the verdict says, and take it out again.
 #
 # In lesson 03 "a pronoun looks for nouns" was wired by hand. Here the layer found "a color looks for its own color", from
 # nothing but a loss.
 #
 # ## Appendix: between NumPy and PyTorch
 #
-# Four small things that cost hours when one does not know them: types, shared memory, tolerances, and the way back.
+# Here are four small things that can cost you hours if you do not know them: types, shared memory, tolerances, and the
+# way back to NumPy.
 #
 # **Types.** A Python 0.1 becomes float64 in NumPy and float32 in PyTorch, and `torch.from_numpy` keeps what it is given.
-# Layers are float32, and they refuse to mix.
+# Layers are float32 and refuse an input of another type.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("NumPy makes     ", np.array([0.1]).dtype)
@@ -487,13 +500,16 @@ assert np.mean(np.array(errors) < spacing) > 0.9 and np.mean(np.array(errors)[of
 figures.lesson_05.rounding(offsets, errors, spacing)
 
 # %% [markdown]
-# Near 1000, float32 numbers lie {{ np.spacing(np.float32(1000)):.1e }} apart, and near 10,000 {{ np.spacing(np.float32(10000)):.1e }}.
-# Each score is rounded to one of them before softmax sees it, and `exp` turns an absolute error of its argument into a
-# relative error of its result. So a fixed 10⁻⁶ fails right code once the scores are large. A tolerance comes from the
-# precision *and* the size of the numbers; `check` leaves room for float32.
+# Near 1000, float32 numbers lie {{ np.spacing(np.float32(1000)):.1e }} apart, and near 10,000
+# {{ np.spacing(np.float32(10000)):.1e }}. Each score is rounded to one of them before softmax sees it, and `exp` turns an
+# absolute error of its argument into a relative error of its result. So a fixed 10⁻⁶ fails right code once the scores are
+# large. A tolerance has to fit the precision *and* the size of the numbers. `check` allows for the rounding of float32.
+# In the figure each dot is one draw, the black line is the distance from one float32 number to the next, and the dashed
+# line is 10⁻⁶.
 #
-# **The way back.** For each plot above we wrote `.detach().numpy()`. Three things can stand between a tensor and NumPy: the
-# graph, the device, and a type that NumPy does not have.
+# **The way back.** For each plot above we wrote `.detach().numpy()`. Three things can stand between a tensor and NumPy:
+# the graph, the device, and a type that NumPy does not have, such as bfloat16, a float of 16 bits in which large models
+# compute.
 
 # %% role="demo"
 trained = nn.Linear(2, 2)(torch.ones(1, 2))
@@ -531,8 +547,9 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
 check(as_numpy)
 
 # %% [markdown]
-# Converting bfloat16 to float32 loses nothing, and brings nothing back. The payoff sends the numbers from 1 to 1.05
-# through three types and returns them with your function.
+# Converting bfloat16 to float32 loses nothing, but digits that bfloat16 has already rounded away do not come back. The
+# next cell converts 501 numbers from 1 to 1.05 to three types and brings them back with your function. Each step of a
+# staircase is one number that the type can hold.
 
 # %% role="payoff" exercise="as_numpy"
 if passed(as_numpy):
@@ -542,17 +559,17 @@ if passed(as_numpy):
     figures.lesson_05.staircase(as_numpy(fine), rounded)
 
 # %% [markdown]
-# Of {{ len(fine) }} numbers bfloat16 keeps {{ kept[torch.bfloat16] }} apart. It spends its 16 bits on range, the same as that of
-# float32, and has about two digits left. Large models compute in it all the same. What it cannot hold is the sum of many
-# small steps: 1 plus 0.001 is 1 again. So the weights that the optimizer moves, or the optimizer's own state, stay in
-# float32 (Micikevicius et al. 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
+# Of {{ len(fine) }} numbers bfloat16 keeps {{ kept[torch.bfloat16] }} apart. It uses its 16 bits for a range as wide as
+# that of float32, and has only about two digits left. Large models compute in it all the same. But it cannot add up
+# many small steps: 1 plus 0.001 is 1 again. So the weights that the optimizer moves, or the optimizer's own state, stay
+# in float32 (Micikevicius et al. 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
 #
 # ## What we keep
 #
 # - Same equation, same numbers: PyTorch adds the record from which `backward()` makes gradients, for any program.
-# - A cut graph gives right numbers and learns in part. Ask for `.grad`, because a falling loss does not tell.
+# - A cut graph gives right numbers and learns only in part. Look at `.grad`, because the loss can fall all the same.
 # - `nn.Linear` stores (d_out, d_in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
-# - An `nn.Module` owns what is learned; what is no parameter stays behind.
+# - An `nn.Module` owns what is learned. A plain tensor is not in its register, so it is not trained, moved or saved.
 # - "The same" needs a tolerance, and the tolerance depends on the precision and on the size of the numbers.
 #
 # | what | shape |

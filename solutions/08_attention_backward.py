@@ -6,10 +6,10 @@
 # **Before this lesson:** matrix products and transposes; partial derivatives and the chain rule; softmax and its Jacobian
 # (lesson 02), attention in NumPy (lesson 03), what `backward()` does (lesson 05).
 #
-# In lesson 05 torch computed the gradients. In this lesson you compute them, in NumPy, and you check each one as soon as you
-# have it. There are three reasons to do this once in your life. You see how an error teaches a query whom to ask. You see where
-# attention stops learning. And the fast kernels of lesson 13 do not use autograd inside: somebody wrote their backward pass by
-# hand, with the formulas that you are about to derive.
+# In lesson 05 torch computed the gradients. In this lesson you compute them, in NumPy, and you check each one as soon as you have
+# it. There are three reasons to do this once. You see how an error in the output changes a query, so that it asks the right key
+# next time. You see where attention stops learning. And the fast GPU programs (*kernels*) of lesson 13 do not use autograd inside:
+# somebody wrote their backward pass by hand, with the formulas that you are about to derive.
 
 # %% role="given"
 import numpy as np
@@ -32,8 +32,9 @@ def attention(q, k, v):
 # ## One example for the whole lesson
 #
 # "The animal didn't cross the street because it was too tired." Two of its words ask, *it* and *was*. Three answer: *animal*,
-# *street* and *tired*. The values have two features, "is alive" and "is a place". The numbers are made by hand so that all
-# weights are halves and quarters; no model was trained for them.
+# *street* and *tired*. The values have two features, "is alive" and "is a place". The numbers are made by hand so that all weights
+# are halves and quarters. No model was trained for them. The scaled scores of *it*, for example, are ln 2, 0 and 0. Their
+# exponentials are 2, 1 and 1, and so the weights are ½, ¼ and ¼.
 
 # %% role="demo" tags=["nbval-check-output"]
 q = np.log(2) * np.array([[1.0, 0, 0, 0], [0, 0, 1, 0]])  # it, was
@@ -46,22 +47,24 @@ print("weights of 'was':", weights[1].round(4), "  output:", output[1].round(4))
 # %% [markdown]
 # ## What a gradient says
 #
-# A *loss* L is one number that says how wrong the outputs are. For any array X on the way to it, we write **∂X** for the array
-# of all ∂L/∂x, one for each entry x of X. So ∂X has the shape of X. Each of its entries says **how much the loss grows when that
-# entry of X grows**, counted per unit and for small changes. A negative entry means that the loss falls.
+# A *loss* L is one number that says how wrong the outputs are. For any array X on the way to it, we write **∂X** for the array of
+# all ∂L/∂x, one for each entry x of X. So ∂X has the shape of X. Each of its entries says **how much the loss grows when that entry
+# of X grows**, per unit of growth and for small changes. A negative entry means that the loss falls.
 #
 # Training wants the loss to fall, so it moves each number *against* its gradient: *x* − rate · ∂*x*. This minus sign belongs to
 # the step and never to the gradient itself.
 #
-# For our example, suppose that the output of *it* should become more alive and less of a place, and that the output of *was* is
-# too much of a place. A loss that wants this has, for example, the following ∂O:
+# For our example, suppose that the output of *it* should become more alive and less of a place, and that the output of *was* is too
+# much of a place. So the loss should fall when the first number of *it* grows (a negative gradient), and grow with the second
+# numbers of *it* and *was* (positive ones). Here is a ∂O that says so:
 
 # %% role="demo"
 grad_output = np.array([[-1.0, 1.0], [0.0, 2.0]])  # it: alive should grow, place should shrink; was: place should shrink
 
 # %% [markdown]
-# Going forward, attention takes three steps: a product, a softmax, a product. The backward pass walks through them in reverse. It
-# starts from ∂O and asks at each step the same question: what does this say about the numbers that went in?
+# Going forward, attention takes three steps: a product, a softmax, a product. The backward pass goes through them in reverse. It
+# starts from ∂O and asks the same question at each step: given the gradient of what came out, what is the gradient of what went in?
+# In the figure each question mark is a gradient that you will derive.
 
 # %% role="demo"
 figures.lesson_08.road_back(solved=False)
@@ -70,12 +73,12 @@ figures.lesson_08.road_back(solved=False)
 # ## An instrument that knows no formula
 #
 # Before we derive anything, you build an instrument that can check it. A gradient can be *measured*. Move one number of the input
-# up by a little step h, move it down by h, and divide the difference of the two losses by the way between the two points:
+# up by a little step h, move it down by h, and divide the difference of the two losses by the distance 2h between the two points:
 #
 # $$\partial x \;\approx\; \frac{L(x + h) - L(x - h)}{2h}$$
 #
 # This is called a central difference. It costs two evaluations of the loss for every single number, which is why nobody trains a
-# model like this. As a check it is hard to fool, because it does not know what you think the formula is.
+# model like this. It makes a good check, because it uses no formula for the gradient and so cannot repeat a mistake in yours.
 
 # %% [markdown]
 # @exercise numerical_gradient
@@ -88,9 +91,9 @@ figures.lesson_08.road_back(solved=False)
 #     result[e] = (f(x with entry e moved up by step) − f(x with entry e moved down by step)) / (2 · step)
 # ```
 #
-# All other entries of x stay where they are meanwhile. `f` gets nothing but float64 arrays of the shape of x, and it may keep or
-# change what it was given, so give it a fresh copy at each call. x itself stays as it is. "Any shape" includes a single number,
-# which is an array of shape ().
+# All other entries of x stay where they are meanwhile. Call `f` with float64 arrays of the shape of x only. It may keep or change
+# what it is given, so give it a fresh copy at each call. x itself must not change. "Any shape" includes a single number, which is
+# an array of shape ().
 
 # %% role="exercise" exercise="numerical_gradient"
 def numerical_gradient(f, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
@@ -126,9 +129,10 @@ check(numerical_gradient)
 #
 # @answer
 #
-# **B.** A long step bends away from the tangent: that error is h²/6 times the third derivative, so it falls a hundredfold when h
-# falls tenfold. A short step subtracts two nearly equal numbers: float64 keeps 16 digits of each, and a rounding error of about
-# 1e-16 is divided by 2h, so it grows as h falls. The two errors meet near h = 1e-5. The figure below shows both.
+# **B.** There are two errors. With a long step the curve bends away from its tangent. That error is h²/6 times the third
+# derivative, so it falls a hundredfold when h falls tenfold. With a short step we subtract two nearly equal numbers. float64 keeps
+# 16 digits of each, and a rounding error of about 1e-16 is divided by 2h, so it grows as h falls. The two errors meet near h =
+# 1e-5. The figure below shows both.
 #
 # @wrong
 #
@@ -144,8 +148,8 @@ if passed(numerical_gradient):
     assert 1e-6 < steps[errors.argmin()] < 1e-4 and errors.min() < 1e-10 < one_sided.min()
 
 # %% [markdown]
-# The default step of 1e-5 is near the best. It leaves ten right digits, which is more than enough to tell a right formula from a
-# wrong one. A one-sided difference, (f(x + h) − f(x)) / h, never gets that far, because its error falls with h and not with h².
+# The default step of 1e-5 is near the best. It gives about ten right digits, which is more than enough to tell a right formula from
+# a wrong one. A one-sided difference, (f(x + h) − f(x)) / h, never gets that far, because its error falls with h and not with h².
 #
 # ## Backward through the last product
 #
@@ -158,13 +162,17 @@ if passed(numerical_gradient):
 #
 # $$\partial V_{jc} = \sum_i W_{ij}\; \partial O_{ic}$$
 #
-# So every query that looked at a value has a say in its gradient, and the more it looked, the more its say counts.
+# So every query contributes to a value's gradient, in proportion to the weight that it gave to this value.
+#
+# To measure this with your instrument we need a loss with our ∂O. We take `(output * grad_output).sum()`. Its gradient with respect
+# to the output is `grad_output`, by construction, and for small changes any loss with this ∂O behaves like it. So we can test every
+# formula without inventing a real task.
 
 # %% [markdown]
 # @predict
 #
 # Weights: *it* gives ½ to animal, *was* gives it ¼. The gradients of their outputs are ∂O = (−1, 1) for *it* and (0, 2) for *was*.
-# What is ∂V for *animal*, both features? One line of paper is enough.
+# What is ∂V for *animal*, both features? A line or two on paper is enough.
 #
 # @answer
 #
@@ -173,8 +181,8 @@ if passed(numerical_gradient):
 #
 # @wrong
 #
-# If you have (−1, 3), you added what the outputs say and left out how much each query looked. If you have (−½, ½), you asked only
-# *it*: both queries used this value, so both have a say.
+# If you have (−1, 3), you added the gradients of the outputs and left out the weights. If you have (−½, ½), you counted only *it*.
+# Both queries used this value, so both contribute.
 
 # %% role="payoff" exercise="numerical_gradient"
 if passed(numerical_gradient):
@@ -187,15 +195,13 @@ if passed(numerical_gradient):
 # The sum runs over *i*, the *first* index of W. A matrix product sums over the last index of its left factor, so W has to be
 # transposed: $\partial V = W^\top \partial O$.
 #
-# A word about the loss in this cell, `(output * grad_output).sum()`. Its gradient with respect to the output is `grad_output`, by
-# construction. For small changes any loss with this ∂O behaves like it. So we can test every formula without inventing a real task.
-#
 # Now the other factor. One weight $W_{ij}$ touches only the output of its own query *i*, but all features *c* of it, each with the
 # factor $V_{jc}$:
 #
 # $$\partial W_{ij} = \sum_c \partial O_{ic}\, V_{jc} \qquad\text{that is}\qquad \partial W = \partial O\; V^\top$$
 #
-# For *it* and *animal* this is −1 · 2 + 1 · 0 = −2: the loss falls by 2 for each unit of weight that *it* adds to *animal*.
+# For *it* and *animal* this is −1 · 2 + 1 · 0 = −2: the loss falls at a rate of 2 for each unit of weight that *it* adds to
+# *animal*.
 
 # %% role="payoff" exercise="numerical_gradient"
 if passed(numerical_gradient):
@@ -209,14 +215,14 @@ if passed(numerical_gradient):
 #
 # $$\partial A = \partial C\; B^\top \qquad \partial B = A^\top\, \partial C$$
 #
-# Many people reconstruct it from the shapes alone, since only one order fits. That works while all sizes differ. With
-# T_q = T_k = d_v every order fits, with and without a transpose, and only the indices tell you which one is right. So when you are
-# in doubt, write down the sum.
+# Many people find the right order from the shapes alone, because only one order fits. That works while all sizes differ. With T_q =
+# T_k = d_v every order fits, with and without a transpose, and only the indices tell you which one is right. So when you are in
+# doubt, write down the sum.
 #
 # ## Backward through softmax
 #
-# The weights of a query are not free. If one grows, others must shrink, because the row sums to 1. In lesson 02 this was the
-# Jacobian. For one row, with scores *s* and weights *p*:
+# The weights of a query cannot change independently. If one grows, others must shrink, because the row sums to 1. The Jacobian of
+# lesson 02 says how they move together. For one row, with scores *s* and weights *p*:
 #
 # $$\frac{\partial p_i}{\partial s_j} = p_i\,(\delta_{ij} - p_j) \qquad \delta_{ij} = 1 \text{ where } i = j,\text{ else } 0$$
 #
@@ -225,8 +231,8 @@ if passed(numerical_gradient):
 # $$\partial s_j \;=\; \sum_i g_i\, p_i\,(\delta_{ij} - p_j) \;=\; g_j\, p_j - p_j \sum_i g_i\, p_i
 # \;=\; p_j \Bigl(g_j - \sum_i p_i\, g_i\Bigr)$$
 #
-# The sum at the end is the mean of the row's gradients, each counted by its weight. We call it the row's **weighted mean**. So a
-# score's gradient compares: is this weight's gradient above the mean of its row or below it?
+# The sum at the end is the mean of the row's gradients, each counted by its weight. We call it the row's **weighted mean**. So the
+# sign of a score's gradient depends on a comparison: is this weight's gradient above the mean of its row or below it?
 
 # %% [markdown]
 # @predict
@@ -241,13 +247,13 @@ if passed(numerical_gradient):
 # @answer
 #
 # **C.** The weighted mean is ½ · (−2) + ¼ · 1 + ¼ · (−1) = −1. For *tired* the comparison gives −1 − (−1) = 0. More weight on
-# *tired* would help, but it has to be taken from the others, and they help just as much on average. The gradients of the three
-# scores are (−½, ½, 0): descent raises *animal* and lowers *street*.
+# *tired* would lower the loss. But the weight has to come from the whole row, and there it lowers the loss just as much on average.
+# So moving it gains nothing. The gradients of the three scores are (−½, ½, 0): descent raises *animal* and lowers *street*.
 #
 # @wrong
 #
-# If you said A, you treated the weight as free. If you said B, you may have read the gradient as the direction to go: it is the
-# direction in which the loss *grows*, and descent goes the other way.
+# If you said A, you treated the weight as if it could grow without taking anything from the others. If you said B, you may have
+# read the gradient as the direction to go: it is the direction in which the loss *grows*, and descent goes the other way.
 
 # %% role="payoff" exercise="numerical_gradient"
 if passed(numerical_gradient):
@@ -259,8 +265,8 @@ if passed(numerical_gradient):
     assert np.allclose(p * (g - p @ g), measured)
 
 # %% [markdown]
-# So *it* is taught to look at *animal* and away from *street*. The three numbers sum to 0, and they must: raising all scores of a
-# row by the same amount changes no weight, so it cannot change the loss.
+# So *it* learns to look more at *animal* and less at *street*. The three numbers must sum to 0, because raising all scores of a row
+# by the same amount changes no weight and so cannot change the loss.
 
 # %% [markdown]
 # @exercise softmax_backward
@@ -274,9 +280,9 @@ if passed(numerical_gradient):
 #     grad_scores[j] = sum over i of  grad_weights[i] · weights[i] · ((1 if i is j else 0) − weights[j])
 # ```
 #
-# Do it for all rows at once, with the short form derived above. NumPy alone: no torch or other library that differentiates by
-# itself, and no finite differences, here and in the next exercise. Finite differences are your check, and nothing can be checked
-# against itself.
+# Do it for all rows at once, with the short form derived above. In this exercise and the next, use NumPy alone: no torch or other
+# library that differentiates by itself, and no finite differences. Finite differences are what you check your formula with, and a
+# check against itself would show nothing.
 
 # %% role="exercise" exercise="softmax_backward"
 def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -294,8 +300,8 @@ def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarra
 check(softmax_backward)
 
 # %% [markdown]
-# Here is what the loss says about all six pairs of our example: first to the weights, as if they were free, then to the scores. A
-# negative number (blue) means that descent raises it.
+# Here are the gradients for all six pairs of a query and a key: first of the weights, as if each could change alone, then of the
+# scores. A negative number (blue) means that descent raises this weight or score.
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -307,8 +313,8 @@ if passed(softmax_backward):
 # %% [markdown]
 # ### Where attention stops learning
 #
-# The formula has the weight as a factor in front. Take two keys with weights *w* and 1 − *w*, and let the loss grow with the first
-# weight only, g = (1, 0). Then the first score's gradient is w · (1 − w).
+# In the formula the weight $p_j$ is a factor in front. Take two keys with weights *w* and 1 − *w*, and let the loss grow with the
+# first weight only, g = (1, 0). The weighted mean is then w, and the first score's gradient is w · (1 − w).
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -319,8 +325,8 @@ if passed(softmax_backward):
     assert np.isclose(passed_on.max(), 0.25) and passed_on[0] == passed_on[-1] == 0
 
 # %% [markdown]
-# At most a quarter of the gradient gets through, at equal weights. At a weight of 0 or 1 nothing does, however wrong the output
-# is. This is what was behind lesson 04: without the factor 1/√d_k most weights lie near the two ends of this curve.
+# At most a quarter of the gradient gets through, at equal weights. At a weight of 0 or 1 nothing does, however wrong the output is.
+# This explains lesson 04: without the factor 1/√d_k most weights lie near the two ends of this curve.
 #
 # ### Why a mask needs no line of its own
 #
@@ -335,7 +341,7 @@ if passed(softmax_backward):
     assert (back[hidden == 0] == 0).all() and (back[1] == 0).all()
 
 # %% [markdown]
-# The second row sees one key only. Its weight is 1 and cannot change, so no score of that row is taught anything.
+# The second row sees one key only. Its weight is 1 and cannot change, so no score of that row gets a gradient.
 #
 # ## Backward through the scores
 #
@@ -347,7 +353,7 @@ if passed(softmax_backward):
 #
 # Read it for *it*, where ∂s = (−½, ½, 0): its query's gradient is ½ (street's key − animal's key), divided by √d_k. Descent
 # subtracts that, so the query moves *towards* the key of *animal* and *away from* the key of *street*. This is how a query learns
-# whom to ask. The factor 1/√d_k, which made the scores smaller on the way in, makes the gradients smaller on the way out.
+# which key to look for. The factor 1/√d_k, which made the scores smaller on the way in, makes the gradients smaller on the way out.
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward) and passed(numerical_gradient):
@@ -357,8 +363,8 @@ if passed(softmax_backward) and passed(numerical_gradient):
     assert np.allclose(grad_scores @ k / np.sqrt(4), measured)
 
 # %% [markdown]
-# The keys are left to you. Which scores does one number $K_{ja}$ touch, and with which factors? Write down the sum, and read off the
-# matrices: which of them has to be transposed? The exercise checks your answer.
+# The keys are left to you. Which scores does one number $K_{ja}$ touch, and with which factors? Write down the sum, then write it
+# as a product of matrices: which of them has to be transposed? The exercise checks your answer.
 
 # %% [markdown]
 # @exercise attention_backward
@@ -375,8 +381,8 @@ if passed(softmax_backward) and passed(numerical_gradient):
 # scores  = q kᵀ / √d_k     →  gradients of q and of k
 # ```
 #
-# NumPy alone, and no finite differences. Leading dimensions may be any; scores may be in the thousands. If `softmax_backward` is
-# not finished yet, use its formula, which stands above.
+# NumPy alone, and no finite differences. Leading dimensions may be any; scores may be in the thousands. You may call your
+# `softmax_backward`. If you have not finished it, write its formula from above into this function.
 
 # %% role="exercise" exercise="attention_backward"
 def attention_backward(
@@ -412,8 +418,9 @@ if passed(attention_backward):
 # %% [markdown]
 # ### One step of descent
 #
-# Does it teach what it should? We move q, k and v of the example a small step against their gradients. As long as the step is small,
-# the gradients even predict by how much the loss changes: by −rate times the sum of their squares.
+# Do these gradients do what they should? We move q, k and v of the example a small step against their gradients. Each number x
+# moves by −rate · ∂x, and the loss changes by ∂x per unit of that. So for a small step the gradients even predict by how much the
+# loss changes: by −rate times the sum of their squares.
 
 # %% role="payoff" exercise="attention_backward"
 if passed(attention_backward):
@@ -432,7 +439,7 @@ if passed(attention_backward):
 #
 # ## Two independent witnesses
 #
-# Now the whole road at once, on random numbers, tested by two witnesses that know nothing of your formulas: your own instrument,
+# Now we test the whole backward pass at once, on random numbers. Two witnesses know nothing of your formulas: your own instrument,
 # which only runs the forward pass, and torch, which derives the backward pass from the forward pass by itself.
 
 # %% [markdown]
@@ -446,8 +453,9 @@ if passed(attention_backward):
 #
 # @answer
 #
-# **B.** torch does the same arithmetic in another order, so only the last digits of float64 differ. The instrument is as good as
-# its best step lets it be, about ten digits, as measured above: the error is not the step but its square, and rounding.
+# **B.** torch does the same arithmetic in another order, so only the last digits of float64 differ. The instrument has about ten
+# right digits with this step, as measured above. Its error is not of the size of the step, 1e-5, but of its square, 1e-10, with
+# some rounding on top.
 #
 # @wrong
 #
@@ -487,10 +495,12 @@ if passed(attention_backward) and passed(numerical_gradient):
 # %% [markdown]
 # ## On to the projections
 #
-# In a model q, k and v are no inputs: $Q = X W_Q$, $K = X W_K$, $V = X W_V$. What is trained are the three matrices, and the
-# rule for products gives their gradients at once: $\partial W_Q = X^\top \partial Q$, and likewise for the others.
+# In a model q, k and v are not given but computed from the tokens: $Q = X W_Q$, $K = X W_K$, $V = X W_V$. What is trained are the
+# three matrices, and the rule for products gives their gradients at once: $\partial W_Q = X^\top \partial Q$, and likewise for the
+# others.
 #
-# The tokens X go in three times. The loss feels a change of X in three ways, and the three contributions *add up*:
+# The tokens X are used three times. A change of X reaches the loss on three paths, and as before the contributions of all paths
+# *add up*:
 #
 # $$\partial X = \partial Q\, W_Q^\top + \partial K\, W_K^\top + \partial V\, W_V^\top$$
 
@@ -511,13 +521,13 @@ if passed(attention_backward) and passed(numerical_gradient):
 # %% [markdown]
 # ## A shortcut that the fast kernels use
 #
-# The row's weighted mean can be had without ∂W. Put in what ∂W is, and exchange the two sums:
+# The row's weighted mean can be computed without ∂W. Put in the sum for ∂W, and exchange the two sums:
 #
 # $$\sum_j W_{ij}\, \partial W_{ij} \;=\; \sum_j W_{ij} \sum_c \partial O_{ic}\, V_{jc} \;=\; \sum_c \partial O_{ic} \sum_j W_{ij}\, V_{jc}
 # \;=\; \sum_c \partial O_{ic}\, O_{ic}$$
 #
-# It is the dot product of the output with its gradient. That takes d_v products for each query, where the sum over all keys takes
-# T_k of them and needs a whole row of weights.
+# So the weighted mean of a row is the dot product of the query's output with that output's gradient. This takes d_v products for
+# each query. The sum over all keys takes T_k of them and needs a whole row of weights at once.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("sum over keys    :", (weights * (grad_output @ v.T)).sum(axis=-1).round(6))
@@ -527,9 +537,9 @@ assert np.allclose((weights * (grad_output @ v.T)).sum(axis=-1), (output * grad_
 # %% [markdown]
 # ## Break it on purpose: a gradient without the row's mean
 #
-# The commonest slip in this lesson writes `weights * grad_weights` and forgets what the other weights lose. Does a model learn with
-# it? Three rows of scores are moved by gradient descent until attention gives three outputs that we chose, once with your formula
-# and once without the mean. The loss is the mean squared error of each row.
+# The commonest slip in this lesson is to write `weights * grad_weights`, without the row's mean. Can one still learn with it? We
+# move three rows of scores by gradient descent, so that attention gives three outputs that we chose, once with your formula and
+# once without the mean. The loss is the mean squared error of each row.
 
 # %% [markdown]
 # @predict
@@ -547,8 +557,9 @@ assert np.allclose((weights * (grad_output @ v.T)).sum(axis=-1), (output * grad_
 #
 # @wrong
 #
-# If you said A, you expect wrong code to show at once. The dangerous mistakes are those with which the loss falls. If you said B,
-# you thought of a missing factor, such as a forgotten 1/√d_k: that changes the size of the steps, and this changes their direction.
+# If you said A, you expect wrong code to show at once. The dangerous mistakes are those with which the loss still falls. If you
+# said B, you thought of a missing factor, such as a forgotten 1/√d_k: that changes the size of the steps, and this changes their
+# direction.
 
 # %% role="demo"
 def descend(rule, steps=400, rate=0.5):
@@ -575,13 +586,14 @@ if passed(softmax_backward):
     print("weights of row 2 in the end:", final[2].round(3))
 
 # %% [markdown]
-# With the wrong rule the loss falls from {{ wrong[0].mean():.3f }} to {{ lowest:.3f }} within {{ wrong.mean(axis=-1).argmin() }} steps,
-# and then *rises* to {{ end:.3f }}, where it stays. The rows on the right tell why. Rows 0 and 1 reach their targets. The target of
-# row 2 is a mixture of several keys. One of these has a negative gradient: more of it would lower the loss. The wrong rule therefore
-# raises its score at every step, and never compares with what the other keys offer. In the end that key has all the weight, softmax
-# is saturated, and nothing moves any more.
+# With the wrong rule the loss falls from {{ wrong[0].mean():.3f }} to {{ lowest:.3f }} within {{ wrong.mean(axis=-1).argmin() }}
+# steps, and then *rises* to {{ end:.3f }}, where it stays. The panel on the right shows why, row by row. Rows 0 and 1 reach their
+# targets. The target of row 2 is a mixture of several keys. One of these keys has a negative gradient: more weight on it would
+# lower the loss. The wrong rule therefore raises its score at every step, and never compares it with the other keys. In the end
+# that key has all the weight, softmax lets no gradient through, and nothing moves any more.
 #
-# A falling loss is no proof of a right gradient. Two witnesses are.
+# So a falling loss does not show that a gradient is right, because a wrong one can point downhill for a while. Compare your
+# gradient with one that was found in another way, as you did with the two witnesses.
 
 # %% role="demo"
 explain("BW1")
@@ -591,14 +603,16 @@ explain("BW1")
 #
 # The weights had to be computed again for the backward pass, or kept. FlashAttention (Dao et al. 2022, section 3.1 and appendix B)
 # keeps only two numbers for each query, the largest score of its row and softmax's sum; FlashAttention-2 (Dao 2023) keeps their
-# combination, one number. Both rebuild the weights tile by tile and use the shortcut above, so they trade a little arithmetic for
-# a lot of memory. Lesson 09 splits attention into heads. Each of them has exactly this backward pass.
+# combination, one number. Both compute the weights again, one block of queries and keys at a time, and use the shortcut above. So
+# they do a little more arithmetic and save a lot of memory. Lesson 09 splits attention into heads. Each of them has exactly this
+# backward pass.
 #
 # ## What we keep
 #
 # - ∂X has the shape of X and says how the loss *grows* with each entry. Descent goes the other way.
 # - For a product C = A B: ∂A = ∂C Bᵀ and ∂B = Aᵀ ∂C. When sizes agree, only the indices tell which factor is transposed.
-# - Softmax compares: ∂s_j = p_j (g_j − Σ_i p_i g_i). A weight near 0 or 1 passes nothing on, and a hidden key gets exactly 0.
+# - Softmax compares: ∂s_j = p_j (g_j − Σ_i p_i g_i). A weight near 0 or 1 lets almost no gradient through, and a hidden key gets
+#   exactly 0.
 # - What is used several times collects several gradients, and they add up.
 # - Trust a gradient when an instrument that does not know its formula agrees with it, to nine or ten digits in float64.
 #

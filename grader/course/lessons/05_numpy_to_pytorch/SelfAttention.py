@@ -46,7 +46,7 @@ def each(old: str, new: str):
 
 @exercise(kind="class", points=4, minutes=15, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
 class SelfAttention:
-    """Give attention a home for its three projections: an `nn.Module` that can be trained."""
+    """Write self-attention as an `nn.Module` that owns its three projections and can be trained."""
 
     def cases(rng):
         def draw(key, title, b, t, d_model, d_k, d_v, dtype="float32", **fields):
@@ -90,7 +90,7 @@ class SelfAttention:
 
     apart = items_apart("batch", "item changed")
 
-    hints = ("A module's constructor makes what is learned, its forward uses it. What does self-attention learn?",
+    hints = ("A module makes what is learned in its constructor and uses it in `forward`. What does self-attention learn?",
         "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k and w_v. In `forward`, q, k"
         " and v all come from x, and the scale is the width of q, not of x.",
         "super().__init__()\nself.w_q = nn.Linear(d_model, ____, bias=____)\n...\nq, k, v = self.w_q(____), ____, ____\n"

@@ -52,7 +52,7 @@ class as_numpy:
             values = rng.integers(-9, 9, size=(2, 3)) if dtype == "int64" else rng.normal(size=(2, 3))
             yield case(title, dtype, values, f"gpu {dtype}", grad=grad, view="elsewhere", stage="extremes")
 
-    hints = ("Three things keep a tensor from NumPy. Two of them raise an error that names its own cure: which?",
+    hints = ("Three things can keep a tensor from becoming a NumPy array. For two of them the error message says what to call: which two?",
         "`detach()` leaves the graph, `cpu()` leaves the device, and bfloat16 has no NumPy type: only that one is converted.",
         "tensor = tensor.____().____()\nif tensor.dtype == torch.____:\n    tensor = tensor.____()\nreturn tensor.numpy()")
 

@@ -47,7 +47,7 @@ class softmax_backward:
 
     hints = (
         "When one score grows, what happens to the other weights of its row? What does that say about the sum of a row of the gradient?",
-        "Contract the Jacobian diag(p) − p pᵀ with the gradient g: the first part gives p·g, the second p times one number. Which number?",
+        "Multiply the Jacobian diag(p) − p pᵀ by the gradient g: the first part gives p·g, the second p times one number. Which number?",
         "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)")
 
     mistakes = {
