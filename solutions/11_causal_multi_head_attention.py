@@ -424,8 +424,8 @@ assert learned["plain"][-1] > 2 and learned["normalized"][-1] > 2 and learned["p
 #
 # ```text
 # for each token, over its d numbers:
-#     mean      the sum over d
-#     variance  the sum of the squared distances from the mean, over d
+#     mean      their sum, divided by d
+#     variance  the sum of their squared distances from the mean, divided by d
 #     result    (number − mean) / √(variance + eps) · weight + bias, feature by feature
 # ```
 #

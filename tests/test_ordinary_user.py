@@ -20,7 +20,7 @@ import pytest
 from tests.conftest import ROOT
 
 NOBODY = 65534
-AS_USER = ("tests/hostile", "tests/test_walls.py", "tests/test_scratch.py")
+AS_USER = ("tests/hostile", "tests/sandbox/test_walls.py", "tests/sandbox/test_scratch.py")
 # Which names a probe uses, and what it costs to read a text, is the same whoever asks: these ran as root, at their length.
 ALIKE = ("tests/hostile/test_rebound_names.py", "tests/hostile/test_bombs.py::test_every_bomb_is_read_in_bounds")
 LEFT_OUT = shutil.ignore_patterns("test", "idlelib", "tkinter", "ensurepip", "__pycache__", "config-*", "site-packages")

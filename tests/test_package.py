@@ -63,6 +63,7 @@ def wheel(tmp_path_factory) -> Path:
 
 def test_the_wheel_carries_the_course(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
+    assert [name for name in names if name.endswith(".data/data/etc/ipython/startup/50-attention-course.py")]
     for lesson in registry.lessons():
         for path in (registry.source_path(lesson), registry.notebook_path(lesson), registry.solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names

@@ -128,12 +128,19 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
             slip(f"mistake {mistake.id} is rejected but not named: {verdict.headline} {list(verdict.mistakes)}")
         else:
             named.add(mistake.id)
+            told = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
+            for other in sorted(told - {mistake.id} - _alike(exercise, mistake.id)):
+                slip(f"mistake {mistake.id} gives the results of {other}, too: a case has to tell them apart.")
     cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
     for sentence in _rules(exercise, cases):
         slip(sentence)
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
+
+
+def _alike(exercise: Exercise, id: str) -> set[str]:
+    return {other for pair in exercise.alike if id in pair for other in pair}
 
 
 def _patches(exercise: Exercise) -> Iterator[str]:

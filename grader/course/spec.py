@@ -110,6 +110,7 @@ class Exercise:
     requires:  names of rules in grader/source/policy.py that must hold.
     texts:     what is said of those mistakes that only this exercise knows.
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
+    alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
     """
@@ -130,6 +131,7 @@ class Exercise:
     texts: tuple[MistakeText, ...] = ()
     forbids: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    alike: tuple[tuple[str, str], ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5

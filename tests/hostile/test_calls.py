@@ -28,7 +28,7 @@ from grader.sandbox.sandbox import Sandbox
 from grader.worker import system_calls
 from tests.conftest import ROOT
 from tests.hostile import every_call
-from tests.test_sandbox import plan
+from tests.sandbox.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))

@@ -25,8 +25,8 @@ from grader.submission.submission import SubmissionError, read_submission
 from grader.util import links
 from grader.util.errors import InputError, WorkspaceError
 from tests import small_class, toy_course as toy
+from tests.grading.test_watch_command import idle, until
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, scores
-from tests.test_watch_command import idle, until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a link needs a right there")
 

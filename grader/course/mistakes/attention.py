@@ -49,7 +49,7 @@ TEXTS = (
         "2)/2 = 1.",
         "scores = (q @ k.mT + bias) / math.sqrt(q.shape[-1])", "scores = q @ k.mT / math.sqrt(q.shape[-1]) + bias",
         "tenstorrent/tt-metal#56406"),
-    MistakeText("SD8", "Queries and keys changed roles: row i must belong to query i.",
+    MistakeText("SD8", "Queries and keys changed roles: row i of scores, weights and output belongs to query i.",
         "k qᵀ is the transpose of q kᵀ, with one row per key. Softmax then normalizes over the queries. Where T_q and T_k differ the "
         "shapes tell; where they agree nothing complains, and symmetric inputs even give the right numbers.\n\n"
         "Take the three-token table: Q = [[1, 0], [0, 1], [1, 1]], K = [[1, 1], [1, 0], [0, 1]]. Query 0 meets the keys with scores [1, "

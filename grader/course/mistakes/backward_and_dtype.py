@@ -18,8 +18,8 @@ TEXTS = (
         "Take d_k = 4, keys [4, 0, 0, 0] and [0, 0, 0, 0], and dS = [0.25, −0.25]. The first entry of q's gradient is 0.25 · 4 / 2 = "
         "0.5. Without the scale it is 1.",
         "grad_q = grad_scores @ k", "grad_q = grad_scores @ k / np.sqrt(k.shape[-1])"),
-    MistakeText("BW3", "The graph was cut between scores and weights: no `detach()`, `.data` or NumPy on the way.",
-        "After the cut the weights are constants. The output still requires grad because of v, so `backward()` runs, v.grad is there, "
+    MistakeText("BW3", "The graph is cut before the weights meet the values: v gets its gradient, q and k get none.",
+        "`detach()`, `.data`, `torch.no_grad()`, `torch.tensor(…)` and NumPy all cut it. After the cut the weights are constants. The output still requires grad because of v, so `backward()` runs, v.grad is there, "
         "and q.grad and k.grad are None. In a model w_q and w_k then never train, while the loss falls a little through w_v.\n\n"
         "Take one query q = 0, keys 1 and 0, values 1 and 0. The output is the first weight, 0.5, and its derivative with respect to q "
         "is 0.5 · 0.5 = 0.25. Cut, q has no gradient at all.",

@@ -88,7 +88,7 @@ TEXTS = (
         "mask = torch.ones(t_q, t_q, dtype=torch.bool).tril()", "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)",
         "harvard-edge/cs249r_book#1875"),
     MistakeText("MK13",
-        "Output i changes when a later token changes: the causal mask is lost on one path. Combine it with other masks by `&`.",
+        "An earlier output changes when a later token changes: on some path the causal mask is missing or has no effect.",
         "Often a padding mask, a fast kernel or a cached step takes the place of the causal mask instead of joining it. Tests on the "
         "plain path pass. The test that sees it: change the last token and compare all earlier outputs.\n\n"
         "Take three tokens, equal scores and values 1, 2, 3. With the mask the first output is 1. Without it, it is 2, and it becomes 4 "

@@ -12,7 +12,7 @@ TEXTS = (
         "i = torch.arange(0, d_model, 2)\nangles = position / base ** (2 * i / d_model)",
         "i = torch.arange(0, d_model, 2)\nangles = position / base ** (i / d_model)",
         "jadore801120/attention-is-all-you-need-pytorch#32"),
-    MistakeText("PE2", "Each sine and cosine pair shares one frequency: column 2i + 1 uses the exponent of column 2i.",
+    MistakeText("PE2", "The sine and the cosine of a pair turn at different speeds here; column 2i + 1 should use the exponent of column 2i.",
         "A pair (sin, cos) of one angle is a point on a circle, and a shift by k positions turns it by the same angle everywhere: the "
         "product of PE(p) and PE(p + k) does not depend on p. With another frequency in the cosine that is lost.\n\n"
         "Take d_model = 2 and k = 1. With one frequency the product is cos(1) = 0.5403 for every p. With the cosine's exponent at 1/2 "

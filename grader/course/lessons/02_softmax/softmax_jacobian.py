@@ -65,7 +65,7 @@ class softmax_jacobian:
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
             diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others."""),
         "SX50": mistake(patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
-            says="p_i (δ_ij − p_j) was multiplied by p along the columns: off the diagonal −p_j² came out, not −p_i p_j.",
+            says="Off the diagonal −p_j² came out, and −p_i p_j was expected: row i has the factor p_i.",
             why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`."),
         "WS14": patch(JACOBIAN, DIAGONAL),
     }

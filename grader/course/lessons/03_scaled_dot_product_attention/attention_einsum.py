@@ -9,7 +9,7 @@ from grader.course.readings import flag, numbers
 from grader.worker.values import Part
 
 from .cases import TABLE, TWO_QUERIES, batches, extremes, keys_apart, short, whole
-from .shared import MISTAKES, item_alone, row_at_fault, unordered
+from .shared import MISTAKES, divided_by, item_alone, row_at_fault, unordered
 
 
 def read_einsum(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -55,6 +55,7 @@ class attention_einsum:
 
     mistakes = {
         **MISTAKES,
+        "AB28": divided_by("math.sqrt(len(q))"),  # of three axes, the last but one is axis 1, which is AB14
         "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
         "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),

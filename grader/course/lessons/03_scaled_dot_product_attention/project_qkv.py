@@ -71,7 +71,7 @@ class project_qkv:
             why="""The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other way
             round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right."""),
         "AB2": mistake(patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
-            says="The weights of queries and keys are exchanged: q comes from w_k, and k from w_q.",
+            says="Queries and keys are exchanged: what came back as q was made with w_k, and k with w_q.",
             why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers."),
         "AB3": mistake(patch("x @ w_k", "x @ w_q"), says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
             why="""A copied line kept its weight. With k equal to q the scores are symmetric: what the first token is to the second,

@@ -43,6 +43,8 @@ class dot_product_std:
         "Draw q and k, each (n_samples, d_k), from rng. Each row gives one dot product: multiply entry by entry, sum over the last axis.",
         "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()")
 
+    alike = (("WS4", "WS6"),)
+
     mistakes = {
         "WS1": mistake(drawn("rng.random((n_samples, d_k))"),
             says="The vectors are uniform on [0, 1); standard-normal ones were asked for.",

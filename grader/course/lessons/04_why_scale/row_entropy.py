@@ -61,7 +61,7 @@ class row_entropy:
         "WS11": mistake(patch("-(weights", "(weights"),
             says="The minus sign is missing: logarithms of weights are negative, an entropy is not.",
             why="Every weight is at most 1, so its logarithm is at most 0. For (½, ½) the sum is −0.693 and the entropy 0.693."),
-        "WS12": mistake(patch(".sum(axis=-1)", ".sum()"), says="The whole array was summed; each row has an entropy of its own.",
+        "WS12": mistake(patch(".sum(axis=-1)", ".sum()"), says="The sum ran over more than one row; each row has an entropy of its own.",
             why="A row is one query's distribution. Two rows of (½, ½) have 0.693 nats each, and no number describes both."),
         "WS18": mistake(patch(".sum(", ".mean("), says="The terms were averaged over the keys; an entropy is their sum.",
             why="""Each term already carries its weight. Dividing by the number of keys makes long rows look surer than they are:

@@ -48,6 +48,21 @@ def _large_modules(rng: np.random.Generator) -> Iterator[Case]:
                    stage="extremes", rtol=2e-3, atol=2e-3)  # fmt: skip
 
 
+def _apart(rng: np.random.Generator) -> Iterator[Case]:
+    """The highest score is visible, then hidden: what forgets the maximum is told from what takes a hidden one."""
+    w_q, w_k = np.zeros((2, 4, 4), np.float32)
+    w_q[0, 0], w_k[0, 1] = 1, 2
+    for key, title, levels, asks in (
+        ("above", "scores of up to 300, the highest visible", [300, 299, -300, -299], [1, 0.5, 1, 1]),
+        ("below", "scores of ±60, the highest hidden", [-60, -59, 60], [1, 1, 1]),
+    ):
+        x = np.ones((1, len(levels), 4), np.float32)
+        x[0, :, 0], x[0, :, 1] = asks, levels
+        w_v = (rng.normal(size=(4, 4)) * [1, 0.01, 1, 1]).astype(np.float32)
+        state = {"w_q.weight": w_q, "w_k.weight": w_k, "w_v.weight": w_v}
+        yield Case(key, title, (Tensor(x),), probe="module", options={**_build(rng, 4, 6), "state": state}, stage="extremes")
+
+
 HIDE = "scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)"
 FILLED = "scores = scores.masked_fill(self.hidden[:t, :t], {})"
 ADDED = "scores = scores + self.hidden[:t, :t].to(scores) * {}"
@@ -83,6 +98,7 @@ class CausalSelfAttention:
         yield case("one", "one token", (2, 1, 3), 4)
         yield _future(rng)
         yield from _large_modules(rng)
+        yield from _apart(rng)
         for i, (shape, max_len) in enumerate((((2, 3, 4), 5), ((1, 5, 2), 5), ((2, 4, 3), 9))):
             x = Tensor(np.zeros(shape, np.float32))
             options = {**_build(rng, shape[-1], max_len), "max_len": max_len}
@@ -103,6 +119,8 @@ class CausalSelfAttention:
         "`register_buffer(name, mask, persistent=False)` in __init__; in forward, cut the mask to the T tokens that came.",
         'self.register_buffer("mask", ____, persistent=____)\n...\nT = x.shape[1]\nif T > ____:\n    raise ____\n'
         "output, _ = masked_attention(q, k, v, self.mask[____, ____])")
+
+    alike = (("MK4", "SD7"),)
 
     mistakes = {
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),

@@ -43,6 +43,19 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
                    rtol=2e-3, atol=2e-3)  # fmt: skip
 
 
+def _apart(rng: np.random.Generator) -> Iterator[Case]:
+    """The highest score is visible, then hidden: what forgets the maximum is told from what takes a hidden one."""
+    k = np.zeros((2, 4, 4), np.float32)
+    q = np.zeros((2, 3, 4), np.float32)
+    above = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]], bool)
+    for key, top, asks, which, mask in (("above", 300, [1, -1, 0.5], "visible", above), ("below", 60, [1, -1, 1], "hidden", ~above)):
+        q[..., 0] = asks
+        k[..., 0] = 2 * np.array([[top, top - 1, -top, 1 - top], [top - 1, top, 1 - top, -top]])
+        title = f"scores of ±{top}, the highest {which}"
+        v = rng.normal(size=(2, 4, 2)).astype(np.float32)
+        yield Case(key, title, (Tensor(q.copy()), Tensor(k.copy()), Tensor(v), Tensor(mask)), stage="extremes")
+
+
 def _precisions(rng: np.random.Generator) -> Iterator[Case]:
     sizes = {"float16": 2e-2, "bfloat16": 8e-2, "float32": 1e-4}
     for dtype, atol in sizes.items():
@@ -77,6 +90,8 @@ def low_fills():
     """A fill that is not low enough: which number, filled in or added, and what becomes of hidden weights afterwards."""
     for fill, form, then in product((-10000.0, -100.0, -1000.0), (HIDE, "scores = scores + (~mask).to(scores) * lowest"),
                                     ("weights = weights * mask.any(dim=-1, keepdim=True)", ZERO, "pass")):  # fmt: skip
+        if fill == -100.0 and form != HIDE:
+            continue  # added to a hidden score it may still lie among the visible ones, as in MA18
         made = patch(LOWEST, f"lowest = {fill}")
         made = made if form == HIDE else made + patch(HIDE, form)
         yield made if then == ZERO else made + patch(ZERO, then)
@@ -119,6 +134,7 @@ class masked_attention:
         nothing = (*qkv(rng, (2,), 2, 3, 4, 5), Tensor(np.zeros((2, 2, 3), bool)))
         yield Case("nothing", "no query may see any key", nothing, probe=probe, stage="extremes", options={"none_is_zero": True})
         yield from _large(rng)
+        yield from _apart(rng)
         yield from _precisions(rng)
 
     hidden = hidden_gets_no_weight()

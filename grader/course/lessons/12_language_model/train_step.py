@@ -108,6 +108,8 @@ class train_step:
         "return ____",
     )
 
+    alike = (("TR2", "TR9"),)
+
     mistakes = {
         "TR1": mistake(
             patch(ZERO, "pass"),

@@ -59,6 +59,7 @@ class pick_device:
             says="mps is chosen wherever CUDA is missing: nothing asks whether it is available.",
             why="A function that is not called counts as true: the parentheses of `is_available()` ask the question."),
         "GP9": mistake(patch(CUDA, ""),
-            says="CUDA is never chosen, also where it is available: nothing asks for it, or a later line takes it back.",
-            why="CUDA goes first, then mps. Of two `if` one after the other, the second decides again; `elif` goes on from the first."),
+            says="CUDA is available, and another device is chosen.",
+            why="""Either nothing asks for CUDA, or a later line takes the choice back. CUDA goes first, then mps. Of two `if` one after the
+            other, the second decides again; `elif` goes on from the first."""),
     }

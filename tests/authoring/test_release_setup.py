@@ -20,8 +20,8 @@ import yaml
 from grader.authoring.release import gradescope, handout, release
 from grader.authoring.release.wheels import grader_wheel, needs_torch, notebooks_wheel
 from grader.course import registry
+from tests.authoring.test_release import NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
-from tests.test_release import NOT_ON_POSIX, run, solved
 
 NUMPY = tuple(name for name in registry.lessons() if name < "05")
 CONTAINER_BYTES = 768 << 20  # Gradescope's default

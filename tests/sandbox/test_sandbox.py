@@ -24,7 +24,7 @@ from grader.worker import protocol
 from grader.worker.values import AtHand, Observation, describe
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MiB = 1 << 20
 
 

@@ -91,6 +91,14 @@ def test_a_mistake_that_is_rejected_but_not_named_is_a_finding(audited):
     assert findings.rows[0].named == 3
 
 
+def test_two_mistakes_that_no_case_tells_apart_are_a_finding_unless_they_are_declared_alike(audited):
+    first = small.EXERCISE.mistakes[0]
+    both = replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, Mistake("TY8", first.wrong)))
+    said = f"mistake {first.id} gives the results of TY8, too"
+    assert any(said in slip for slip in audited(both, SOURCE).slips)
+    assert not any(said in slip for slip in audited(replace(both, alike=((first.id, "TY8"),)), SOURCE).slips)
+
+
 def test_a_solution_that_does_not_pass_is_a_finding(audited, monkeypatch):
     findings = audited(replace(small.EXERCISE, dtype=("int64",)), SOURCE)
     assert any("own solution does not pass" in slip for slip in findings.slips)

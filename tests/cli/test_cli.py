@@ -278,7 +278,7 @@ def test_version_and_help_need_nothing_heavy():
 
 
 def test_it_runs_as_a_module_from_any_folder(tmp_path):
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(ROOT)
     done = in_a_process("grade", "nowhere", cwd=tmp_path, env={**os.environ, "PYTHONPATH": root})
     assert done.returncode == 2
     assert done.stdout == ""

@@ -19,7 +19,7 @@ from grader.grading.grade import grade
 from grader.sandbox.sandbox import Sandbox
 from grader.worker import kernel_walls
 from tests import toy_course as toy
-from tests.test_sandbox import plan
+from tests.sandbox.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))

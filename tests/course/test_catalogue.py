@@ -141,7 +141,7 @@ def comparable(value):
     return [comparable(each) for each in value] if hasattr(value, "__next__") else value
 
 
-OF_ANY_EXERCISE = [id for id in IDS if id.startswith("RS")]  # their code is of any f and x; tests/test_outcomes.py shows each in a cell
+OF_ANY_EXERCISE = [id for id in IDS if id.startswith("RS")]  # their code is of any f and x; tests/judging/test_outcomes.py shows each in a cell
 
 
 @pytest.mark.parametrize("id", [id for id in IDS if id not in OF_ANY_EXERCISE and id not in RAISES])
