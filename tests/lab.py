@@ -90,7 +90,8 @@ def notebook(address: str, name: str, width: int = 1280, height: int = 1000, sca
         page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=scale)
         page.set_default_timeout(WAIT_MS)
         expect.set_options(timeout=WAIT_MS)
-        page.goto(f"{address}/lab/tree/{name}.ipynb?token={TOKEN}")
+        own = f"{name}-{time.monotonic_ns()}"  # a workspace: what was open in another one stays closed
+        page.goto(f"{address}/lab/workspaces/{own}/tree/{name}.ipynb?token={TOKEN}")
         page.locator(".jp-Notebook .jp-Cell").first.wait_for()
         await_idle(page)
         yield page

@@ -218,7 +218,7 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     made.train(options.get("mode", "eval") == "train")
     parts = {"tied": tied, "shared": shared, **_passed_on(made, blocks, run)}
     if options.get("gradients"):
-        parts |= gradients(parts["result"], {name: parameter_of(made, name) for name in options["gradients"]})
+        parts |= gradients(parts["result"].value, {name: parameter_of(made, name) for name in options["gradients"]})
     return parts
 
 
@@ -241,4 +241,6 @@ def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
     result = made(*run.args)
     for hook in hooks:
         hook.remove()
-    return {"went " + name: value for name, value in went.items()} | {"result": result, "second call": made(run.args[0].flip(1))}
+    return {"went " + name: value for name, value in went.items()} | {
+        "result": returned(result), "second call": returned(made(run.args[0].flip(1)), "second call"),
+    }  # fmt: skip

@@ -62,22 +62,28 @@ def model(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 
     What a part got is known where it was called as a module; of one that was not, only the logits tell.
     """
-    went = {name.removeprefix("went "): numbers(part) for name, part in parts.items() if name.startswith("went ")}
+
+    def went(name: str) -> Array | None:
+        part = parts.get(f"went {name}")
+        return None if part is None else numbers(part)
+
     state, ids, layers = case.options["state"], case.args[0].array, case.options["layers"]
     first = state["token.weight"][ids] + state["position.weight"][: ids.shape[1]]
-    chain = [("token + position goes into the first block", first, went.get("into block 0"))]
-    chain += [(f"block {i} goes on from what block {i - 1} gave", went.get(f"out of block {i - 1}"), went.get(f"into block {i}"))
+    chain = [("token + position goes into the first block", first, went("into block 0"))]
+    chain += [(f"block {i} goes on from what block {i - 1} gave", went(f"out of block {i - 1}"), went(f"into block {i}"))
               for i in range(1, layers)]  # fmt: skip
-    chain += [("norm is applied to what the last block gave", went.get(f"out of block {layers - 1}"), went.get("into norm")),
-              ("head is applied to what norm gave", went.get("out of norm"), went.get("into head"))]  # fmt: skip
-    found = {name: flag(_agree(wanted, got)) for name, wanted, got in chain}
+    chain += [("norm is applied to what the last block gave", went(f"out of block {layers - 1}"), went("into norm")),
+              ("head is applied to what norm gave", went("out of norm"), went("into head"))]  # fmt: skip
+    found = {name: flag(_agree(expected, actual)) for name, expected, actual in chain}
     found["the head has a weight of its own"] = flag(not flagged(parts["tied"]))
     found["the blocks have weights of their own"] = flag(not flagged(parts["shared"]))
-    return found | {name: part for name, part in parts.items() if name in ("result", "second call") or name.startswith("gradient")}
+    return found | {name: part for name, part in parts.items() if part.role in ("returned", "gradient")}
 
 
-def _agree(wanted: Array | None, got: Array | None) -> bool:
-    return wanted is None or got is None or (wanted.shape == got.shape and np.allclose(wanted, got, rtol=1e-4, atol=1e-5))
+def _agree(expected: Array | None, actual: Array | None) -> bool:
+    if expected is None or actual is None:
+        return True
+    return expected.shape == actual.shape and np.allclose(expected, actual, rtol=1e-4, atol=1e-5)
 
 
 def flagged(part: Part) -> bool:
