@@ -1,15 +1,18 @@
 # %% [markdown]
 # # 9 · Multi-head attention
 #
-# **A row of weights returns one mean. How does a token get several answers at once?**
+# **One row of attention weights gives one mean. How can a token ask for several things at once, and keep the answers apart?**
 #
 # **Before this lesson:** lesson 03 (attention for a batch), lesson 05 (`nn.Module`), lesson 06 (boolean masks: True may attend).
 #
-# "The animal didn't cross the street because **it** was too tired." To make sense of *it*, a reader needs two things at once: which
-# noun it stands for (*animal*), and what is said about it (*tired*). A single row of attention weights can put half its weight on
-# each, but what comes back is one mean of the two, and a mean does not say which part came from where. So the Transformer cuts its
-# vectors into slices, lets each slice attend with weights of its own, and lays the answers side by side. There is no new
-# mathematics in this. Almost everything in it is about axes, and mistakes with axes are silent.
+# "The animal didn't cross the street because **it** was too tired." To make sense of *it*, a reader needs two things at once: which noun
+# it stands for (*animal*), and what is said about it (*tired*). A single row of attention weights can put half of its weight on each of
+# the two. But what comes back is one mean of their values, and from a mean nobody can tell which part came from which word.
+#
+# The Transformer (Vaswani et al. 2017) has a simple answer. It cuts each query, key and value into slices. Each slice attends with
+# weights of its own, and the results are laid side by side. This is called *multi-head attention*. It needs no new mathematics: what each
+# slice does is the attention of lesson 03. The difficulty is in the axes of the arrays, because an array with its axes in the wrong order
+# often has the right shape, and then no error is raised.
 
 # %% role="given"
 import math
@@ -25,8 +28,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.machine.draw(lit=("scores", "weights", "blend"))
 
 # %% [markdown]
-# In the picture of the whole machine, the lit part is what there will be several copies of. Tokens, projections and output stay
-# what they were.
+# In the picture of the whole machine, the part in color will exist several times, once for each slice. Tokens, projections and output
+# stay as they were.
 #
 # ## One row, one mean
 #
@@ -36,17 +39,18 @@ figures.machine.draw(lit=("scores", "weights", "blend"))
 # %% [markdown]
 # @predict
 #
-# One row of three weights blends the tokens (10, 0), (5, 5) and (0, 10). What do the weights (½, 0, ½) give? And could anybody
-# tell that result from the weights (0, 1, 0)?
+# One row of three weights blends the tokens (10, 0), (5, 5) and (0, 10). What do the weights (½, 0, ½) give? And could you tell that
+# result from what the weights (0, 1, 0) give?
 #
 # @answer
 #
-# (½, 0, ½) gives (5, 5), and so does (0, 1, 0): a mean of both neighbors cannot be told from a look at the token itself. No other
-# row does better. The two numbers of every token sum to 10, so each weighted mean sums to 10, and (10, 10) is out of reach.
+# (½, 0, ½) gives (5, 5), and so does (0, 1, 0). So the mean of both neighbors is the same as the middle token alone, and you cannot tell
+# them apart. No other row reaches (10, 10), either. The two numbers of every token sum to 10, so those of each weighted mean sum to 10,
+# too, and 10 + 10 is 20.
 #
 # @wrong
 #
-# If you said (10, 10): that takes each number from another token. A single row of weights multiplies *all* numbers of a token by the
+# If you said (10, 10), you took each number from a different token. A single row of weights multiplies *all* numbers of a token by the
 # same weight.
 
 # %% role="demo"
@@ -57,7 +61,8 @@ assert torch.equal(one @ values, values[1])
 figures.lesson_09.two_heads(one.numpy(), two.numpy(), values.numpy())
 
 # %% [markdown]
-# Two rows, each with its own slice of the values, reach (10, 10). Such a slice, together with its row of weights, is called a **head**.
+# Two rows of weights, each applied to a slice of its own, reach (10, 10). Here the first slice is the first number of every value, and
+# the second slice the second number. A slice of the vectors, together with its own attention weights, is called a **head**.
 #
 # ## Heads as a loop
 #
@@ -79,9 +84,9 @@ looped = torch.cat(outputs, dim=-1)
 print(tuple(outputs[0].shape), "for each head,", tuple(looped.shape), "side by side")
 
 # %% [markdown]
-# That is all of multi-head attention, and you could stop here. But a loop over heads leaves a GPU idle most of the time, so
-# published code does without it: it makes the heads one more axis of the batch. Then one matrix product serves all heads, as in
-# lesson 03 it served all items. The picture shows the shapes on that way; the two steps in color are new.
+# That is all of multi-head attention. But a loop over heads leaves a GPU idle most of the time, because each head alone is little work.
+# So published code has no loop: it makes the heads one more axis in front, beside the batch. Then one matrix product serves all heads, as
+# in lesson 03 it served all items. The picture shows the shape after each step. The two steps in color are new, and you write them now.
 
 # %% role="demo"
 figures.lesson_09.pipeline()
@@ -89,7 +94,8 @@ figures.lesson_09.pipeline()
 # %% [markdown]
 # ## Cutting vectors into heads
 #
-# The first new step turns (B, T, d_model) into (B, num_heads, T, d_head). It only regroups numbers; it computes nothing.
+# The first new step turns (B, T, d_model) into (B, num_heads, T, d_head). It computes nothing and only puts the numbers into other
+# groups.
 
 # %% [markdown]
 # @predict
@@ -102,7 +108,8 @@ figures.lesson_09.pipeline()
 #
 # @answer
 #
-# **B**: the second slice of both tokens. A holds all of token 1 and nothing of token 0. C deals the numbers out like cards.
+# **B**: the second slice of both tokens. A holds all of token 1 and nothing of token 0. C takes every second number of each token, and a
+# slice is made of neighbors.
 #
 # @wrong
 #
@@ -115,7 +122,7 @@ print("B", x[0, :, 2:].tolist())
 print("C", x[0, :, 1::2].tolist())
 
 # %% [markdown]
-# All three have the shape (T, d_head). No error message will ever tell them apart.
+# All three have the shape (T, d_head), so no error message can tell them apart.
 
 # %% [markdown]
 # @exercise split_heads
@@ -127,8 +134,8 @@ print("C", x[0, :, 1::2].tolist())
 #     result[b, h, t] = x[b, t, h · d_head  to  (h + 1) · d_head]
 # ```
 #
-# A d_model that num_heads does not divide raises ValueError. Gradients flow to x. When stuck, `hint(split_heads)` in a new cell asks a
-# question first.
+# A d_model that num_heads does not divide raises ValueError. Gradients flow to x. If you are stuck, type `hint(split_heads)` in a new
+# cell.
 
 # %% role="exercise" exercise="split_heads"
 def split_heads(x: torch.Tensor, num_heads: int) -> torch.Tensor:
@@ -148,22 +155,26 @@ def split_heads(x: torch.Tensor, num_heads: int) -> torch.Tensor:
 check(split_heads)
 
 # %% [markdown]
-# To see where numbers go, let them say where they come from: number j of token i is 10·i + j. Beside your split stands a view
-# straight into the final shape, which a published implementation used for two years (hyunwoongko/transformer#4).
+# To see where the numbers go, we choose numbers that say where they come from: number j of token i is 10·i + j. The figure compares your
+# split with a single `view` into the final shape, without a transpose. A published implementation used that for two years
+# (hyunwoongko/transformer#4).
 
 # %% role="payoff" exercise="split_heads"
 if passed(split_heads):
     figures.lesson_09.where_numbers_go(split_heads)
 
 # %% [markdown]
-# Each row of a head must come from one token. In the view, "row 1 of head 0" is the second half of token 0, and head 1 begins in the
-# middle of token 1.
+# Row i of every head must come from token i. In the view, row 1 of head 0 is the second half of token 0, and head 1 begins in the middle
+# of token 1.
 #
 # ## Side by side again
 #
-# After attention, the slices of each token return to one vector. The numbers of one token have to be neighbors for that, so the
-# tokens move back to axis 1 *before* the last two axes become one. `transpose` moves no number in memory; it changes the steps
-# in which memory is read. `view` needs numbers in memory order and therefore refuses the result. `reshape` copies where it must.
+# After attention, the slices of each token are put back into one vector. For that the numbers of one token have to stand side by side, so
+# the tokens move back to axis 1 *before* the last two axes become one.
+#
+# Three functions of PyTorch take part in this. `transpose` moves no number in memory and only changes the order in which memory is read.
+# `view` needs the numbers to lie in memory in the order of the axes, so after a transpose it raises an error. `reshape` makes a copy
+# where `view` would fail.
 
 # %% [markdown]
 # @exercise merge_heads
@@ -194,8 +205,8 @@ check(merge_heads)
 # %% [markdown]
 # @predict
 #
-# Three tokens with four numbers each are split into two heads. Then they come back in two ways: by `merge_heads`, and by
-# `reshape(1, 3, 4)` alone. What is token 0 each time?
+# Three tokens with four numbers each are split into two heads. Then we put them together in two ways: by `merge_heads`, and by
+# `reshape(1, 3, 4)` alone. Number j of token i is 10·i + j again. What is token 0 each time?
 #
 # @answer
 #
@@ -231,8 +242,8 @@ if passed(merge_heads) and passed(split_heads):
 # $$\operatorname{head}_h = \operatorname{softmax}\!\left(\frac{Q_h K_h^\top}{\sqrt{d_{head}}}\right) V_h \qquad
 # \operatorname{output} = [\operatorname{head}_0, \ldots, \operatorname{head}_{H-1}]\, W_O$$
 #
-# One layer with d_model outputs computes the queries of all heads at once: its first d_head outputs belong to head 0, the next to head
-# 1. The last layer, `w_o`, is where the findings of different heads meet. Before it, no head knows of another.
+# One layer with d_model outputs computes the queries of all heads at once. Its first d_head outputs belong to head 0, the next
+# d_head outputs to head 1, and so on. The last layer, `w_o`, is the only place where the results of different heads are combined.
 
 # %% role="demo" tags=["nbval-check-output"]
 counts = {}
@@ -243,8 +254,8 @@ for heads in (1, 4, 16):
 assert counts[1] == counts[4] == counts[16] == 4 * (64 * 64 + 64)
 
 # %% [markdown]
-# The number of heads changes nothing: there are always four layers of 64·64 + 64 = 4,160 parameters, {{ counts[1]:, }} in all. Heads
-# divide what is there; each projects to d_head = 64 / num_heads numbers, so its share shrinks as the heads grow in number.
+# The number of heads changes nothing: there are always four layers of 64·64 + 64 = 4,160 parameters, {{ counts[1]:, }} in all. The heads
+# share the same layers. Each has d_head = 64 / num_heads numbers of every query, key and value, so with more heads each one has fewer.
 #
 # If you have not finished `split_heads` or `merge_heads`, the next exercise can use these two. They do the same by cutting and joining:
 
@@ -318,8 +329,8 @@ check(MultiHeadAttention)
 # ## Two questions at once
 #
 # Here is a small task that asks every token for two things, as *it* did in the opening. A sequence has eight letters. At each position
-# the model has to name the letter before it *and* the letter at the mirrored position (position 1 mirrors 6). Position 0 has no letter
-# before it, so the loss and the results leave it out.
+# the model has to name the letter before it *and* the letter at the mirrored position, counted from the end (for position 1 that is
+# position 6). Position 0 has no letter before it, so the loss and the results leave it out.
 
 # %% role="demo"
 LETTERS, T = 8, 8
@@ -337,7 +348,8 @@ print("one before ", ["-", *wanted[0, 1:, 0].tolist()])
 print("mirrored   ", wanted[0, :, 1].tolist())
 
 # %% [markdown]
-# The model is your attention between an embedding and one linear layer that reads both answers off the output.
+# The model has three parts. An embedding turns letters and positions into vectors. Then comes your attention, and then one linear layer
+# that computes both answers from the output of attention.
 
 # %% role="demo"
 class Reader(nn.Module):
@@ -386,7 +398,8 @@ def shares_right(model, t=T):
 # %% [markdown]
 # @predict
 #
-# With **one** head, what will the model do?
+# We train the model with **one** head. So at each position one row of weights gives one mean, and the linear layer has to read both
+# letters from it. What will the model do?
 #
 # - **A** answer both questions half of the time
 # - **B** answer one question nearly always, and guess at the other
@@ -395,15 +408,15 @@ def shares_right(model, t=T):
 # @answer
 #
 # **B**, and the interesting part is how. The only head looks at *both* places, with weights that are almost equal but not quite. At
-# position 5 they are {{ single[0, 5, 4]:.2f }} and {{ single[0, 5, 2]:.2f }}. The letter with the larger share stands out a little in the
-# mean, and a linear layer can read off what stands out. The *second* largest share it cannot tell from noise, so the other
-# question is answered right only {{ min(one_head):.0% }} of the time, against {{ 1 / LETTERS:.0% }} by guessing.
+# position 5 they are {{ single[0, 5, 4]:.2f }} and {{ single[0, 5, 2]:.2f }}. The letter with the larger weight stands out a little in
+# the mean, and a linear layer can find what stands out. It cannot tell the letter with the *second* largest weight from all the others,
+# so the other question is answered right only {{ min(one_head):.0% }} of the time, against {{ 1 / LETTERS:.0% }} by guessing.
 #
 # @wrong
 #
-# If you chose A: that would need a mean which says nothing about order. Unequal weights do carry order; one row of weights
-# is not blind, it is narrow. If you chose C: 32 numbers have room for two letters, but both letters arrive through the same
-# projection, added up.
+# If you chose A: the model would then mix up its two letters at random, and that happens only with equal weights. With unequal weights
+# the mean does say which letter is which, at least for the larger one. If you chose C: 32 numbers have room for two letters, but both
+# letters arrive through the same projection, added up.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -414,9 +427,10 @@ if passed(MultiHeadAttention):
     figures.lesson_09.different_heads(single.numpy(), pair.numpy())
 
 # %% [markdown]
-# With two heads each question has a row of its own: one head finds the diagonal, the other the anti-diagonal, and both answers
-# are right {{ min(two_heads):.0% }} of the time. Nobody assigned them. Which head does what depends on the random start, and some starts
-# never divide the work: change the seed in `train` to 2 and one question stays unanswered with two heads, too.
+# With two heads each question has a row of weights of its own. One head looks at the letter before, which makes a diagonal in the map,
+# and the other at the mirrored letter, which makes the anti-diagonal. So both answers are right {{ min(two_heads):.0% }} of the time.
+# Nobody told the heads which question is theirs. That depends on the random start, and from some starts the heads never divide the work:
+# change the seed in `train` to 2, and with two heads, too, one question stays unanswered.
 #
 # ## The same numbers as PyTorch
 #
@@ -487,8 +501,9 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
         print(f"{name}, largest difference for each query:", "  ".join(f"{gap:.0e}" for gap in gaps))
 
 # %% [markdown]
-# With the mask reversed, the two agree to the last digits of float32. A padding mask passed the wrong way round is worse than a causal
-# one: items of full length become NaN, and the shorter ones attend to their padding without a sign.
+# With the mask reversed, the two modules agree to the last digits of float32. A padding mask passed the wrong way round does even more
+# harm than a causal one: whole items become NaN if they have no padding, and the other items attend to nothing but their padding, without
+# any sign of it.
 #
 # `F.scaled_dot_product_attention` follows the convention of this course. It takes tensors that are already split, and returns no weights:
 
@@ -503,7 +518,8 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
 # %% [markdown]
 # ## Break it on purpose: a merge without its transpose
 #
-# Take the reshape that scrambled tokens, and put it into a module that has the right shapes everywhere. Nothing raises an error.
+# We take the `reshape` that scrambled tokens, and put it into the module in place of `merge_heads`. All shapes are right, and no error is
+# raised. Can such a model learn? The figure shows its answers to the first question, the letter before, for sequences of several lengths.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -522,13 +538,14 @@ if passed(MultiHeadAttention):
     figures.lesson_09.by_length(range(3, T + 1), shares, trained_at=T, guessing=1 / LETTERS)
 
 # %% [markdown]
-# It learns to perfection: {{ shares["merged by reshape alone"][-1]:.0% }} at the length of its training. For sequences of one
-# length the scrambling is always the same rearrangement, and the weights before and after it learn to live with it. Another length
-# rearranges differently, so everything learned is in the wrong place. At length 7 the scrambled model gets
+# It learns to perfection: {{ shares["merged by reshape alone"][-1]:.0% }} at the length of its training. For sequences of one length the
+# scrambling is always the same rearrangement of numbers, and training adapts the weights before and after it. For another length the
+# numbers are rearranged in another way, and what the weights have learned no longer fits. At length 7 the scrambled model gets
 # {{ shares["merged by reshape alone"][-2]:.0% }}, the sound one {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed
 # length, as many language models do, hides this mistake until the first short prompt.
 #
-# With a causal mask it is worse, because scrambled rows carry numbers of later tokens. Change token 7 and look at which outputs move:
+# With a causal mask it is worse, because a scrambled row contains numbers of later tokens. We change token 7 and look at which outputs
+# change:
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -540,8 +557,9 @@ if passed(MultiHeadAttention):
         print(f"{name:9}: outputs that move:", moved.nonzero().flatten().tolist())
 
 # %% [markdown]
-# In the scrambled module output 3 moves: it can see token 7, four steps into its future, in spite of the mask. A language model
-# trained so reads part of the answer. This is the test to keep: change one token, and see which outputs move.
+# In the scrambled module output 3 changes, too. It can see token 7, four steps into its future, in spite of the mask. The reason is the
+# order in memory: all tokens of head 0 come first, so its tokens 6 and 7 fill row 3 of the result. A language model that is trained like
+# this reads part of the answer. Remember this test for later: change one token, and see which outputs change.
 
 # %% role="demo"
 explain("MH2")
@@ -549,9 +567,9 @@ explain("MH2")
 # %% [markdown]
 # ## What heads cost
 #
-# The scores take T² · d_head multiplications and as many additions a head, and so does the weighted sum: 4 · T² · d_head operations.
-# There are num_heads heads, and d_head = d_model / num_heads, so the number of heads cancels: 4 · T² · d_model for any number of
-# heads. But every head has its own T × T weights to compute, exponentiate and keep.
+# In each head the scores take T² · d_head multiplications and as many additions, and so does the weighted sum. That makes 4 · T² · d_head
+# operations for each head. There are num_heads heads, and d_head = d_model / num_heads. So num_heads cancels, and all heads together take
+# 4 · T² · d_model operations, however many there are. But every head has its own T × T weights to compute, exponentiate and keep.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -564,22 +582,24 @@ if passed(MultiHeadAttention):
     figures.lesson_09.price(heads, took, weights=[2 * number * 256 * 256 for number in heads])
 
 # %% [markdown]
-# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f }} times as long as one, with the same number of
-# operations in both products. What grows is the work on weights. So wide heads are cheaper, and many heads look at more places;
-# common models settle near d_head = 64 to 128.
+# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f }} times as long as one, with the same number of operations
+# in both products. What grows is the work on the weights. So there is a choice to make: few wide heads are cheaper, and many narrow heads
+# can look at more places. Common models choose d_head = 64 to 128.
 #
 # ## Where this goes on
 #
 # Many heads of a trained model can be removed with little loss (Michel et al. 2019, section 3). Keys and values can be shared among
 # heads, so that less has to be kept while a model writes: one pair for all heads (Shazeer 2019, section 3), or one for each group
-# (Ainslie et al. 2023, section 2.2). Lesson 10 is a side road to the problem for which attention was invented. Lesson 11 puts these
-# heads into the block of a language model.
+# (Ainslie et al. 2023, section 2.2). Lesson 10, which you may skip, goes back to the problem for which attention was invented. Lesson 11
+# puts these heads into the block of a language model.
 #
 # ## What we keep
 #
 # - A head is a slice of the vectors with a row of weights of its own; `w_o` mixes what the heads found.
-# - Split: name the axes in memory order, then move the heads forward. Merge: move the tokens back, then flatten.
-# - Shapes prove nothing here. Numbers that say where they come from do, and so does changing one token.
+# - To split, reshape to (B, T, num_heads, d_head), the order in memory, and then exchange tokens and heads. To merge, exchange them back
+#   first and reshape last.
+# - A right shape does not show that the axes are right. Test with numbers that say where they come from, or change one token and see
+#   which outputs change.
 # - There are two conventions for masks. In this course and in the fused operator, True may attend.
 #
 # | step | shape |

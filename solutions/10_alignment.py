@@ -6,12 +6,13 @@
 # **Before this lesson:** lesson 03 (queries, keys, weights) and lesson 05 (modules and training in PyTorch). You need not have met
 # recurrent networks.
 #
-# This lesson is a side road. Lesson 11 goes on without it. But if you want to know which problem attention was invented for, and why the
-# words *query* and *alignment* fit, stay for half an hour.
+# This lesson is a side road, and lesson 11 does not need it. Take it if you want to know for which problem attention was invented, and
+# why the words *query* and *alignment* were chosen.
 #
 # We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an **encoder** read the sentence
-# word by word, and a **decoder** wrote its translation. Between them stood a single vector. You will write such a network, measure
-# what that vector costs, write the two scores that replaced it, and train a translator of dates with your own function.
+# word by word, and a **decoder** wrote its translation. All that the decoder got from the encoder was a single vector. You will write a
+# recurrent network, measure what is lost in that vector, write the two kinds of attention that replaced it, and train a translator of
+# dates with your own function.
 
 # %% role="given"
 import torch
@@ -23,8 +24,9 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 # %% [markdown]
 # ## A network that reads one token at a time
 #
-# A **recurrent network** has a state, a vector $h$ of fixed size. It reads token $x_t$, mixes it with the state so far, and bends
-# the result with tanh, so that every number stays between −1 and 1 (Elman 1990):
+# A **recurrent network** has a state, a vector $h$ of fixed size. At each step it reads one token $x_t$, mixes it with the state so far,
+# and applies tanh to every number of the result. tanh (the hyperbolic tangent) leaves numbers near 0 almost as they are and presses large
+# ones together, so that all stay between −1 and 1 (Elman 1990):
 #
 # $$h_t = \tanh(x_t W_x + h_{t-1} W_h + b) \qquad h_{-1} = 0$$
 #
@@ -34,8 +36,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 # %% [markdown]
 # @predict
 #
-# Tokens and state have one number each, $W_x = 1$, $W_h = ½$, $b = 0$. The network reads 1, 0, 0. About how much of the 1 is left in the
-# state after the third token?
+# Tokens and state have one number each, $W_x = 1$, $W_h = ½$, $b = 0$. The network reads 1, 0, 0. About how large is the state after the
+# third token? That is what is left of the 1.
 #
 # - **A** nearly all of it
 # - **B** about a half
@@ -43,9 +45,9 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 #
 # @answer
 #
-# **C**: {{ states[2]:.2f }}. After the first token the state is tanh(1) = {{ states[0]:.2f }}. Each later step halves what is
-# there, and tanh takes a little more: {{ states[1]:.2f }}, then {{ states[2]:.2f }}. With a larger $W_h$ it would last longer, and
-# then newer tokens would have to share the same numbers with it.
+# **C**: {{ states[2]:.2f }}. After the first token the state is tanh(1) = {{ states[0]:.2f }}. Each later step halves what is there, and
+# tanh takes a little more: {{ states[1]:.2f }}, then {{ states[2]:.2f }}. With a larger $W_h$ the 1 would last longer. But then newer
+# tokens would have to share the same numbers with it.
 #
 # @wrong
 #
@@ -93,9 +95,9 @@ def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
 check(rnn_states)
 
 # %% [markdown]
-# `nn.RNN` computes the same, with its weights stored transposed. And now the question behind this lesson: how much does the *last*
-# state still feel of each token? Autograd answers it. The gradient of the last state with respect to token t says how far the state
-# moves when that token moves.
+# `nn.RNN` computes the same, with its weights stored transposed. Now comes the question behind this lesson: how much does the *last*
+# state still depend on each token? Autograd answers it. The gradient of the last state with respect to token t says how much the state
+# changes when that token changes.
 
 # %% role="payoff" exercise="rnn_states"
 if passed(rnn_states):
@@ -108,23 +110,24 @@ if passed(rnn_states):
     figures.lesson_10.fading(felt)
 
 # %% [markdown]
-# Token 19, the last one read, is felt {{ felt[19] / felt[9]:,.0f }} times as much as token 9, and {{ felt[19] / felt[0]:,.0f }}
-# times as much as token
-# 0. Gates that decide what is kept (the LSTM of Hochreiter and Schmidhuber 1997, the GRU of Cho et al. 2014) slow this fading down.
-#    They do not end it, because the state has a fixed size. From here on the course uses `nn.GRU`, a recurrent network with gates.
+# Token 19, the last one read, counts {{ felt[19] / felt[9]:,.0f }} times as much as token 9. Token 0 was read first, and token 19
+# counts {{ felt[19] / felt[0]:,.0f }} times as much as that one. Networks with *gates*, learned factors that decide what is kept (the
+# LSTM of Hochreiter and Schmidhuber 1997, the GRU of Cho et al. 2014), slow this fading down. They do not end it, because the state
+# has a fixed size. From here on the lesson uses `nn.GRU`, a recurrent network with gates.
 #
 # ## One vector for a whole sentence
 #
-# The encoder's last state was all that the decoder received: one vector, for three words or for fifty (Cho et al. 2014; Sutskever et
-# al. 2014). On the way from French to English the order changes, too: "la voiture bleue" becomes "the blue car". The idea of
-# Bahdanau, Cho and Bengio (2015) is in the right half of the picture: keep *all* states, and let the decoder look back at each of them.
+# The encoder's last state was all that the decoder received: one vector, for three words or for fifty (Cho et al. 2014; Sutskever et al.
+# 2014). This is the left half of the picture. In translation the order of the words changes, too: "la voiture bleue" becomes "the blue
+# car". The right half shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder look back
+# at each of them.
 
 # %% role="demo"
 figures.lesson_10.two_roads()
 
 # %% [markdown]
-# A set of links like the blue ones is called an **alignment**. It needs a weight for every pair of a new word and a read one, and those
-# weights must depend on what comes next in the output.
+# A set of links like the blue ones is called an **alignment**. It has a weight for every pair of a word that is written and a word that
+# was read. These weights must depend on what the decoder is about to write, because each new word needs other words of the sentence.
 #
 # ## A score that is learned
 #
@@ -134,8 +137,8 @@ figures.lesson_10.two_roads()
 # $$s_j = v \cdot \tanh(q\, W_q + k_j W_k) \qquad w = \operatorname{softmax}(s) \qquad c = \sum_j w_j\, k_j$$
 #
 # Query and key may have different widths. Two matrices bring both to $d_a$ numbers, which are added; hence the name **additive
-# attention**. The vector $v$ turns the $d_a$ numbers into one. All three are learned together with the translator: nobody tells
-# it which words belong together. The result $c$ is called the **context**.
+# attention**. The vector $v$ turns the $d_a$ numbers into one score. $W_q$, $W_k$ and $v$ are learned together with the rest of the
+# translator, and nobody tells it which words belong together. The result $c$ is called the **context**.
 #
 # What is the tanh for? Take $d_a = 2$ and $v = (1, −1)$. Two keys, already projected, are (1, 1) and (0, 0).
 
@@ -147,9 +150,10 @@ figures.lesson_10.two_roads()
 #
 # @answer
 #
-# With tanh, the query (0, 3) prefers key 0 and the query (3, 0) prefers key 1. Where the query put 3, tanh is flat and the key's 1
-# is hardly noticed; where it put 0, the key's 1 counts in full. So the query decides *which* of the key's numbers matter. Without
-# tanh both keys get ½ from every query.
+# With tanh, the query (0, 3) prefers key 0 and the query (3, 0) prefers key 1. Take (0, 3). For key 0 the sums are (1, 4), and with v =
+# (1, −1) the score is tanh 1 − tanh 4 ≈ 0.76 − 1 = −0.24. For key 1 they are (0, 3), and the score is 0 − 1 = −1. Where the query has 3,
+# tanh is flat and the key's 1 hardly matters. Where the query has 0, the key's 1 counts. So the query decides *which* of the key's
+# numbers matter. Without tanh both keys get ½ from every query, since their two numbers cancel under v.
 #
 # @wrong
 #
@@ -213,8 +217,14 @@ check(additive_attention)
 # %% [markdown]
 # ## A translator in four cells
 #
-# The encoder reads in both directions, so that its state at a word has seen what stands on either side. The decoder writes one character
-# at a time. `attend` is either your function, or None: then every step gets the same one vector.
+# The translator has two parts. The *encoder* reads the source in both directions, so that its state at each place depends on what stands
+# to the left and to the right of it. The *decoder* writes one character at a time. At each step it gets the state that it left, the
+# character that it wrote last, and a context from the encoder. The code is in four cells: the layers, one step of the decoder, a whole
+# translation, and the training.
+#
+# The first cell makes the layers: `read` and `write` are embeddings, `start` makes the decoder's first state, and `choose` gives a score
+# to every character that could come next. `attend` is your function, or None. With None every step gets the same single vector as its
+# context.
 
 # %% role="demo"
 class Translator(nn.Module):
@@ -232,8 +242,8 @@ class Translator(nn.Module):
         self.w_query, self.w_key, self.v = (nn.Parameter(torch.randn(size) / size[0] ** 0.5) for size in sizes)
 
 # %% [markdown]
-# One step of the decoder is where attention lives. The state asks, the encoder's states answer, and the context joins the last character
-# that was written.
+# The second cell is one step of the decoder, and here attention is used. The decoder's state is the query, and the encoder's states are
+# the keys. The context that comes out goes into the decoder together with the last character written.
 
 # %% role="demo"
 def decoder_step(model, last, state, keys, summary):
@@ -243,6 +253,11 @@ def decoder_step(model, last, state, keys, summary):
         context, weights = model.attend(state, keys, model.w_query, model.w_key, model.v)
     state = model.decoder(torch.cat([model.write(last), context], dim=-1), state)
     return model.choose(torch.cat([state, context], dim=-1)), state, weights
+
+# %% [markdown]
+# The third cell translates a whole batch. It runs the encoder once and the decoder step by step. `summary` is the single vector of
+# the old translators: the last state of each direction, side by side. In training each step gets the right character of the step
+# before, so that one early mistake does not spoil all that follows. Otherwise it gets the character that it wrote itself.
 
 # %% role="demo"
 def translate(model, source, steps, target=None):
@@ -257,6 +272,10 @@ def translate(model, source, steps, target=None):
         written.append(scores)
         maps.append(weights)
     return torch.stack(written, dim=1), maps
+
+# %% [markdown]
+# The fourth cell trains with the loop of lesson 05. Two lines are new. A schedule makes the steps small at the beginning and at the
+# end of the training. And gradients longer than 1 are shortened to 1, because those of recurrent networks can become very large.
 
 # %% role="demo"
 from grader.figures.meter import training_steps
@@ -282,8 +301,8 @@ def train(name, model, draw, steps, rate=1e-2):
 # %% [markdown]
 # ## The bottleneck, measured
 #
-# The task could not be simpler: read up to 12 different letters, and write them down again. Nothing has to be understood, only
-# kept. We vary three things: with attention or with one vector, the width of the vectors, and the number of training steps.
+# We choose a very simple task: read up to 12 different letters, and write them down again. Nothing has to be translated, and everything
+# has to be kept. We vary three things: with attention or with one vector, the width of the vectors, and the number of training steps.
 
 # %% role="demo"
 def letters(count, length):
@@ -305,8 +324,8 @@ def shares_right(model, lengths=range(2, 17, 2)):
 # %% [markdown]
 # @predict
 #
-# One vector of 2 · 32 numbers has to carry 10 letters. After 300 steps of training it brings back about four in ten of them. What
-# helps it most?
+# One vector of 2 · 32 numbers has to carry 10 letters. After 300 steps of training the decoder writes about four in ten of them
+# correctly. What would raise that number?
 #
 # - **A** nothing: ten letters do not fit into 64 numbers
 # - **B** four times as many steps
@@ -314,14 +333,16 @@ def shares_right(model, lengths=range(2, 17, 2)):
 #
 # @answer
 #
-# **B** and **C** both help: {{ shares["one vector"][10]:.0% }} become {{ shares["one vector, 1,200 steps"][10]:.0% }} with more
-# steps and {{ shares["one vector, 4 times as wide"][10]:.0% }} with more width. So the letters do fit; what is hard is to *learn*
-# how to put them there and get them out again. Attention at the small width reaches {{ shares["attention"][10]:.0% }} in 300 steps
-# and {{ shares["attention, 1,200 steps"][10]:.0% }} in 1,200, because it learns to find, not to remember.
+# **B** and **C** both help: {{ shares["one vector"][10]:.0% }} become {{ shares["one vector, 1,200 steps"][10]:.0% }} with more steps and
+# {{ shares["one vector, 4 times as wide"][10]:.0% }} with more width. So the letters do fit. What is hard is to *learn* how to put them
+# into the vector and get them out again. Attention at the small width reaches {{ shares["attention"][10]:.0% }} in 300 steps and
+# {{ shares["attention, 1,200 steps"][10]:.0% }} in 1,200, because with attention the model only has to learn where each letter stands,
+# and need not store it in a vector.
 #
 # @wrong
 #
-# If you chose A: 64 numbers of 32 bits have room for far more than ten letters. Room is not what is missing at this length.
+# If you chose A: 64 numbers of 32 bits have room for far more than ten letters. So at this length the size of the vector is not the
+# limit.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -337,14 +358,15 @@ if passed(additive_attention):
     assert shares["attention, 1,200 steps"][16] > shares["one vector, 1,200 steps"][16] + 0.2
 
 # %% [markdown]
-# For two letters one vector is enough. Every further letter shares the same few numbers with the others, so the dashed curves fall early.
-# The curves with attention fall late, even beyond the lengths of their training. Bahdanau et al. drew the same picture for real
-# sentences (their figure 2).
+# For two letters one vector is enough. Every further letter has to share the same few numbers with the others, so the dashed curves,
+# those of one vector, fall early. The curves with attention fall later, and after 1,200 steps they lie far above the others even at
+# lengths that did not occur in training. Bahdanau et al. drew the same picture for real sentences (their figure 2).
 #
 # ## A translator of dates
 #
-# "3 March 2021", "Mar 3, 2021" or "03.03.2021" is to become "2021-03-03", one character at a time. Dates with dots put the day
-# first. Short ones are filled up with spaces to 18 characters, and nothing hides these from your function.
+# Now the translator turns "3 March 2021", "Mar 3, 2021" or "03.03.2021" into "2021-03-03", one character at a time. In dates with dots
+# the day comes first. Short dates are padded with spaces to 18 characters. There is no mask, so your function can look at these spaces,
+# too.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -373,8 +395,8 @@ if passed(additive_attention):
 # %% [markdown]
 # @predict
 #
-# The translator reads "3 March 2021" and six spaces, and writes "2021-03-03". Where does it look while it writes the first 2? And
-# where while it writes a hyphen, for which the text holds nothing?
+# The translator reads "3 March 2021" and six spaces, and writes "2021-03-03". Where does it look while it writes the first 2? And where
+# does it look while it writes a hyphen, for which it needs nothing from the text?
 #
 # @answer
 #
@@ -385,7 +407,7 @@ if passed(additive_attention):
 #
 # @wrong
 #
-# If you said that the hyphen looks nowhere: softmax has no *nowhere*.
+# If you said that for a hyphen it looks nowhere: the weights of softmax always sum to 1, so they have to go somewhere.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -399,14 +421,16 @@ if passed(additive_attention):
     assert sink > 0.5
 
 # %% [markdown]
-# Nobody told the model where the year is. It writes the year first and looks at the end of the text, then comes back for month and
-# day: the crossing of "voiture bleue", learned from pairs alone. Not every row points at the very character that it writes, because
-# the encoder's states know their neighbors. A map of weights shows where a model looks. That is not always where the reason lies.
+# Nobody told the model where the year is. In the figure each row is one character written, and its weights say where the decoder looked.
+# For the year it looks at the end of the text, and then it goes back for month and day. So the order is exchanged as in "voiture bleue",
+# and the model learned this from pairs of dates alone. Not every row has its weight on the very character that it writes, because an
+# encoder's state also knows the characters around it. For the same reason a map of weights shows where a model looks, and not always
+# which character made it decide.
 #
 # ## Break it on purpose: no tanh, and no attention
 #
-# First we take the trained translator and remove nothing but its tanh. Then we train a translator without tanh from the start, and
-# one with no attention at all.
+# First we take the trained translator and remove only its tanh. Then we train one translator without tanh from the start, and one without
+# any attention.
 
 # %% [markdown]
 # @predict
@@ -419,13 +443,14 @@ if passed(additive_attention):
 #
 # @answer
 #
-# **C**: {{ scored["no tanh, trained so"]:, }}. Its weights are the same at every step, so attention has become one fixed summary of
-# the text: one vector again. And one vector is enough here: the translator with no attention at all gets
-# {{ scored["no attention"]:, }}. Eighteen characters fit. The letters above show where that ends.
+# **C**: {{ scored["no tanh, trained so"]:, }}. Its weights are the same at every step, so attention has become one fixed summary of the
+# text: one vector again. And one vector is enough here: the translator with no attention at all gets {{ scored["no attention"]:, }}.
+# Eighteen characters of a date fit into it. The copying task above showed where one vector is no longer enough.
 #
 # @wrong
 #
-# If you chose A: the decoder's own state still knows what it has written. What is lost without tanh is the *question*, not the text.
+# If you chose A: without tanh the text still reaches the decoder, as one fixed summary, and the decoder's own state knows what it has
+# already written. Only the *query* has lost its effect.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -444,8 +469,8 @@ if passed(additive_attention):
         print(f"{name:24} {count:5,} of 1,000 dates right")
 
 # %% [markdown]
-# So be careful with the sentence "it works, therefore attention works". A model may reach its goal by another way, here through its
-# recurrent state. What shows that attention attends is that another query gives other weights.
+# So do not conclude from a good result that attention is at work. A model may reach its goal in another way, here through its recurrent
+# state. To see whether attention does something, change the query: the weights have to change with it.
 
 # %% role="demo"
 explain("LG2")
@@ -503,9 +528,9 @@ def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Ten
 check(luong_attention)
 
 # %% [markdown]
-# With one-hot words $W$ is a table that can be read: entry (i, h) says how well English word i and French word h belong
-# together. Here three English and four French words are written into it by hand, as in a small dictionary. Your function then aligns
-# "la voiture bleue".
+# When every word is a one-hot vector (1 in a place of its own, 0 elsewhere), $W$ is a table that you can read: entry (i, h) says how well
+# English word i and French word h belong together. Here three English and four French words are written into it by hand, as in a small
+# dictionary. Your function then aligns "la voiture bleue".
 
 # %% role="payoff" exercise="luong_attention"
 if passed(luong_attention):
@@ -519,11 +544,12 @@ if passed(luong_attention):
     figures.lesson_10.dictionary(w, weights, english, vocabulary, sentence)
 
 # %% [markdown]
-# The alignment crosses where the languages do. A trained model learns such a table for states in place of words.
+# The links cross where the two languages have their words in a different order. A trained model learns such a matrix for states, which
+# are not one-hot, so it cannot be read as easily.
 #
-# One step more, and we are back in lesson 03. There the state x of each token was projected twice, q = x W_q and k = x W_k, and the
-# score was $q \cdot k / \sqrt{d_k}$. Written out it is $x_i\, (W_q W_k^\top / \sqrt{d_k})\, x_j$. So this $W$, in `luong_attention`, must
-# give the very weights of lesson 03:
+# One more step takes us back to lesson 03. There the vector x of each token was projected twice, q = x W_q and k = x W_k, and the score
+# was $q \cdot k / \sqrt{d_k}$. Written out it is $x_i\, (W_q W_k^\top / \sqrt{d_k})\, x_j$. So this $W$, in `luong_attention`, must give
+# the very weights of lesson 03:
 
 # %% role="payoff" exercise="luong_attention"
 if passed(luong_attention):
@@ -535,16 +561,18 @@ if passed(luong_attention):
     assert torch.allclose(weights, expected, atol=1e-5)
 
 # %% [markdown]
-# Scaled dot-product attention is Luong's score with $W$ in two thin factors and a fixed scale, asked by every token at once, and
-# without a recurrent network around it. That last step is what the title "Attention is all you need" is about (Vaswani et al.
-# 2017).
+# So scaled dot-product attention is Luong's score with three changes. $W$ is a product of two narrow matrices, with a fixed scale. Every
+# token is a query, all at once. And there is no recurrent network around it. That last change is what the title "Attention is all you
+# need" is about (Vaswani et al. 2017).
 #
 # ## What we keep
 #
-# - A recurrent state has a fixed size and fades; looking back at every state does not have to remember.
-# - Weights need a question. A score in which softmax cancels the query looks at the same place forever.
+# - A recurrent state has a fixed size, and what it holds of early tokens fades. With attention the decoder looks back at every state, so
+#   nothing has to be carried along.
+# - Weights have to depend on the query. Where softmax cancels the query, as without tanh, attention looks at the same place at every
+#   step.
 # - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$. Both are learned from pairs, without given alignments.
-# - Softmax has no *nowhere*: when there is nothing to read, the weight goes to a sink.
+# - The weights of softmax always sum to 1. When there is nothing to read, they go to a sink.
 # - The context is a weighted sum of the keys themselves. Separate values came with the Transformer.
 #
 # | what | shape |
@@ -559,8 +587,8 @@ if passed(luong_attention):
 #
 # ## What the lesson is for
 #
-# It shows the problem for which attention was invented, so that query, key and alignment stop being names only. It also shows that
-# a model can reach its goal without using its attention, which makes a good warning before people read weights as explanations.
+# It shows the problem for which attention was invented, so that query, key and alignment get a meaning. It also shows that a model can
+# reach its goal without using its attention, which is a good warning to those who read weights as explanations.
 #
 # ## Cut for 60 minutes
 #
@@ -583,7 +611,7 @@ if passed(luong_attention):
 #
 # - All 1000 dates come out right with one vector. Why use attention at all? (A good answer: 18 characters fit into one vector, and
 #   the copying task shows where that ends; attention also learns in fewer steps and shows where it looks.)
-# - Is the map of weights an explanation of the translation? (A good answer: it says where was looked, not what was used. States
+# - Is the map of weights an explanation of the translation? (A good answer: it says where the decoder looked, not what it used. States
 #   know their neighbors, hyphens look at padding, and a model without useful weights can translate as well.)
 #
 # ## On paper

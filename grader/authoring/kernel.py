@@ -206,6 +206,7 @@ def _environment(scratch: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": path,
+        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
         "IPYTHONDIR": str(scratch / "ipython"),
         "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
         "ATTENTION_COURSE_KEPT": str(kept()),

@@ -75,6 +75,12 @@ def test_nothing_runs_after_a_cell_that_raises(results):
     assert results[6] == (None, [])
 
 
+def test_waiting_threads_of_a_build_sleep_unless_told_otherwise(monkeypatch):
+    for asked, seen in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
+        monkeypatch.setenv("OMP_WAIT_POLICY", asked) if asked else monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+        assert said(run(cells("import os; print(os.environ['OMP_WAIT_POLICY'])"))[0]) == [f"{seen}\n"]
+
+
 def test_a_cell_that_never_ends_is_told():
     with pytest.raises(KernelError, match="c1: this cell is still running after 2 s"):
         run(cells("1", "while True: pass"), timeout_s=2)

@@ -94,7 +94,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class MultiHeadAttention:
-    """Attention in several heads, between two projections."""
+    """Write multi-head attention as an `nn.Module`: project, attend in several heads, project again."""
 
     def cases(rng):
         """Self and cross attention, masks of every shape that broadcasts, large scores, what should be refused."""
@@ -142,7 +142,7 @@ class MultiHeadAttention:
     )  # fmt: skip
     items = items_apart("keys", "item changed")
 
-    hints = ("Which of the steps project → split → scores → softmax → weighted sum → merge → project know that there are heads?",
+    hints = ("Which of the steps project → split → scores → softmax → weighted sum → merge → project need to know that there are heads?",
         "After the split every product works on the last two axes, and the heads are one more axis of the batch. The width "
         "under the root is that of one head.",
         "q, k, v = (split_heads(layer(x), self.num_heads) for layer, x in ((self.w_q, ____), (self.w_k, ____), (self.w_v, ____)))\n"

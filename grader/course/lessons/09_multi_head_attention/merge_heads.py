@@ -28,7 +28,7 @@ class merge_heads:
         apart = np.asfortranarray(rng.normal(size=(2, 3, 5, 4)).astype(np.float32))
         yield Case("strides", "a tensor that is not contiguous in memory", (Tensor(apart),))
 
-    hints = ("In which order must the axes stand, so that the numbers of one token are neighbors?",
+    hints = ("In which order must the axes be, so that all numbers of one token lie side by side?",
         "Undo the last step of `split_heads` first: the tokens return to axis 1. Then `reshape`.",
         "B, H, T, d_head = x.shape\nreturn x.transpose(____, ____).reshape(B, T, ____)")
 

@@ -45,8 +45,8 @@ class split_heads:
         return f"{said}; for token {token} of item {item} that is {want:.4g}, and here it is {came:.4g}."
 
     hints = ("Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
-        "`x.view(B, T, num_heads, d_head)` names the axes in the order in which the numbers lie; then the heads move in front of the "
-        "tokens.",
+        "`x.view(B, T, num_heads, d_head)` names the axes in the order in which the numbers lie in memory. After that, exchange the "
+        "axes of tokens and heads.",
         "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)")
 
     mistakes = {

@@ -11,7 +11,7 @@ SCORES = "(keys @ asked[:, :, None])[..., 0]"
 
 @exercise(points=2, minutes=8, difficulty=1, parts=("context", "weights"), container="tensor", forbids=("attention",))
 class luong_attention:
-    """Write the same choice with Luong's score: one matrix product in place of the tanh."""
+    """Let a decoder's state choose among the encoder's states, by Luong's score: a matrix product in place of the tanh."""
 
     def cases(rng):
         w = np.array([[1.0, -1], [0, 2], [1, 0]])
@@ -32,7 +32,7 @@ class luong_attention:
 
     more_properties = PROPERTIES
 
-    hints = ("w has the shape (d_q, d_h). Which of the two, the query or a key, can stand to the left of w in a product?",
+    hints = ("w has the shape (d_q, d_h). Which of the two can be multiplied with w from the left, a query (d_q,) or a key (d_h,)?",
         "`query @ w` is (B, d_h), as wide as a key. Its dot product with each key of its sentence is a product of (B, T, d_h) with (B, "
         "d_h, 1). The rest is as in `additive_attention`.",
         "asked = query @ w\nscores = (keys @ asked[:, :, ____])[..., 0]\nweights = torch.softmax(____, dim=____)\n"

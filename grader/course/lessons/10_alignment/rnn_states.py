@@ -46,7 +46,7 @@ class rnn_states:
         return None if gap < 1e-5 else f"Other tokens from the fourth on changed one of the first three states by {gap:.4g}."
 
     hints = (
-        "Which two things does the state after token t depend on, and what stands in for the second of them at token 0?",
+        "Which two things does the state after token t depend on, and what takes the place of the second of them at token 0?",
         "A loop over t. `state` starts as zeros of shape (B, h); each turn makes it anew from `x[:, t]` and the old `state`, and "
         "appends it to a list. `torch.stack(states, dim=1)` puts the tokens back on axis 1.",
         "state = torch.zeros(B, h)\nstates = []\nfor t in range(T):\n    state = torch.tanh(x[:, t] @ ____ + ____ @ w_h + b)\n"
