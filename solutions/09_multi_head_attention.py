@@ -173,7 +173,7 @@ if passed(split_heads):
 # the tokens move back to axis 1 *before* the last two axes become one.
 #
 # Three functions of PyTorch take part in this. `transpose` moves no number in memory and only changes the order in which memory is read.
-# `view` needs the numbers to lie in memory in the order of the axes, so after a transpose it raises an error. `reshape` makes a copy
+# `view` needs the numbers to lie in memory in the order of the axes, so after this transpose it raises an error. `reshape` makes a copy
 # where `view` would fail.
 
 # %% [markdown]
