@@ -211,7 +211,8 @@ divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided
 # @answer
 #
 # **B.** With the scale the scores spread by 1 at every width, so the rows look alike at every width. Without it they
-# spread by √d_k, so the largest of the eight is further and further above the others and takes nearly all the weight.
+# spread by √d_k, so the lead of the largest score over the others grows with d_k, and in the end its key takes nearly all
+# the weight.
 #
 # @wrong
 #
@@ -527,8 +528,9 @@ figures.lesson_04.side_by_side(maps)
 # %% [markdown]
 # With positive numbers all projected vectors point in nearly the same direction. A dot product then depends mostly on the
 # length of the key, so nearly all queries share one favorite, scaled or not. In the left map this is the column that
-# stands out. It looks like attention and has nothing to do with the query. Nor does the right map mean anything, however
-# striking it looks: these are random numbers. A heat map says something only after training (lesson 10).
+# stands out. It looks like a decision of attention, and it has nothing to do with the query. Nor does the right map mean
+# anything, however striking it looks: these are random numbers. A heat map says something only after training (lesson
+# 10).
 #
 # ## What we keep
 #

@@ -7,9 +7,9 @@
 # (lesson 02), attention in NumPy (lesson 03), what `backward()` does (lesson 05).
 #
 # In lesson 05 torch computed the gradients. In this lesson you compute them, in NumPy, and you check each one as soon as you have
-# it. There are three reasons to do this once. You see how an error in the output changes a query, so that it asks the right key
-# next time. You see where attention stops learning. And the fast GPU programs (*kernels*) of lesson 13 do not use autograd inside:
-# somebody wrote their backward pass by hand, with the formulas that you are about to derive.
+# it. There are three reasons to do this once. You see how an error in the output changes a query, so that it fits the right key
+# better next time. You see where attention stops learning. And the fast GPU programs (*kernels*) of lesson 13 do not use autograd
+# inside: somebody wrote their backward pass by hand, with the formulas that you are about to derive.
 
 # %% role="given"
 import numpy as np

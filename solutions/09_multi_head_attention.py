@@ -7,7 +7,7 @@
 #
 # "The animal didn't cross the street because **it** was too tired." To make sense of *it*, a reader needs two things at once: which noun
 # it stands for (*animal*), and what is said about it (*tired*). A single row of attention weights can put half of its weight on each of
-# the two. But what comes back is one mean of their values, and from a mean nobody can tell which part came from which word.
+# the two. But what comes back is one mean of their values, and a mean does not say which part of it came from which word.
 #
 # The Transformer (Vaswani et al. 2017) has a simple answer. It cuts each query, key and value into slices. Each slice attends with
 # weights of its own, and the results are laid side by side. This is called *multi-head attention*. It needs no new mathematics: what each
@@ -46,7 +46,7 @@ figures.machine.draw(lit=("scores", "weights", "blend"))
 #
 # (½, 0, ½) gives (5, 5), and so does (0, 1, 0). So the mean of both neighbors is the same as the middle token alone, and you cannot tell
 # them apart. No other row reaches (10, 10), either. The two numbers of every token sum to 10, so those of each weighted mean sum to 10,
-# too, and 10 + 10 is 20.
+# too, while those of (10, 10) sum to 20.
 #
 # @wrong
 #
@@ -173,7 +173,7 @@ if passed(split_heads):
 # the tokens move back to axis 1 *before* the last two axes become one.
 #
 # Three functions of PyTorch take part in this. `transpose` moves no number in memory and only changes the order in which memory is read.
-# `view` needs the numbers to lie in memory in the order of the axes, so after a transpose it raises an error. `reshape` makes a copy
+# `view` needs the numbers to lie in memory in the order of the axes, so after this transpose it raises an error. `reshape` makes a copy
 # where `view` would fail.
 
 # %% [markdown]

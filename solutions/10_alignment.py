@@ -11,8 +11,8 @@
 #
 # We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an **encoder** read the sentence
 # word by word, and a **decoder** wrote its translation. All that the decoder got from the encoder was a single vector. You will write a
-# recurrent network, measure what is lost in that vector, write the two kinds of attention that replaced it, and train a translator of
-# dates with your own function.
+# recurrent network, measure how much harder it is to learn with a single vector, write the two kinds of attention that replaced it, and
+# train a translator of dates with your own function.
 
 # %% role="given"
 import torch
@@ -118,7 +118,7 @@ if passed(rnn_states):
 # ## One vector for a whole sentence
 #
 # The encoder's last state was all that the decoder received: one vector, for three words or for fifty (Cho et al. 2014; Sutskever et al.
-# 2014). This is the left half of the picture. In translation the order of the words changes, too: "la voiture bleue" becomes "the blue
+# 2014). This is the left half of the picture. Besides, translation changes the order of the words: "la voiture bleue" becomes "the blue
 # car". The right half shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder look back
 # at each of them.
 

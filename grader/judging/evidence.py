@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,18 +63,23 @@ def runs(
 ) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
     before, after = (dict(_arrays(case)) for case in cases)
-    shown = []
-    for key in before:
-        if key in after and not np.array_equal(before[key], after[key], equal_nan=True):
-            shown += _pair(key, before[key], after[key], "input")
+    changed = [key for key in before if key in after and not np.array_equal(before[key], after[key], equal_nan=True)]
+    shown = [table for key in changed for table in _pair(key, before[key], after[key], "input")]
     both = [numbers(parts[name]) for parts in actual if name in parts]
     if len(both) == 2 and all(part.array is not None for part in both):
-        shown += _pair(title_of(expected, name) or "result", both[0].array, both[1].array, "run")
+        first, second = both[0].array, both[1].array
+        untouched = [i for i in range(len(first) if first.ndim > 2 else 0) if all(
+            before[key].shape == after[key].shape and before[key].shape[:1] == first.shape[:1]
+            and np.array_equal(before[key][i], after[key][i], equal_nan=True) for key in changed
+        )]  # fmt: skip
+        shown += _pair(title_of(expected, name) or "result", first, second, "run", untouched)
     return cut(shown)
 
 
-def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str) -> list[Table]:
-    mark = place(first, second) or ()
+def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str, items: Sequence[int] = ()) -> list[Table]:
+    """items: those whose inputs did not change: one of them that changed all the same is what a claim speaks of."""
+    marks = ((i, *at) for i in items if first.shape == second.shape and (at := place(first[i], second[i])))
+    mark = next(marks, None) or place(first, second) or ()
     return [Table(f"{name}, {which} run", array, role, mark=mark) for which, array in (("first", first), ("second", second))]
 
 

@@ -93,7 +93,7 @@ def views(tables: Sequence[Table]) -> tuple[View, ...]:
     by_role = {table.role: table for table in tables}
     at = _place(by_role)
     shape = by_role["expected"].shape if at is not None else None
-    if shape is not None and math.prod(shape) <= TINY:  # every slice is shown, so the largest difference of all can be marked
+    if shape is not None and _whole(shape):  # every slice is shown, so the largest difference of all can be marked
         flat = place(by_role["expected"].array.ravel(), by_role["actual"].array.ravel())
         at = tuple(int(i) for i in np.unravel_index(flat[0], shape)) if flat else at
     made = [view for table in tables for view in _views(table, at, shape)]
@@ -136,11 +136,16 @@ def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
     if table.cut is not None:
         return [View(table, table.array, table.cut.index, table.cut.first, _mark(marked, table.cut.first))]
     lead = table.shape[:-2]
-    if table.role != "input" and 1 < math.prod(lead) <= SLICES and table.array.size <= TINY and max(table.shape[-2:]) <= SIDE:
+    if table.role != "input" and _whole(table.shape):
         slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]
         return [View(table, part(table.array, index, (0, 0)), index, (0, 0), _mark(mark, (0, 0))) for index, mark in slices]
     index, first = window(table, table.mark or at, table.shape if table.mark else shape)
     return [View(table, part(table.array, index, first), index, first, _mark(marked, first))]
+
+
+def _whole(shape: tuple[int, ...]) -> bool:
+    """Whether all slices of an array of more than two axes are shown."""
+    return 1 < math.prod(shape[:-2]) <= SLICES and math.prod(shape) <= TINY and max(shape[-2:]) <= SIDE
 
 
 def _mark(at: tuple[int, ...] | None, first: tuple[int, int]) -> tuple[int, int] | None:

@@ -317,3 +317,12 @@ def test_what_was_printed_and_warned_is_shown_folded():
     assert "<details><summary>What it printed</summary>" in page and "<summary>Warnings that your code raised</summary>" in page
     quiet = verdict_on(lambda scores: np.zeros(scores.shape))
     assert (quiet.printed, quiet.warned) == ("", ()) and "printed" not in text.verdict(quiet)
+
+
+def test_of_two_runs_the_item_is_shown_whose_inputs_did_not_change():
+    x = np.zeros((2, 2, 2))
+    other = x + np.array([1.0, 0.0])[:, None, None]
+    cases = tuple(Case(key, key, (array,), names=("x",)) for key, array in (("a", x), ("b", other)))
+    parts = [{"output": describe(array)} for array in (x, x + np.array([9.0, 0.5])[:, None, None])]
+    shown = evidence.runs(cases, parts[0], tuple(parts), "output")
+    assert [table.mark for table in shown] == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 0, 0)]

@@ -46,7 +46,7 @@ class attention_einsum:
 
     alone, order = item_alone("result"), unordered("result")
 
-    hints = ("Give each axis a letter: b batch, i query, j key, d feature. Which one do q and k share and the scores lack?",
+    hints = ("Give each axis a letter: b batch, i query, j key, d feature. Which letter do q and k share that the scores do not have?",
         "A letter that stands left of the arrow and not right of it is summed. The scores keep b, i and j; the output keeps b and i"
         " and takes the letter of v's last axis, so j is summed there.",
         "```python\nscores = np.einsum(\"bid,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"

@@ -31,7 +31,7 @@ def shifted(array: str, inside: str):
 
 @exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
 class numerical_gradient:
-    """Measure a gradient: move each number of x by a step up and down, and see how far f moves."""
+    """Measure a gradient: move each number of x up and down by a step, and see how much f changes."""
 
     def cases(rng):
         def case(key, title, x, *step, f="cubes", c=None, **options):
