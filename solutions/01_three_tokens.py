@@ -300,8 +300,8 @@ if passed(softmax_rows):
 # What do the two numbers sum to? You need neither a calculator nor the weights.
 #
 # @answer
-#
-# 10. Each value sums to 10: [10, 0], [0, 10] and [5, 5]. Shares that sum to 1, each of something that sums to 10, sum to 10.
+# 10.
+# Each value sums to 10: [10, 0], [0, 10] and [5, 5]. Shares that sum to 1, each of something that sums to 10, sum to 10.
 # Keep this: it is all that we need to find the error in print.
 #
 # @wrong
@@ -424,8 +424,8 @@ corrected_first_row = three_token_attention(Q, K, V)[0][0]
 check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
-# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and that is
-# 10. Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights
+# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and that is 10.
+# Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights
 # can make them. We can guess where two of the wrong numbers come from. The 4 is 0.4·10 without the 0.2·5 = 1 of the third
 # token, and the 4.2 is 0.42·10 without 0.16·5. The 5.3 remains unexplained: 0.42·10 + 0.16·5 is 5.0.
 

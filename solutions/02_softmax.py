@@ -186,8 +186,8 @@ with np.errstate(invalid="ignore"):
     print(grown / grown.sum(axis=1, keepdims=True))
 
 # %% [markdown]
-# The first row is right. In the second every exponential is e⁻²⁰⁰¹ or less, which is too small for any float and is rounded to
-# 0. Then 0/0 is NaN. Each row needs its *own* maximum. A test with rows of similar size would never have noticed.
+# The first row is right. In the second every exponential is e⁻²⁰⁰¹ or less, which is too small for any float and is rounded to 0.
+# Then 0/0 is NaN. Each row needs its *own* maximum. A test with rows of similar size would never have noticed.
 
 # %% [markdown]
 # ## Steering it: temperature
@@ -552,8 +552,8 @@ if passed(softmax_jacobian) and passed(softmax):
 
 # %% [markdown]
 # Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever the rest of a model
-# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Keep this picture for lesson
-# 04. Cross entropy escapes it: its gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the
+# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Keep this picture for lesson 04.
+# Cross entropy escapes it: its gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the
 # logarithm cancels the small p.
 
 # %% [markdown]
