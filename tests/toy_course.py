@@ -114,7 +114,8 @@ def install(monkeypatch) -> None:
     monkeypatch.setattr(index, "path", lambda: Path("no index"))
     monkeypatch.setattr(registry, "CONTRACT", {NAME: EXERCISES, "02_second": ("nobody",)})
     monkeypatch.setattr(registry, "lessons", lambda: (NAME, "02_second"))
-    monkeypatch.setattr(registry, "pristine", lambda name: pristine() if name == NAME else notebook([], name))
+    for made in ("pristine", "handed_out"):  # the toy's prose quotes no number
+        monkeypatch.setattr(registry, made, lambda name, *among: pristine() if name == NAME else notebook([], name))
     monkeypatch.setattr(registry, "lesson", lambda name: LESSON if name == NAME else SECOND)
     monkeypatch.setattr(references, "reference", lambda name: REFERENCES[name])
     monkeypatch.setattr(registry, "next_exercise", lambda name: None)

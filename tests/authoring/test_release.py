@@ -186,7 +186,8 @@ def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp
 # --- leaks -----------------------------------------------------------------------------------
 
 def line_of(lesson: str) -> str:
-    return next(secret.text for secret in all_secrets() if secret.lesson == lesson and len(secret.text) > 30)
+    return next(secret.text for secret in all_secrets() if secret.lesson == lesson and len(secret.text) > 30
+                and not secret.common and len(secret.needle) <= len(secret.text))  # one line gives it away
 
 
 @pytest.mark.parametrize("lesson", ["01_three_tokens", "06_masks"])  # one that is handed out and one that is not
@@ -457,7 +458,7 @@ def test_run_autograder_writes_results_for_a_submission(released, autograder, fr
     assert done.returncode == 0, done.stderr
     results = json.loads((autograder / "results" / "results.json").read_text())
     assert sum(test["score"] for test in results["tests"]) == 1
-    assert sum(test["max_score"] for test in results["tests"]) == 11
+    assert sum(test["max_score"] for test in results["tests"]) == sum(one.points for name in CHOSEN for one in registry.lesson(name).exercises)
     with Sandbox() as sandbox:
         level = sandbox.verify()
     assert f"Isolation while grading: {level}." in results["output"]

@@ -21,13 +21,13 @@ NAMED = {
 def test_the_names_of_parameters_are_part_of_the_contract(text, status):
     verdict = judge(registry.exercise("softmax_jacobian"), from_cells("softmax_jacobian", text.format(body="return np.diag(p) - np.outer(p, p)")))
     assert verdict.status == status, verdict.headline
-    assert status == "passed" or any("the parameters are to be called p, in this order." in detail for detail in verdict.details)
+    assert status == "passed" or any("call the parameters p, in this order." in detail for detail in verdict.details)
 
 
 def test_a_mistake_is_named_beside_parameters_that_are_called_otherwise():
     verdict = judge(registry.exercise("softmax_rows"), from_cells("softmax_rows", "def softmax_rows(x):\n    return x / x.sum(axis=1, keepdims=True)"))
     assert (verdict.status, verdict.tables) == ("error", ()), "no number has a part in it"
-    assert any("the parameters are to be called scores" in detail for detail in verdict.details)
+    assert any("call the parameters scores" in detail for detail in verdict.details)
     assert verdict.mistakes == ("TT13",)
     right = judge(registry.exercise("softmax_rows"), from_cells(
         "softmax_rows", "def softmax_rows(x):\n    e = np.exp(x - x.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)"))
