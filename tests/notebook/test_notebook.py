@@ -16,6 +16,7 @@ import pytest
 from grader import check, explain, hint, passed, progress, solution
 from grader.notebook import judged
 from tests.live import from_cells
+from tests.notebook import plain
 
 RIGHT = """
 def softmax_rows(scores):
@@ -113,7 +114,7 @@ def test_answers_go_with_their_name():
 
 
 def test_a_function_under_another_name_is_known_by_what_it_is_bound_to():
-    softmax_rows = lambda scores: made(RIGHT)(scores)
+    softmax_rows = plain.unnamed(made(RIGHT))
     assert check(softmax_rows)
     mine = made(RIGHT.replace("def softmax_rows", "def softmax_rows(scores): pass\ndef mine"))
     assert check("softmax_rows", mine) is not None
@@ -160,13 +161,7 @@ def test_what_refuses_calls_itself_by_its_own_name(function):
 
 
 def test_a_wrapped_function_is_judged_by_its_name():
-    inner = made(RIGHT)
-
-    @functools.wraps(inner)
-    def outer(*args, **kwargs):
-        return inner(*args, **kwargs)
-
-    assert check(outer)
+    assert check(plain.wrapped(made(RIGHT)))
 
 
 def test_hostile_objects_do_not_break_anything():
