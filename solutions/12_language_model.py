@@ -43,7 +43,7 @@ figures.lesson_12.surprise({"a coin": 1 / 2, "a die": 1 / 6, "one of 102 charact
 # The text is an excerpt of Python's own language reference (© Python Software Foundation; its notice and license lie beside it in
 # `grader/data`). The tokens are its single characters, each with a number:
 
-# %% role="given"
+# %% role="demo"
 text = figures.lesson_12.reference_text()
 characters = sorted(set(text))
 number_of = {character: number for number, character in enumerate(characters)}
@@ -102,7 +102,7 @@ for t in range(8, 14):
 # If you said A, look at the rows of the table below: most of their weight lies on a few columns. If you said C, think of the spaces:
 # more than a tenth of the text, and each begins a new word.
 
-# %% role="given"
+# %% role="demo"
 counts = torch.ones(len(characters), len(characters))
 counts.index_put_((train[:-1], train[1:]), torch.ones(cut - 1), accumulate=True)
 follows = counts / counts.sum(dim=1, keepdim=True)  # row: a character; its entries: what comes next
