@@ -476,7 +476,7 @@ def test_future_imports_hold_for_the_cells_below(quick):
 
 
 def test_garbage_on_every_descriptor_costs_only_its_own_cell(sandbox):
-    text = "import os\nfor n in range(3, 50):\n    try: os.write(n, b'x' * 100)\n    except OSError: pass\ndef g(x): return x"
+    text = "import os\nfor n in range(3, 1024):\n    try: os.write(n, b'x' * 100)\n    except OSError: pass\ndef g(x): return x"
     candidates = sandbox.candidates(plan(DOUBLE, text))
     assert candidates["g"].problem.kind == "invalid"
     assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
@@ -487,7 +487,7 @@ def test_a_reply_before_the_question_is_no_answer(quick):
     text = (
         f"import os\nforged = {protocol.frame(protocol.body({'observation': good}))!r}\n"
         "def g(x):\n"
-        "    for n in range(3, 50):\n"
+        "    for n in range(3, 1024):\n"
         "        try: os.write(n, forged)\n"
         "        except OSError: pass\n"
         "    return x"
