@@ -142,17 +142,17 @@ def load(file: str | Path | None = None) -> SmolLM2:
 
 def _recognize(file: Path, reader: Any) -> None:
     """Raises WeightsError unless the file's metadata and its tensors' shapes are those of SmolLM2-135M."""
-    architecture = _value(reader, "general.architecture")
+    other = f"{file.name} holds another model than SmolLM2-135M ({{}}): `{GET}` brings the right one."
+    if (architecture := _value(reader, "general.architecture")) != "llama":
+        raise WeightsError(other.format(f"its architecture is {architecture}"))
     for ours, theirs in _ASKED.items():
-        found, wanted = _value(reader, f"llama.{theirs}") if architecture == "llama" else None, getattr(CONFIG, ours)
+        found, wanted = _value(reader, f"llama.{theirs}"), getattr(CONFIG, ours)
         if found is None or not math.isclose(found, wanted, rel_tol=1e-6):
-            about = f"{ours} is {found or 'not told'}, expected {wanted}" if architecture == "llama" else f"its architecture is {architecture}"
-            raise WeightsError(f"{file.name} holds another model than SmolLM2-135M ({about}): `{GET}` brings the right one.")
+            raise WeightsError(other.format(f"{ours} is {found or 'not told'}, expected {wanted}"))
     shapes = {tensor.name: tuple(int(n) for n in reversed(tensor.shape)) for tensor in reader.tensors}
     for name, shape in _shapes().items():
         if shapes.get(name) != shape:
-            raise WeightsError(f"{file.name} holds another model than SmolLM2-135M ({name} has shape {shapes.get(name, 'none')}, "
-                               f"expected {shape}): `{GET}` brings the right one.")  # fmt: skip
+            raise WeightsError(other.format(f"{name} has shape {shapes.get(name, 'none')}, expected {shape}"))
 
 
 def _shapes() -> dict[str, tuple[int, ...]]:
