@@ -19,7 +19,15 @@ from grader.course.spec import Case, Exercise
 from grader.judging import beginner, evidence, runtime_policy, wording
 from grader.judging.baseline import drawn
 from grader.judging.beginner import Evidence
-from grader.judging.compare import compare, flatten, gradient_scale, largest_difference, numbers, tolerances
+from grader.judging.compare import (
+    compare,
+    flatten,
+    gradient_scale,
+    largest_difference,
+    numbers,
+    raises_as_asked,
+    tolerances,
+)
 from grader.judging.evidence import Reading
 from grader.judging.findings import ORDER, Finding
 from grader.judging.verdict import Line, Table, Verdict
@@ -212,7 +220,7 @@ class _Judging:
 
     def _raises(self, i: int) -> Verdict | None:
         case, failure = self.drawn.cases[i], self.actual[i].failure
-        if failure and failure.is_a(case.raises):
+        if raises_as_asked(case, self.actual[i]):
             return None
         if failure and _ended(failure):
             return self._fail(i, Finding("failure", failure=failure), wording.details(failure))
