@@ -34,6 +34,14 @@ def own_record(tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
+def graded(monkeypatch):
+    """`grader class` without a process; see tests/classes.py."""
+    from tests.classes import without_processes
+
+    return without_processes(monkeypatch)
+
+
+@pytest.fixture
 def artefacts(request) -> Path:
     """A folder for what a test leaves to be looked at: artefacts/NAME-OF-TEST, or under $TEST_ARTEFACTS."""
     name = re.sub(r"\W+", "-", request.node.name).strip("-")
