@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +33,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def own_record(tmp_path_factory, monkeypatch):
     """No test reads or writes the record of the person who runs the tests."""
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.mktemp("record") / "progress.json"))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from the source distribution as `python -m build` does it."""
+    place = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert list(place.glob("*.tar.gz"))
+    return next(place.glob("*.whl"))
 
 
 @pytest.fixture
