@@ -10,7 +10,7 @@ from grader.util.command import in_notebook
 _BROUGHT_BY = {
     "torch": "attention-course[torch]", "distributed": "attention-course[dask]",
     "gguf": "attention-course[model]", "tokenizers": "attention-course[model]",
-    **dict.fromkeys(("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext"), "attention-course[lab]"),
+    **dict.fromkeys(("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"), "attention-course[lab]"),
     **{name: name for name in ("matplotlib", "nbformat", "psutil", "rich", "safetensors")},
 }  # fmt: skip
 
