@@ -15,6 +15,8 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two cores run two test processes
 
+from grader.course import own, registry
+
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
@@ -31,6 +33,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def own_record(tmp_path_factory, monkeypatch):
     """No test reads or writes the record of the person who runs the tests."""
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.mktemp("record") / "progress.json"))
+
+
+@pytest.fixture(autouse=True)
+def the_package_s_course():
+    """A test that takes another course leaves it behind."""
+    before = os.environ.get(registry.VARIABLE)
+    yield
+    os.environ.pop(registry.VARIABLE, None)
+    if before:
+        os.environ[registry.VARIABLE] = before
+    if registry.own():
+        own.use(None)
 
 
 @pytest.fixture

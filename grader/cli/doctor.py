@@ -70,7 +70,7 @@ def _reinstall() -> str:
     """The repair where something is missing: of a checkout, or of what was handed out."""
     from grader.course import registry
 
-    if (registry.root() / "pyproject.toml").is_file():
+    if (registry.home() / "pyproject.toml").is_file():
         return "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
     return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
 
