@@ -58,6 +58,23 @@ def lesson_list(text: str) -> tuple[str, ...]:
     return named
 
 
+def exercise_list(text: str) -> tuple[str, ...]:
+    """Exercises with commas between them."""
+    try:
+        named = tuple(dict.fromkeys(registry.known_exercise(part.strip()) for part in text.split(",") if part.strip()))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not named:
+        raise argparse.ArgumentTypeError(f"{text!r} names no exercise; leave the option out for all of them")
+    return named
+
+
+def name_list(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    return tuple(_checked(text, bool(named), "no name, and no list of names with commas between them") and named)
+
+
 def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
     percent = text.endswith("%")

@@ -12,13 +12,14 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from grader.course import percent, prose
 from grader.course.spec import Exercise, Lesson, MistakeText
-from grader.util.errors import AuthorError, LintError
+from grader.util.errors import AuthorError, InputError, LintError
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
 # sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
@@ -148,6 +149,16 @@ def lesson_of(exercise_name: str) -> str:
         if exercise_name in CONTRACT[name]:
             return name
     raise KeyError(exercise_name)
+
+
+def known_exercise(name: str) -> str:
+    """The name itself. Raises: InputError, naming the nearest, where no lesson that exists has one of that name."""
+    names = exercise_names()
+    if name in names:
+        return name
+    near = get_close_matches(name, names, 1, 0.5)
+    advice = f"did you mean {near[0]}?" if near else "the notebooks and every report name them."
+    raise InputError(f"there is no exercise {name[:200]!r}; {advice}")
 
 
 def lesson(name: str) -> Lesson:

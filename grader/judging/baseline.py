@@ -14,7 +14,7 @@ from grader.course import references
 from grader.course.readings import inputs, seen
 from grader.course.spec import Case, Exercise
 from grader.judging.compare import flatten
-from grader.judging.diagnose import Diagnosis, one_thread
+from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
@@ -39,7 +39,7 @@ class Baseline:
 @cache
 def drawn(exercise: Exercise, seed: int) -> Baseline:
     """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
-    with same_random_state(), one_thread():
+    with same_random_state(one_thread=True):
         return _drawn(exercise, seed)
 
 

@@ -16,16 +16,19 @@ from grader.util.errors import InputError
 from grader.util.files import write_whole
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
+BOOKS = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
 def write_all(
-    report: Report, folder: Path, *, max_points: float | None = None, before_change: Callable[[], None] | None = None
-) -> list[Path]:
+    report: Report, folder: Path, *, max_points: float | None = None, named: bool = True,
+    before_change: Callable[[], None] | None = None,
+) -> list[Path]:  # fmt: skip
     """Writes report.html, grades.csv, canvas.csv, moodle.csv, report.json, junit.xml, summary.md, and for each learner
     feedback/NAME.html and, where everything could be graded, gradescope/NAME.json. Files of these names are replaced,
     each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
+    named: whether the learners have the names that grade books know; else canvas.csv and moodle.csv are left out, and removed.
     max_points: what full marks give in canvas.csv, moodle.csv and gradescope/; None: the course's own points.
     before_change: called once, before a file that is there is replaced by another content or removed.
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
@@ -33,7 +36,7 @@ def write_all(
     folder = Path(folder)
     written = []
     warn = cache(before_change or (lambda: None))
-    for name, content in files(report, max_points):
+    for name, content in files(report, max_points, named):
         try:
             if _differs(folder / name, content):
                 warn()
@@ -44,7 +47,7 @@ def write_all(
                 "make room or name another folder, and write the reports again."
             ) from None
         written.append(folder / name)
-    for kind in ("feedback/*.html", "gradescope/*.json"):
+    for kind in ("feedback/*.html", "gradescope/*.json", *BOOKS):
         for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
             warn()
             stale.unlink(missing_ok=True)
@@ -55,12 +58,13 @@ def _differs(path: Path, content: str) -> bool:
     return path.is_file() and path.read_bytes() != content.encode("utf-8")
 
 
-def files(report: Report, max_points: float | None) -> Iterator[tuple[str, str]]:
+def files(report: Report, max_points: float | None, named: bool = True) -> Iterator[tuple[str, str]]:
     """Each file's name within the folder, and its content."""
     yield "report.html", page.render(report)
     yield "grades.csv", csv.render(report)
-    yield "canvas.csv", canvas.render(report, max_points)
-    yield "moodle.csv", moodle.render(report, max_points)
+    if named:
+        yield "canvas.csv", canvas.render(report, max_points)
+        yield "moodle.csv", moodle.render(report, max_points)
     yield "report.json", json.render(report)
     yield "junit.xml", junit.render(report)
     yield "summary.md", markdown.render(report)
