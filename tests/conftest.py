@@ -17,6 +17,8 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two cores run two test processes
 
+from grader.course import own, registry
+
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
@@ -44,6 +46,18 @@ def wheel(tmp_path_factory) -> Path:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert list(place.glob("*.tar.gz"))
     return next(place.glob("*.whl"))
+
+
+@pytest.fixture(autouse=True)
+def the_package_s_course():
+    """A test that takes another course leaves it behind."""
+    before = os.environ.get(registry.VARIABLE)
+    yield
+    os.environ.pop(registry.VARIABLE, None)
+    if before:
+        os.environ[registry.VARIABLE] = before
+    if registry.own():
+        own.use(None)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import registry
+from tests import own_course
 from tests.conftest import ROOT
 
 
@@ -68,7 +69,11 @@ def test_the_wheel_carries_the_course(wheel):
 @pytest.fixture(scope="module")
 def alone(wheel, tmp_path_factory) -> Path:
     """The command `grader` where only the wheel is installed, beside the libraries of this environment."""
-    place = tmp_path_factory.mktemp("alone")
+    return installed(wheel, tmp_path_factory.mktemp("alone"))
+
+
+def installed(wheel: Path, place: Path) -> Path:
+    """The command `grader` of a fresh environment that has this wheel and the libraries of ours."""
     venv.create(place, with_pip=False)
     packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
     outside = [path for path in sys.path if path.endswith("-packages")]
@@ -114,6 +119,35 @@ def test_the_wheel_alone_releases_a_hand_out_with_constraints(alone, tmp_path):
     here = run(Path(sys.executable).with_name("grader" + alone.suffix), "release", "here", "--lessons", "00,05", cwd=tmp_path)
     assert here.returncode == 0, here.stderr
     assert made == {path.relative_to(tmp_path / "here").as_posix(): path.read_bytes() for path in (tmp_path / "here").rglob("*.*") if path.is_file()}
+
+
+def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
+    """Written, built, audited, graded and released as the text says, with the wheel alone; the hand-out then judges by itself."""
+    mine = own_course.written(tmp_path)
+    build, audit, grade, release = own_course.commands()
+    done = run(alone, *build, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.relative_to(mine).as_posix() for path in mine.rglob("90_*.*")} == {
+        "solutions/90_center.py", "solutions/90_center.ipynb", "notebooks/90_center.ipynb", "docs/teaching/90_center.md"}  # fmt: skip
+    assert "PASSED: center_rows" in (mine / "solutions" / "90_center.ipynb").read_text(encoding="utf-8")
+    assert run(alone, *build, "--check", cwd=tmp_path).returncode == 0
+    done = run(alone, *audit, cwd=tmp_path)
+    assert done.returncode == 0 and "Every rule is kept." in done.stdout, done.stdout + done.stderr
+    handed_in = own_course.hand_in(mine, tmp_path / grade[1], own_course.RIGHT)
+    done = run(alone, *grade, cwd=tmp_path)
+    assert done.returncode == 0 and "2 of 2 points" in done.stdout, done.stdout + done.stderr
+    own_course.hand_in(mine, handed_in, own_course.WRONG)
+    done = run(alone, *grade, cwd=tmp_path)
+    assert done.returncode == 1 and "CR1: Each column was centered; rows were asked for." in done.stdout, done.stdout + done.stderr
+    done = run(alone, *release, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    handout = tmp_path / release[1]
+    theirs = installed(next(handout.glob("wheels/*.whl")), tmp_path / "theirs")
+    done = run(theirs, "grade", str(handed_in), cwd=handout)
+    assert done.returncode == 1 and "CR1" in done.stdout, done.stdout + done.stderr
+    program = "from grader import check; print(check('center_rows', lambda x: x - x.mean()))"
+    checked = run(theirs.with_name("python" + theirs.suffix), "-c", program, cwd=handout / "notebooks")
+    assert "CR2" in checked.stdout, checked.stdout + checked.stderr
 
 
 @pytest.mark.timeout(600)

@@ -94,7 +94,7 @@ def _required(*extras: str) -> list[str]:
 def _in_checkout() -> bool:
     from grader.course import registry
 
-    return (registry.root() / "pyproject.toml").is_file()
+    return (registry.home() / "pyproject.toml").is_file()
 
 
 def _packages() -> Iterator[Check]:

@@ -84,7 +84,7 @@ def grade(
         for path in paths:
             told(str(path))
             reports.append(grade_submission(path, lessons=lessons, exercises=exercises, seed=seed, sandbox=sandbox))
-        return Report(tuple(reports), registry.SEED if seed is None else seed, isolation=sandbox.isolation)
+        return Report(tuple(reports), registry.SEED if seed is None else seed, isolation=sandbox.isolation, course=registry.title())
 
 
 def _needs_torch(submission: Submission) -> bool:

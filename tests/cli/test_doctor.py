@@ -51,7 +51,7 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
     """A learner with a hand-out has neither make nor a checkout."""
     assert "make lab" in doctor._reinstall() and "[lab,torch]" in doctor._reinstall()
-    monkeypatch.setattr(registry, "root", lambda: tmp_path)
+    monkeypatch.setattr(registry, "home", lambda: tmp_path)
     assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 

@@ -20,7 +20,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from grader.course import registry
+from grader.course import index, registry
 from grader.course.stubs import encode, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -35,8 +35,11 @@ _FOR_LEARNERS = {"__init__.py": "learners___init__.py", "notebook/record.py": "l
 def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
     files = {f"grader/{path}": data for path, data in _package(lessons).items()}
+    if registry.own():
+        files["grader/course/lessons/index.json"] = index.built().encode()
     files["grader/_course/constraints.txt"] = constraints()
-    files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
+    if registry.glossary(lessons):
+        files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
     for name in lessons:
         files[f"grader/_course/solutions/{name}.py"] = registry.source(name).encode()
         files[f"grader/_course/notebooks/{name}.ipynb"] = encode(registry.handed_out(name, lessons)).encode()
@@ -59,7 +62,7 @@ def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
 
 def constraints() -> bytes:
     """constraints.txt, which a checkout and a wheel both carry."""
-    return (registry.root() / "constraints.txt").read_bytes()
+    return (registry.home() / "constraints.txt").read_bytes()
 
 
 def needs_torch(lessons: Sequence[str]) -> bool:
@@ -71,15 +74,26 @@ def needs_torch(lessons: Sequence[str]) -> bool:
 
 
 def _package(lessons: Sequence[str]) -> dict[str, bytes]:
-    """The package's files by path; of other lessons only what a chosen one imports."""
-    files = {}
-    for path in sorted(PACKAGE.rglob("*")):
-        inner = path.relative_to(PACKAGE)
-        if path.is_file() and "_course" not in inner.parts and "__pycache__" not in inner.parts:
-            files[inner.as_posix()] = path.read_bytes()
+    """The package's files by path; of other lessons only what a chosen one imports.
+
+    A course of one's own stands in the place of the package's lessons. It may name any of the package's probes and figures.
+    """
+    files = _below(PACKAGE)
+    if registry.own():
+        files = {path: data for path, data in files.items() if not (path.startswith("course/lessons/") and _number(path))}
+        files |= {f"course/lessons/{path}": data for path, data in _below(registry.specified()).items()}
     numbers = {name[:2] for name in lessons}
-    needed = _closure([path for path in files if _number(path) in (*numbers, "")], files)
+    shared = ("figures/", "worker/") if registry.own() else ()
+    needed = _closure([path for path in files if _number(path) in (*numbers, "") or path.startswith(shared)], files)
     return {path: data for path, data in files.items() if path in needed}
+
+
+def _below(top: Path) -> dict[str, bytes]:
+    """The files of a folder by path, without the course that a wheel carries and what Python leaves."""
+    return {
+        path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(top.rglob("*"))
+        if path.is_file() and not {"_course", "__pycache__"} & {*path.relative_to(top).parts}
+    }  # fmt: skip
 
 
 def _number(path: str) -> str:
@@ -163,7 +177,7 @@ def _version(files: Mapping[str, bytes]) -> str:
 
 
 def _license() -> str:
-    checkout = registry.root() / "LICENSE"
+    checkout = registry.home() / "LICENSE"
     if checkout.is_file():
         return checkout.read_text(encoding="utf-8")
     return metadata.distribution(DISTRIBUTION).read_text("licenses/LICENSE") or ""
