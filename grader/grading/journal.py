@@ -22,7 +22,7 @@ import numpy as np
 from grader.judging.verdict import Cut, LessonReport, Line, Statuses, SubmissionReport, Table, Verdict
 from grader.util.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
 _TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip", "printed")
 _LISTS = ("details", "mistakes", "sentences", "verified", "warned")
 
@@ -258,6 +258,7 @@ def _from_verdict(verdict: Verdict) -> dict[str, Any]:
          "cut": None if table.cut is None else _from_cut(table.cut), "mark": list(table.mark)}
         for table in verdict.tables
     ]
+    data["cases"] = list(verdict.cases)
     data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
     largest = verdict.max_difference
     return data | {"max_difference": None if largest is None else _from_float(largest),
@@ -277,9 +278,10 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     largest = data["max_difference"]
     largest = None if largest is None else _to_float(largest)
     line = data["line"]
+    agreed, cases = map(int, data["cases"])
     return Verdict(
         **texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]),
-        line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
+        cases=(agreed, cases), line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
     )  # fmt: skip
 
 
