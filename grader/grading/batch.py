@@ -22,7 +22,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
 
-from grader.course import registry
+from grader.course import own, registry
 from grader.grading.grade import asked, grade_submission, ours
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
@@ -92,6 +92,7 @@ _nursery: SharedZygote | None = None  # of all grading processes of this machine
 
 
 def _lane(settings: Settings) -> WarmSandbox:
+    own.enter()
     me = threading.get_ident()
     lane = _lanes.get(me)
     if lane is None or lane.settings != settings:
@@ -307,7 +308,7 @@ def _ours(parcel: PackedSubmission, settings: Settings, why: str) -> bytes:
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
-    return Report(tuple(result.report for result in results), settings.seed, isolation=held)
+    return Report(tuple(result.report for result in results), settings.seed, isolation=held, course=registry.title())
 
 
 def read(line: bytes) -> JournalEntry:

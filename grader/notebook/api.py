@@ -8,11 +8,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
-from grader.course import references
+from grader.course import own, references
 from grader.notebook.showing import Shown, count, printed, said, verdict_shown
 from grader.notebook.target import MISSING, Refusal, find, names_at
+
+own.enter_beside(Path.cwd())
 
 HINTS = 3
 ATTEMPTS = 3  # different states of the code, after which the solution opens
