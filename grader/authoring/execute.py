@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -26,9 +27,14 @@ _CHANGING = (
 
 
 def build(name: str) -> None:
-    """Writes all that is made of a lesson. Raises: AuthorError, with nothing written, where a cell or a quoted number fails."""
+    """Writes all that is made of a lesson.
+
+    Raises: AuthorError, with nothing written, where a cell or a quoted number fails, or what the lesson's run needs is missing.
+    """
     cells, lesson = checked_cells(name)
     solved, file = solution_notebook(name, cells, lesson), f"solutions/{name}.py"
+    if lesson.needs:
+        _ask_for(lesson.needs, file)
     for left in kernel.kept().glob(f"{name}.*"):
         left.unlink()  # what this lesson trains is trained anew
     try:
@@ -45,6 +51,14 @@ def build(name: str) -> None:
     write_whole(registry.solution_path(name), encode(solved))
     teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
     write_whole(teaching.path(name), teaching.page(name, cells, lesson, said))
+
+
+def _ask_for(needs: str, file: str) -> None:
+    """Raises AuthorError where the extra is missing: an empty run would take the place of a stored one."""
+    extra = importlib.import_module(f"grader.data.{needs}")
+    if not extra.available():
+        sentence = f"its stored run needs {needs}, so nothing was written and the stored run stays. {extra.how_to_get()}"
+        raise AuthorError([LintError(file, 0, sentence)])
 
 
 def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
 
 
 def collected(package: str, exercises: Sequence[str], **about: Any) -> Lesson:
-    """The lesson of a folder: `package` is its __name__, `exercises` its files in order. about: title, question, outcome."""
+    """The lesson of a folder: `package` is its __name__, `exercises` its files in order. about: title, question, outcome, needs."""
     made = tuple(getattr(importlib.import_module(f"{package}.{name}"), name) for name in exercises)
     texts = tuple(dict.fromkeys(text for one in made for text in one.texts))  # exercises may share a mistake and its text
     return Lesson(package.rpartition(".")[2], exercises=made, texts=texts, **about)

@@ -142,6 +142,7 @@ class Lesson:
     """name: '01_three_tokens', also the name of its files; texts: mistakes that only it knows.
 
     outcome: what one can do after it, as 'we can …' goes on.
+    needs: a module of grader/data whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
     """
 
     name: str
@@ -150,3 +151,4 @@ class Lesson:
     exercises: tuple[Exercise, ...]
     texts: tuple[MistakeText, ...] = ()
     outcome: str = ""
+    needs: str = ""

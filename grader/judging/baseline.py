@@ -14,7 +14,7 @@ from grader.course import references
 from grader.course.readings import inputs, seen
 from grader.course.spec import Case, Exercise
 from grader.judging.compare import flatten
-from grader.judging.diagnose import Diagnosis, one_thread
+from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
@@ -39,7 +39,7 @@ class Baseline:
 @cache
 def drawn(exercise: Exercise, seed: int) -> Baseline:
     """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
-    with same_random_state(), one_thread():
+    with same_random_state(one_thread=True):
         return _drawn(exercise, seed)
 
 
@@ -86,8 +86,8 @@ def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str
 
 
 def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:
-    """The names of what a case passes positionally: the function's parameters, or the forward's."""
+    """The names of what a case passes positionally: the parameters of the function, of a module's forward, or of a class without one."""
     if exercise.kind == "answer":
         return ()
-    target = reference.forward if exercise.kind == "class" else reference
+    target = getattr(reference, "forward", reference) if exercise.kind == "class" else reference
     return tuple(name for name in inspect.signature(target).parameters if name != "self")

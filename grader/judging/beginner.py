@@ -13,12 +13,10 @@ from itertools import permutations
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import close, numbers
+from grader.judging.compare import same_numbers
 from grader.judging.findings import Finding
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
-
-NEAR = (1e-4, 1e-5)  # the tolerances within which numbers are called the same
 
 
 @dataclass(frozen=True)
@@ -242,14 +240,7 @@ def _another_order(evidence: Evidence) -> str | None:
 
 def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int]) -> bool:
     wanted = list(expected.values())
-    return len(part.items) == len(order) and all(_same(wanted[at], item) for at, item in zip(order, part.items, strict=True))
-
-
-def _same(expected: Part, actual: Part) -> bool:
-    one, other = numbers(expected), numbers(actual)
-    if one.array is None or other.array is None or one.shape != other.shape:
-        return False
-    return close(one.array.astype(np.float64), other.array.astype(np.float64), *NEAR)
+    return len(part.items) == len(order) and all(same_numbers(wanted[at], item) for at, item in zip(order, part.items, strict=True))
 
 
 Rule = Callable[[Evidence], str | None]

@@ -37,6 +37,19 @@ def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | F
     return flat
 
 
+def raises_as_asked(case: Case, actual: Observation) -> bool:
+    """Whether a case must raise, and what was observed raised just that."""
+    return bool(case.raises and actual.failure and actual.failure.is_a(case.raises))
+
+
+def same_numbers(expected: Part, actual: Part) -> bool:
+    """Whether two parts hold the same numbers, whatever holds them; looser than any exercise's own tolerance."""
+    one, other = numbers(expected), numbers(actual)
+    if one.array is None or other.array is None:
+        return False
+    return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
+
+
 def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part]) -> list[Finding]:
     """Every difference between a candidate's parts and the reference's, in the order of judging."""
     found = []

@@ -10,9 +10,7 @@ aside, and the same is tried again.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -23,12 +21,11 @@ from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, tolerances
+from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, raises_as_asked, tolerances
 from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
-PROOF = 3  # cases that a mistake must reproduce before it is named
 MOST_RUNS = 150  # of pairs on cases: a count and no clock, so that a verdict is the same on every machine
 Key = tuple[int, ...]  # positions in exercise.mistakes
 Alike = Callable[[Case, Observation, Observation], bool]
@@ -53,45 +50,48 @@ class Diagnosis:
         self._seen: dict[tuple[Key, int], Observation] = {}
         self._wrong: dict[tuple[Key, int], bool] = {}
         self._runs = 0
-        self._needed = 1 if exercise.kind == "answer" else PROOF
+        self._needed = 1 if exercise.kind == "answer" else outcomes.PROOF
 
     def mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
         """The mistakes that fit, each as a tuple of one id or two.
 
         actual: what was observed of the candidate, by the case's position; cases may be missing.
         """
-        with same_random_state(), one_thread():
+        with same_random_state(one_thread=True):
             found = self._mistakes(actual)
             rest = {i: shown for i, shown in actual.items() if shown.failure is None or shown.failure.kind != "call"}
             return found or (self._mistakes(rest) if len(rest) < len(actual) else [])
 
     def _mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
+        failing = {i for i, shown in actual.items() if self._fails(i, shown)}  # what is right is no mistake's own
         # What is cheap comes first, and of that what fails: most mistakes end there.
-        everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, not self._fails(i, actual[i])))
-        found = self._singles(actual, everywhere)
+        everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, i not in failing))
+        found = self._singles(actual, failing, everywhere)
         if found or self.exercise.kind == "answer":
             return found
         found = [(id,) for id in outcomes.found(self.exercise, self.cases, self.expected, actual)]
-        found = found or self._singles(actual, everywhere, _alike) or self._pairs(actual, everywhere)
+        found = found or self._singles(actual, failing, everywhere, _alike) or self._pairs(actual, failing, everywhere)
         if found:
             return found
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
-        return self._singles(actual, ordinary) or self._singles(actual, ordinary, _alike)
+        return self._singles(actual, failing, ordinary) or self._singles(actual, failing, ordinary, _alike)
 
-    def _singles(self, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> list[tuple[str, ...]]:
-        if len(self._failing(actual, at)) < self._needed:
+    def _singles(
+        self, actual: Mapping[int, Observation], failing: Collection[int], at: list[int], alike: Alike | None = None
+    ) -> list[tuple[str, ...]]:
+        if sum(i in failing for i in at) < self._needed:
             return []
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
         return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, alike)))
 
-    def _pairs(self, actual: Mapping[int, Observation], at: list[int]) -> list[tuple[str, ...]]:
-        failing = self._failing(actual, at)
-        if len(failing) < self._needed:
+    def _pairs(self, actual: Mapping[int, Observation], failing: Collection[int], at: list[int]) -> list[tuple[str, ...]]:
+        ends = [i for i in at if i in failing]
+        if len(ends) < self._needed:
             return []
-        failing = [i for i in failing if not self.cases[i].costly] or failing
+        ends = [i for i in ends if not self.cases[i].costly] or ends
         found: dict[tuple[str, ...], None] = {}
         enough = self._runs + MOST_RUNS
-        for key in self._candidates(actual, dict.fromkeys((failing[0], failing[-1]))):
+        for key in self._candidates(actual, dict.fromkeys((ends[0], ends[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in found or not self._combine(key):
                 continue
@@ -192,10 +192,6 @@ class Diagnosis:
             self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
         return self._seen[key, i]
 
-    def _failing(self, actual: Mapping[int, Observation], at: list[int]) -> list[int]:
-        """Where what was observed is wrong: what is right there is no mistake's own."""
-        return [i for i in at if self._fails(i, actual[i])]
-
     def _fails(self, i: int, actual: Observation) -> bool:
         return differs(self.exercise, self.cases[i], self.expected[i], actual)
 
@@ -205,8 +201,7 @@ class Diagnosis:
         return self._wrong[key, i]
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
-        raises = self.cases[i].raises
-        if raises and all(shown.failure and shown.failure.is_a(raises) for shown in (mistake, actual)):
+        if all(raises_as_asked(self.cases[i], shown) for shown in (mistake, actual)):
             return True  # both raise as asked, in whatever words
         if mistake.failure or actual.failure:
             return _same_failure(mistake, actual)
@@ -224,24 +219,10 @@ class Diagnosis:
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), picky)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """torch computes in one thread inside the block: for inputs so small, waiting for others costs far more than they do."""
-    torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch is not None else 1
-    if before > 1:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        if before > 1:
-            torch.set_num_threads(before)
-
-
 def differs(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
     """True where an observation is not what the case asks for."""
     if case.raises is not None:
-        return actual.failure is None or not actual.failure.is_a(case.raises)
+        return not raises_as_asked(case, actual)
     if actual.failure or actual.modified:
         return True
     if exercise.compare is not None:
@@ -256,7 +237,7 @@ def _alike(case: Case, mistake: Observation, actual: Observation) -> bool:
     ended = [shown.failure is not None and shown.failure.kind == "exception" for shown in (mistake, actual)]
     if case.raises is None:
         return all(ended)
-    return not any(shown.failure and shown.failure.is_a(case.raises) for shown in (mistake, actual))
+    return not any(raises_as_asked(case, shown) for shown in (mistake, actual))
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:

