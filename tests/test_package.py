@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import registry
+from tests import own_course
 from tests.conftest import ROOT
 
 
@@ -44,21 +45,10 @@ def test_the_worker_s_modules_hold_no_answers():
 def test_constraints_pin_every_requirement():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["dependencies"] + [text for group in project["optional-dependencies"].values() for text in group]
-    names = {re.split(r"[<>=!~\[; ]", text)[0].lower() for text in wanted}
+    names = {re.split(r"[<>=!~\[; ]", text)[0].lower() for text in wanted} - {project["name"]}
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", line) for line in lines)
     assert names <= {line.partition("==")[0] for line in lines}
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """The wheel, built from the source distribution as `python -m build` does it."""
-    place = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert list(place.glob("*.tar.gz"))
-    return next(place.glob("*.whl"))
 
 
 def test_the_wheel_carries_the_course(wheel):
@@ -79,7 +69,11 @@ def test_the_wheel_carries_the_course(wheel):
 @pytest.fixture(scope="module")
 def alone(wheel, tmp_path_factory) -> Path:
     """The command `grader` where only the wheel is installed, beside the libraries of this environment."""
-    place = tmp_path_factory.mktemp("alone")
+    return installed(wheel, tmp_path_factory.mktemp("alone"))
+
+
+def installed(wheel: Path, place: Path) -> Path:
+    """The command `grader` of a fresh environment that has this wheel and the libraries of ours."""
     venv.create(place, with_pip=False)
     packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
     outside = [path for path in sys.path if path.endswith("-packages")]
@@ -127,12 +121,41 @@ def test_the_wheel_alone_releases_a_hand_out_with_constraints(alone, tmp_path):
     assert made == {path.relative_to(tmp_path / "here").as_posix(): path.read_bytes() for path in (tmp_path / "here").rglob("*.*") if path.is_file()}
 
 
+def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
+    """Written, built, audited, graded and released as the text says, with the wheel alone; the hand-out then judges by itself."""
+    mine = own_course.written(tmp_path)
+    build, audit, grade, release = own_course.commands()
+    done = run(alone, *build, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.relative_to(mine).as_posix() for path in mine.rglob("90_*.*")} == {
+        "solutions/90_center.py", "solutions/90_center.ipynb", "notebooks/90_center.ipynb", "docs/teaching/90_center.md"}  # fmt: skip
+    assert "PASSED: center_rows" in (mine / "solutions" / "90_center.ipynb").read_text(encoding="utf-8")
+    assert run(alone, *build, "--check", cwd=tmp_path).returncode == 0
+    done = run(alone, *audit, cwd=tmp_path)
+    assert done.returncode == 0 and "Every rule is kept." in done.stdout, done.stdout + done.stderr
+    handed_in = own_course.hand_in(mine, tmp_path / grade[1], own_course.RIGHT)
+    done = run(alone, *grade, cwd=tmp_path)
+    assert done.returncode == 0 and "2 of 2 points" in done.stdout, done.stdout + done.stderr
+    own_course.hand_in(mine, handed_in, own_course.WRONG)
+    done = run(alone, *grade, cwd=tmp_path)
+    assert done.returncode == 1 and "CR1: Each column was centered; rows were asked for." in done.stdout, done.stdout + done.stderr
+    done = run(alone, *release, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    handout = tmp_path / release[1]
+    theirs = installed(next(handout.glob("wheels/*.whl")), tmp_path / "theirs")
+    done = run(theirs, "grade", str(handed_in), cwd=handout)
+    assert done.returncode == 1 and "CR1" in done.stdout, done.stdout + done.stderr
+    program = "from grader import check; print(check('center_rows', lambda x: x - x.mean()))"
+    checked = run(theirs.with_name("python" + theirs.suffix), "-c", program, cwd=handout / "notebooks")
+    assert "CR2" in checked.stdout, checked.stdout + checked.stderr
+
+
 @pytest.mark.timeout(600)
 def test_the_pip_section_of_environment_yml_installs_in_a_fresh_environment(tmp_path):
     """All of it, torch too; then a notebook's first line works there."""
     lines = (ROOT / "environment.yml").read_text().partition("- pip:\n")[2].splitlines()
     requirements = [line.strip().removeprefix("- ") for line in lines if line.strip()]
-    assert requirements == ["-c constraints.txt", "-e ."]
+    assert requirements == ["-c constraints.txt", "-e .[lab,torch]"]
     venv.create(tmp_path / "fresh", with_pip=True)
     executable = tmp_path / "fresh" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     text = "\n".join(requirements).replace("constraints.txt", str(ROOT / "constraints.txt"))

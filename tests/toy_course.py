@@ -1,4 +1,4 @@
-"""A course of one small lesson, for testing everything between a learner's file and a report."""
+"""A course of two small lessons in a folder of its own, for testing everything between a learner's file and a report."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from grader.course import own, registry
+from grader.course.percent import read_percent
+from grader.course.spec import Lesson
+from grader.course.stubs import learner_notebook
+from tests.conftest import ROOT
 
-from grader.authoring import index
-from grader.course import references, registry
-from grader.course.spec import Case, Exercise, Lesson, MistakeText
-from tests.mistakes import built
-
+FOLDER = ROOT / "tests" / "courses" / "toy"
 NAME = "01_toy"
 EXERCISES = ("double", "row_sums", "the_answer")
 
@@ -29,39 +29,6 @@ STUBS = {
 }
 
 
-def build_double(*bugs: str):
-    return lambda x: {"TY2": x + 2, "TY3": x * x, "TY4": x}[bugs[0]] if bugs else 2 * x
-
-
-def build_row_sums(*bugs: str):
-    return lambda x: x.sum(axis=0 if bugs else 1)
-
-
-def arrays(rng: np.random.Generator):
-    yield Case("small", "small integers", (np.array([[1.0, 2, 3], [4, 5, 6]]),), names=("x",))
-    for i in range(4):
-        yield Case(f"random-{i}", "random numbers", (rng.normal(size=(4, 2 + i % 2)),), names=("x",))
-
-
-def nothing(rng: np.random.Generator):
-    yield Case("value", "the value", (), probe="answer")
-
-
-HINTS = ("?", "where", "____")
-REFERENCES = {"double": build_double(), "row_sums": build_row_sums(), "the_answer": [4.0, 2.0]}
-LESSON = Lesson(
-    NAME, "A toy", "?",
-    (
-        Exercise("double", "Double x.", 2, 1, arrays, built(build_double, "TY2", "TY3", "TY4"), HINTS),
-        Exercise("row_sums", "Sum rows.", 3, 1, arrays, built(build_row_sums, "TY1"), HINTS),
-        Exercise("the_answer", "Answer.", 1, 1, nothing, (), HINTS, kind="answer", container="answer"),
-    ),
-    (MistakeText("TY1", "The columns were summed.", "why"),),
-)  # fmt: skip
-
-SECOND = Lesson("02_second", "Another", "?", (Exercise("nobody", "Nobody solves it.", 4, 1, arrays, (), HINTS),))
-
-
 def code(text: str, role: str = "", exercise: str = "", id: str = "") -> dict[str, Any]:
     """A code cell as JupyterLab saves it; without a role it is one that a learner added."""
     about = {key: value for key, value in (("role", role), ("exercise", exercise)) if value}
@@ -72,18 +39,8 @@ def code(text: str, role: str = "", exercise: str = "", id: str = "") -> dict[st
 
 def pristine() -> dict[str, Any]:
     """The learner's notebook: two given cells, a demonstration, three exercises, a check and a payoff."""
-    cells = [
-        {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# A toy"]},
-        code("import numpy as np\n\nfrom grader import check, figures, passed", "given", id="given-1"),
-        code("print(np.pi)\nfigures.nothing_that_exists()", "demo", id="demo-1"),
-        code("OFFSET = 0", "given", id="given-2"),
-        code(STUBS["double"], "exercise", "double", "exercise-double"),
-        code("check(double)", "check", "double", "check-double"),
-        code("if passed(double):\n    print(double(2))", "payoff", "double", "payoff-double"),
-        code(STUBS["row_sums"], "exercise", "row_sums", "exercise-row_sums"),
-        code(STUBS["the_answer"], "exercise", "the_answer", "exercise-the_answer"),
-    ]
-    return notebook(cells)
+    text = (FOLDER / "solutions" / f"{NAME}.py").read_text(encoding="utf-8")
+    return learner_notebook(NAME, read_percent(text), Lesson(NAME, "A toy", "?", ()))
 
 
 def notebook(cells: list[dict[str, Any]], lesson: str = NAME) -> dict[str, Any]:
@@ -110,13 +67,6 @@ def write(path: Path, content: dict[str, Any] | str | bytes) -> Path:
 
 
 def install(monkeypatch) -> None:
-    """Makes the toy the whole course for the time of one test. The real course's index is not its own to write."""
-    monkeypatch.setattr(index, "path", lambda: Path("no index"))
-    monkeypatch.setattr(registry, "CONTRACT", {NAME: EXERCISES, "02_second": ("nobody",)})
-    monkeypatch.setattr(registry, "lessons", lambda: (NAME, "02_second"))
-    for made in ("pristine", "handed_out"):  # the toy's prose quotes no number
-        monkeypatch.setattr(registry, made, lambda name, *among: pristine() if name == NAME else notebook([], name))
-    monkeypatch.setattr(registry, "lesson", lambda name: LESSON if name == NAME else SECOND)
-    monkeypatch.setattr(references, "reference", lambda name: REFERENCES[name])
-    monkeypatch.setattr(registry, "next_exercise", lambda name: None)
-    monkeypatch.setattr(registry, "mistake_text", lambda id: MistakeText(id, f"This is {id}.", "why"))
+    """Makes the toy the course of this test and of what it starts, as `--course` does; conftest.py takes it away again."""
+    monkeypatch.setenv(registry.VARIABLE, str(FOLDER))
+    own.enter()

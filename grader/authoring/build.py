@@ -71,8 +71,8 @@ def stale(name: str) -> list[str]:
 def _built_from(name: str) -> str:
     """A digest of what decides a solution notebook's outputs: source, specification, the lesson's figures."""
     package = Path(__file__).resolve().parents[1]
-    modules = (f"course/lessons/{name}/*.py", f"figures/lesson_{name[:2]}*.py")
-    files = [registry.source_path(name), *(path for each in modules for path in sorted(package.glob(each)))]
+    figures = [] if registry.own() else sorted(package.glob(f"figures/lesson_{name[:2]}*.py"))
+    files = [registry.source_path(name), *sorted((registry.specified() / name).glob("*.py")), *figures]
     return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 
 

@@ -92,7 +92,7 @@ def page() -> str:
         "## Notes on each lesson",
         _lessons(),
     ]
-    for route in ROUTES:
+    for route in ROUTES if registry.own() is None else ():
         parts += [f"## {route.title}", route.about, _table(route)]
     return "\n\n".join(parts) + "\n"
 

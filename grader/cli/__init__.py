@@ -10,19 +10,24 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import lesson_name
+from grader.cli.arguments import course, lesson_name
 from grader.cli.author import add as add_author
 from grader.cli.classroom import add as add_class
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
 from grader.cli.grade import add as add_grade
 from grader.cli.learner import add as add_learner
 from grader.cli.release import add as add_release
+from grader.cli.room import add as add_room
 from grader.cli.watch import add as add_watch
+from grader.course import registry
+from grader.course.registry import VARIABLE
 from grader.util.errors import AuthorError, InputError
+from grader.util.lacking import why
 
-GROUPS = (add_grade, add_class, add_watch, add_release, add_author, add_learner)  # as `grader --help` lists their commands
+GROUPS = (add_grade, add_class, add_watch, add_room, add_release, add_author, add_learner)  # as `grader --help` lists their commands
 
 __all__ = ["lesson_name", "main", "parser"]
 
@@ -33,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a console that lacks a sign shows '?' and does not stop us
             stream.reconfigure(errors="replace")
     try:
+        _take_course(sys.argv[1:] if arguments is None else arguments)
         options = parser().parse_args(arguments)
         return options.run(options)
     except SystemExit as ending:  # argparse: --help, --version, or a wrong call
@@ -52,11 +58,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GRADER_DEBUG"):
             raise
+        lacks = why(error)
+        if lacks:
+            return complain(lacks, NOT_GRADED)
         return complain(
             f"a mistake in the grader itself, {type(error).__name__}: {error}. "
             "Nothing was changed; GRADER_DEBUG=1 shows where it happened.",
             NOT_GRADED,
         )
+
+
+def _take_course(arguments: Sequence[str]) -> None:
+    """Makes the lessons of --course, or of the environment, those of this process and all that it starts. Raises: InputError."""
+    folder = course(arguments)
+    if folder is not None:
+        os.environ[VARIABLE] = str(folder.expanduser().resolve())
+    named = os.environ.get(VARIABLE)
+    if named or registry.own() is not None:
+        from grader.course import own
+
+        own.use(Path(named) if named else None)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -18,7 +18,18 @@ def command(commands: Any, name: str, run: Callable, what: str) -> argparse.Argu
     """Adds a command; run: called with the options, returns the exit code."""
     made = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
     made.set_defaults(run=run)
+    made.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, in place of this one")
     return made
+
+
+def course(arguments: Sequence[str]) -> Path | None:
+    """The FOLDER of --course, read before the other arguments, which may name its lessons; None without one."""
+    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    reader.add_argument("--course", type=Path)
+    try:
+        return reader.parse_known_args(arguments)[0].course
+    except argparse.ArgumentError:  # without a folder, which the command's own parser says
+        return None
 
 
 def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
@@ -47,6 +58,23 @@ def lesson_list(text: str) -> tuple[str, ...]:
     return named
 
 
+def exercise_list(text: str) -> tuple[str, ...]:
+    """Exercises with commas between them."""
+    try:
+        named = tuple(dict.fromkeys(registry.known_exercise(part.strip()) for part in text.split(",") if part.strip()))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not named:
+        raise argparse.ArgumentTypeError(f"{text!r} names no exercise; leave the option out for all of them")
+    return named
+
+
+def name_list(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    return tuple(_checked(text, bool(named), "no name, and no list of names with commas between them") and named)
+
+
 def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
     percent = text.endswith("%")
@@ -61,6 +89,10 @@ def natural(text: str) -> int:
 
 def whole(text: str) -> int:
     return int(_checked(text, text.isdecimal() and int(text) > 0, "not a whole number of 1 or more"))
+
+
+def port(text: str) -> int:
+    return int(_checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port, a number from 1 to 65535"))
 
 
 def positive(text: str) -> float:

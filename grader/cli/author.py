@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from grader.authoring import index
+    from grader.course import index
 
     if options.check:
         return _check_builds(chosen(options.lessons))
@@ -53,8 +53,9 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    from grader.authoring import index, routes
+    from grader.authoring import routes
     from grader.authoring.build import stale
+    from grader.course import index
 
     problems = ["grader/course/lessons/index.json is older than the specifications."] if index.stale() else []
     problems += ["docs/teaching/README.md is older than the lessons."] if routes.stale() else []

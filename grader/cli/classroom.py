@@ -9,7 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import command, lesson_list, natural, positive, seconds, threshold, whole
+from grader.cli.arguments import (
+    command,
+    exercise_list,
+    lesson_list,
+    name_list,
+    natural,
+    positive,
+    seconds,
+    threshold,
+    whole,
+)
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
 from grader.course import registry
@@ -32,6 +42,18 @@ def add(commands: Any) -> None:
         "--lessons", type=lesson_list, metavar="A,B",
         help="grade these; what is absent counts as missing (default: those that at least half of the learners handed in)",
     )
+    made.add_argument("--exercises", type=exercise_list, metavar="A,B", help="only these exercises count; their lessons are graded")
+    made.add_argument("--weights", type=Path, metavar="FILE",
+                      help="points of your own: a line 'exercise,points' each; the others keep the course's")  # fmt: skip
+    made.add_argument("--partial", action="store_true",
+                      help="an exercise that failed earns the share of its cases that agree (default: nothing)")  # fmt: skip
+    made.add_argument("--anonymous", action="store_true",
+                      help="pseudonyms in every report, no grade book; REPORTS/names.csv says who is who")  # fmt: skip
+    made.add_argument("--regrade", type=name_list, metavar="A,B", default=(),
+                      help="grade these learners again and keep all other results; implies --resume")  # fmt: skip
+    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of who is enrolled, from the grade book: ids for its import")
+    made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
+    made.add_argument("--assignment", default="", metavar="TITLE", help="its name in the grade book; in Canvas 'Title (1234)'")
     made.add_argument(
         "--max-points", type=positive, default=None, metavar="N", help="points for full marks in grade books"
     )
@@ -44,20 +66,29 @@ def add(commands: Any) -> None:
 def _class(options: argparse.Namespace) -> int:
     from grader.cli.out import prepared
     from grader.grading import batch
+    from grader.grading.grade import asked
+    from grader.grading.kept import keys_of
+    from grader.grading.marks import checked, read_weights
     from grader.grading.roster import entries, same_names, shown
     from grader.sandbox.sandbox import SandboxError
 
+    options.resume = options.resume or bool(options.regrade)
     found, passed_over = entries(options.folder)
+    options.regrade = keys_of(options.regrade, found)
+    options.weights = read_weights(options.weights) if options.weights else None
+    options.roster = _roster(options)
+    options.lessons = _lessons(options.lessons, options.exercises)
     if passed_over:
         say(f"passed over, being no learner's folder and no notebook: {shown(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
     chosen = None if options.lessons else _chosen(options, found)
+    settings = _settings(options, chosen)
+    checked(options.weights, [name for lesson in settings.lessons for name in asked(lesson, settings.exercises)])
     for sentence in prepared(options.out, options.folder, options.resume):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
-    settings = _settings(options, chosen)
     try:
         with closing(_pool(options, settings)) as pool:
             return _graded(options, found, settings, pool, chosen)
@@ -72,6 +103,30 @@ def _class(options: argparse.Namespace) -> int:
     except OSError as error:
         raise InputError(f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
                          f"{options.out}; fix that, and the same command with --resume goes on.") from None  # fmt: skip
+
+
+def _roster(options: argparse.Namespace) -> Any:
+    from grader.submission import enrolled
+
+    if options.anonymous and (options.roster or options.assignment):
+        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
+    if options.by and not options.roster:
+        raise InputError("--by names a column of the roster; --roster FILE names the roster.")
+    roster = enrolled.read(options.roster, options.by) if options.roster else None
+    for sentence in roster.notes if roster else ():
+        say(sentence)
+    return roster
+
+
+def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
+    theirs = {name: registry.lesson_of(name) for name in exercises or ()}
+    outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
+    if outside:
+        raise InputError(f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
+                         "or leave --lessons out.")  # fmt: skip
+    # A lesson without an exercise that counts would be an empty column.
+    return tuple(sorted(set(theirs.values()))) if theirs else lessons
 
 
 def _chosen(options: argparse.Namespace, found: list) -> Any:
@@ -90,7 +145,7 @@ def _settings(options: argparse.Namespace, chosen: Any) -> Any:
 
     limits = {} if options.timeout is None else {"timeout_s": options.timeout}
     lessons = chosen.lessons if chosen else options.lessons
-    return Settings(lessons, options.seed, require=options.require_isolation, **limits)
+    return Settings(lessons, options.exercises, options.seed, require=options.require_isolation, **limits)
 
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
@@ -106,47 +161,63 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
 
 def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
-    from grader.cli.out import JOURNAL, copied
+    from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
     from grader.grading import batch
     from grader.grading.dask_pool import course_digest
     from grader.grading.journal import Journal
-    from grader.grading.roster import pack
-    from grader.reports import folder
+    from grader.grading.kept import kept
 
     held = batch.isolation_of(pool, settings)
     about = {
         "course": course_digest(), "seed": settings.seed, "timeout_s": settings.timeout_s, "isolation": held,
-        "lessons": list(settings.lessons), "lessons_chosen_by": HALF if chosen else "--lessons",
+        "lessons": list(settings.lessons), "lessons_chosen_by": HALF if chosen else "--exercises" if settings.exercises else "--lessons",
+        "exercises": sorted(settings.exercises or ()) or None,
     }  # fmt: skip
     with Journal(options.out / JOURNAL, about) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
-        results = {}
-        for one in found:
-            kept = journal.results.get(one.key)
-            if kept is not None and kept.digest == pack(one).digest and not _failed(kept):
-                results[one.key] = kept
-        left = [one for one in found if one.key not in results]
-        with Progress(len(left), len(results)) as progress:
-            for line in batch.graded(left, settings, pool):
+        before = kept(found, journal.results, options.regrade)
+        for sentence in before.sentences:
+            say(sentence)
+        results = dict(before.results)
+        with Progress(len(before.left), len(results)) as progress:
+            for line in batch.graded(before.left, settings, pool):
                 journal.add(line)
                 result = batch.read(line)
                 results[result.key] = result
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = replace(report, notes=chosen.sentences() if chosen else ())
-        folder.write_all(report, options.out, max_points=options.max_points, before_change=lambda: say(copied(options.out)))
+        report = _reported(replace(report, notes=chosen.sentences() if chosen else ()), options)
         journal.finish()
     print(_summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
     return complain("the same command with --resume grades again what could not be graded.", code) if code == NOT_GRADED else code
 
 
-def _failed(result: Any) -> bool:
-    """Whether the grader itself failed on it; --resume tries again."""
-    return bool(result.report.ungraded)
+def _reported(report: Any, options: argparse.Namespace) -> Any:
+    """Puts the points on, writes every report, and returns the one that they show."""
+    from grader.cli.out import copied
+    from grader.grading import pseudonyms
+    from grader.grading.marks import valued
+    from grader.reports import folder, moodle
+    from grader.reports.books import Books
+    from grader.reports.room import ClassSummary, ungraded
+
+    report = valued(report, options.weights, options.partial)
+    books = Books(options.max_points, options.assignment, options.roster)
+    room = ClassSummary(report)
+    for sentence in filter(None, (*books.remarks(room), ungraded(room), "" if options.anonymous else moodle.remark(room, books))):
+        say(sentence)
+    report = replace(report, notes=(*report.notes, *books.remarks(room)))
+    if options.anonymous:
+        report = pseudonyms.anonymous(report, pseudonyms.chosen(options.out, [one.name for one in report.submissions]))
+    folder.write_all(
+        report, options.out, books=books, named=not options.anonymous,
+        before_change=lambda: say(copied(options.out)),
+    )  # fmt: skip
+    return report
 
 
 def _summary(report: Any, out: Path) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from grader.cli.arguments import command, lesson_list, natural, seconds
+from grader.cli.exits import say
 from grader.course import registry
+from grader.room.page_file import PageFile
+from grader.util.errors import InputError
 
 
 def add(commands: Any) -> None:
@@ -24,6 +28,8 @@ def add(commands: Any) -> None:
     )
     watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
     watch.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
+    watch.add_argument("--page", type=Path, metavar="FILE", help="also write the room as a page for a projector, such as room.html")
+    watch.add_argument("--names", action="store_true", help="with learners' names on the page (default: a mark for each learner)")
     watch.add_argument("--timeout", type=seconds, metavar="S", help="wall-clock seconds for one exercise, and one cell")
 
 
@@ -36,31 +42,49 @@ def run(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     place = options.folder or folder(None)
+    if options.names and options.page is None:
+        raise InputError("--names goes with --page FILE: names are left out of a page only.")
+    page = PageFile(options.page, options.names) if options.page else None
     try:
         with Watcher(place, lessons=options.lessons, seed=options.seed, **chosen) as watcher:
-            (_in_place if sys.stdout.isatty() else _line_by_line)(watcher)
+            (_in_place if sys.stdout.isatty() else _line_by_line)(_rooms(watcher, page))
     except KeyboardInterrupt:
         pass
+    finally:
+        if page is not None:
+            page.end()
     return 0
 
 
-def _in_place(watcher: Any) -> None:
+def _rooms(watcher: Any, page: PageFile | None) -> Iterator[Any]:
+    """The room whenever it has changed; the page is written meanwhile."""
+    from grader.grading.watch import board_of
+
+    board = None
+    while True:
+        room = watcher.look()
+        board = board_of(room) if room is not None else board
+        if page is not None and board is not None:
+            trouble = page.show(board)
+            if trouble:
+                say(trouble)
+        if room is not None:
+            yield room
+
+
+def _in_place(rooms: Iterator[Any]) -> None:
     from grader.grading.watch.screen import Screen
 
     with Screen() as screen:
-        while True:
-            room = watcher.look()
-            if room is not None:
-                screen.show(room)
+        for room in rooms:
+            screen.show(room)
 
 
-def _line_by_line(watcher: Any) -> None:
+def _line_by_line(rooms: Iterator[Any]) -> None:
     from grader.grading.watch.screen import lines
 
     last = None
-    while True:
-        room = watcher.look()
-        if room is not None:
-            for line in lines(room, last):
-                print(line, flush=True)
-            last = room
+    for room in rooms:
+        for line in lines(room, last):
+            print(line, flush=True)
+        last = room

@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 import sys
 from dataclasses import replace
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -37,7 +36,7 @@ def wrong_lines(exercise_name: str, id: str) -> str:
     return ""
 
 
-@cache
+@registry.remembered
 def namespace(name: str) -> dict[str, Any]:
     """What a lesson's given cells and solutions define: the references, by running those cells."""
     made = ModuleType(f"solutions.{name}")
@@ -63,7 +62,7 @@ def solution_text(exercise_name: str) -> str:
     raise KeyError(exercise_name)
 
 
-@cache
+@registry.remembered
 def normal_forms(exercise_name: str) -> dict[str, str]:
     """The normal form of an exercise's solution, and of those before it in its lesson, by name and in the lesson's order."""
     names = registry.CONTRACT[registry.lesson_of(exercise_name)]

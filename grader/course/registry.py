@@ -1,4 +1,8 @@
-"""Finds the lessons, and knows every exercise and every mistake by name."""
+"""Finds the lessons, and knows every exercise and every mistake by name.
+
+Where they are is said once: `root` holds solutions/ and notebooks/, `specified` a folder of specifications for each lesson. Both
+are the package's, or those of a folder of one's own (own.py).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,15 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from grader.course import percent, prose
 from grader.course.spec import Exercise, Lesson, MistakeText
-from grader.util.errors import AuthorError, LintError
+from grader.util.errors import AuthorError, InputError, LintError
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
 # sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
@@ -32,17 +37,28 @@ GIVEN: dict[str, str] = {}  # names that the lessons' own cells import, and what
 
 _WITH_TORCH: set[str] = set()
 
+_title = ""
+
 
 def know(index: str) -> None:
     """Takes over what an index says, lessons/index.json as text."""
+    global _title
     said = json.loads(index)
+    _title = said.get("course", "attention")
     for known, new in (
         (CONTRACT, {name: tuple(about["exercises"]) for name, about in said["lessons"].items()}),
-        (GIVEN, said["given"]),
         (_WITH_TORCH, {name for name, about in said["lessons"].items() if about["torch"]}),
     ):
         known.clear()
         known.update(new)
+    know_given(said["given"])
+
+
+def know_given(names: Mapping[str, str]) -> None:
+    """Takes over what an index says of given cells; a process that reads for another one is told this and no more."""
+    if GIVEN != names:
+        GIVEN.clear()
+        GIVEN.update(names)
 
 
 def needs_torch(lesson: str) -> bool:
@@ -50,11 +66,38 @@ def needs_torch(lesson: str) -> bool:
     return lesson in _WITH_TORCH
 
 
-know((Path(__file__).resolve().parent / "lessons" / "index.json").read_text(encoding="utf-8"))
+VARIABLE = "ATTENTION_COURSE"  # of the environment: the folder of a course of one's own, see own.py
+OF_PACKAGE = Path(__file__).resolve().parent / "lessons"  # the package's own specifications
+_own: Path | None = None
+_REMEMBERED: list[Callable[[], None]] = []
 
 
-def root() -> Path:
-    """The folder that holds notebooks/ and solutions/: the checkout, or the wheel's own copy."""
+def remembered(function: Callable) -> Any:
+    """`cache` for what is read of the lessons: forgotten where others take their place."""
+    made = cache(function)
+    _REMEMBERED.append(made.cache_clear)
+    return made
+
+
+def settle(own: Path | None, index: str) -> None:
+    """From now on the lessons are those of this folder, None for the package's, and the index says what they hold."""
+    global _own
+    _own = own
+    for forget in _REMEMBERED:
+        forget()
+    know(index)
+
+
+def package_index() -> str:
+    """What the index of the package's own lessons says."""
+    return (OF_PACKAGE / "index.json").read_text(encoding="utf-8")
+
+
+know(package_index())
+
+
+def home() -> Path:
+    """Where the package keeps what it comes with, such as constraints.txt: the checkout, or the wheel's own copy."""
     package = Path(__file__).resolve().parents[1]
     checkout = package.parent
     if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
@@ -62,11 +105,30 @@ def root() -> Path:
     return package / "_course"
 
 
-@cache
+def own() -> Path | None:
+    """The folder of a course of one's own, None where the lessons are the package's."""
+    return _own
+
+
+def root() -> Path:
+    """The folder that holds notebooks/ and solutions/."""
+    return _own or home()
+
+
+def title() -> str:
+    """What the course is called in reports: 'attention', or the name of the folder of one's own."""
+    return _title
+
+
+def specified() -> Path:
+    """The folder that holds the specifications, a folder each lesson."""
+    return _own / "lessons" if _own else OF_PACKAGE
+
+
+@remembered
 def lessons() -> tuple[str, ...]:
     """The names of the lessons that exist, in order. A lesson exists when its source and its specification do."""
-    package = Path(__file__).resolve().parent / "lessons"
-    return tuple(name for name in CONTRACT if source_path(name).is_file() and (package / name).is_dir())
+    return tuple(name for name in CONTRACT if source_path(name).is_file() and (specified() / name).is_dir())
 
 
 def edition() -> str:
@@ -87,6 +149,16 @@ def lesson_of(exercise_name: str) -> str:
         if exercise_name in CONTRACT[name]:
             return name
     raise KeyError(exercise_name)
+
+
+def known_exercise(name: str) -> str:
+    """The name itself. Raises: InputError, naming the nearest, where no lesson that exists has one of that name."""
+    names = exercise_names()
+    if name in names:
+        return name
+    near = get_close_matches(name, names, 1, 0.5)
+    advice = f"did you mean {near[0]}?" if near else "the notebooks and every report name them."
+    raise InputError(f"there is no exercise {name[:200]!r}; {advice}")
 
 
 def lesson(name: str) -> Lesson:
@@ -185,11 +257,11 @@ def quoted(name: str) -> prose.Said:
 
 
 def way(name: str, among: Sequence[str] | None = None) -> str:
-    """Markdown that leads to the lessons before and after, and to the glossary."""
+    """Markdown that leads to the lessons before and after, and to the glossary where there is one."""
     names = list(among or lessons())
     at = names.index(name) if name in names else 0
     before, after = names[max(at - 1, 0) : at], names[at + 1 : at + 2]
-    links = [f"← [{heading(one)}]({one}.ipynb)" for one in before] + [f"[Glossary]({GLOSSARY})"]
+    links = [f"← [{heading(one)}]({one}.ipynb)" for one in before] + [f"[Glossary]({GLOSSARY})"] * glossary_path().is_file()
     return " | ".join(links + [f"[{heading(one)}]({one}.ipynb) →" for one in after])
 
 
@@ -204,13 +276,15 @@ def glossary_path() -> Path:
 
 
 def glossary(among: Sequence[str] | None = None) -> str:
-    """The glossary of the course, with links to these lessons alone, by default to all that exist."""
+    """The glossary of the course, with links to these lessons alone, by default to all that exist; '' where it has none."""
+    if not glossary_path().is_file():
+        return ""
     names = set(among or lessons())
     page = glossary_path().read_text(encoding="utf-8")
     return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", lambda link: link[0] if link[2] in names else link[1], page)
 
 
-@cache
+@remembered
 def cells(name: str) -> tuple[percent.Cell, ...]:
     """The cells of a lesson's source, solution regions included."""
     return percent.read_percent(source(name))

@@ -315,11 +315,15 @@ def follow(draw: Callable[..., Picture], *controls: Any) -> None:
     draw: makes the picture of the controls' values, in their order. The picture is an output of the cell and no widget: a
     notebook that is opened again, where no kernel answers the controls, still shows the last one.
     """
-    from IPython.display import display
 
     def drawn() -> Picture:
         return draw(*(control.value for control in controls))
 
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(drawn())
+        return
     for control in controls:
         display(control)
     handle = display(drawn(), display_id=True)

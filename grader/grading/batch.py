@@ -22,8 +22,8 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
 
-from grader.course import registry
-from grader.grading.grade import grade_submission, ours
+from grader.course import own, registry
+from grader.grading.grade import asked, grade_submission, ours
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
@@ -38,9 +38,13 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 
 @dataclass(frozen=True)
 class Settings:
-    """What every submission of a batch is graded with. lessons: None for those of each one's notebooks."""
+    """What every submission of a batch is graded with.
+
+    lessons: None for those of each one's notebooks. exercises: only these of them; None for all.
+    """
 
     lessons: tuple[str, ...] | None = None
+    exercises: tuple[str, ...] | None = None
     seed: int = registry.SEED
     timeout_s: float = TIMEOUT_S
     require: str = "process"
@@ -88,6 +92,7 @@ _nursery: SharedZygote | None = None  # of all grading processes of this machine
 
 
 def _lane(settings: Settings) -> WarmSandbox:
+    own.enter()
     me = threading.get_ident()
     lane = _lanes.get(me)
     if lane is None or lane.settings != settings:
@@ -141,7 +146,7 @@ def _attempt(parcel: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
         laid = unpack(parcel, place)
         what = nothing_handed_in(parcel.name, parcel.path, settings.lessons) if laid is None else laid
         report = grade_submission(
-            what, name=parcel.name, lessons=settings.lessons, seed=settings.seed, sandbox=lane.sandbox
+            what, name=parcel.name, lessons=settings.lessons, exercises=settings.exercises, seed=settings.seed, sandbox=lane.sandbox
         )
     finally:
         remove_folder(str(place))
@@ -293,8 +298,8 @@ def _ours(parcel: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
     lessons = []
     for lesson in settings.lessons or registry.lessons():
-        judged = tuple(ours(name, why) for name in registry.CONTRACT[lesson])
-        points = {exercise.name: exercise.points for exercise in registry.lesson(lesson).exercises}
+        judged = tuple(ours(name, why) for name in asked(lesson, settings.exercises))
+        points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
         lessons.append(LessonReport(lesson, judged, points, parcel.notes if not lessons else ()))
     report = SubmissionReport(parcel.name, parcel.path, tuple(lessons))
     return to_line(JournalEntry(parcel.key, parcel.digest, settings.require, report))
@@ -303,7 +308,7 @@ def _ours(parcel: PackedSubmission, settings: Settings, why: str) -> bytes:
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
-    return Report(tuple(result.report for result in results), settings.seed, isolation=held)
+    return Report(tuple(result.report for result in results), settings.seed, isolation=held, course=registry.title())
 
 
 def read(line: bytes) -> JournalEntry:

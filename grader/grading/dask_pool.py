@@ -12,8 +12,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from grader.course import own, registry
 from grader.grading import batch
 from grader.util.errors import InputError
+from grader.util.lacking import told
 
 CONNECT_S = 15
 
@@ -25,9 +27,7 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError(
-                "--scheduler needs Dask: pip install 'attention-course[dask]', here and on the workers."
-            ) from None
+            raise InputError(f"--scheduler needs Dask here and on the workers: {told('distributed')}") from None
         self.address = address
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
@@ -56,7 +56,7 @@ class Cluster:
         mine = course_digest()
         differing = sorted(worker for worker, digest in theirs.items() if digest != mine)
         if differing:
-            raise InputError(f"worker {differing[0]} has another version of the course; install this one there.")
+            raise InputError(f"worker {differing[0]} has another version of the course; install this one there{_own()}.")
 
     @property
     def width(self) -> int:
@@ -79,13 +79,17 @@ class Cluster:
             self._client.close(timeout=CONNECT_S)
 
 
+def _own() -> str:
+    """What a worker needs besides, where the course is one's own."""
+    return f", and start it with {registry.VARIABLE} naming the folder of your course" if registry.own() else ""
+
+
 def course_digest() -> str:
     """Changes with any source of the package or of the lessons."""
-    from grader.course import registry
-
+    own.enter()
     made = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
-    for top in (package, registry.root() / "solutions"):
+    for top in (package, registry.root() / "solutions", *([registry.specified()] if registry.own() else [])):
         for path in sorted(path for path in top.rglob("*.py") if "_course" not in path.relative_to(top).parts):
             made.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes())
     return made.hexdigest()[:16]

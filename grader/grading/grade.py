@@ -14,6 +14,7 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
 from grader.submission.submission import Plan, Submission, read_submission
+from grader.util.lacking import installed, told
 from grader.worker.values import Failure, Observation
 
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
@@ -26,6 +27,7 @@ def grade_submission(
     *,
     name: str | None = None,
     lessons: Sequence[str] | None = None,
+    exercises: Sequence[str] | None = None,
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
     sandbox: Sandbox | None = None,
@@ -34,6 +36,7 @@ def grade_submission(
 
     name:    the learner's; by default the path's.
     lessons: names or numbers ('01'); by default those that the notebooks belong to.
+    exercises: only these of the lessons' count; by default all.
     seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one with `timeout_s` is made for this submission.
     Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
@@ -50,7 +53,7 @@ def grade_submission(
             sandbox.need_torch()
         stack.callback(sandbox.end_submission)
         seed = registry.SEED if seed is None else seed
-        reports = tuple(_grade_lesson(submission, lesson, sandbox, seed) for lesson in submission.lessons)
+        reports = tuple(_grade_lesson(submission, lesson, asked(lesson, exercises), sandbox, seed) for lesson in submission.lessons)
     return SubmissionReport(submission.name, submission.path, reports, submission.message)
 
 
@@ -58,6 +61,7 @@ def grade(
     paths: Iterable[str | Path],
     *,
     lessons: Sequence[str] | None = None,
+    exercises: Sequence[str] | None = None,
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
     told: Callable[[str], None] = lambda path: None,
@@ -79,8 +83,8 @@ def grade(
         reports = []
         for path in paths:
             told(str(path))
-            reports.append(grade_submission(path, lessons=lessons, seed=seed, sandbox=sandbox))
-        return Report(tuple(reports), registry.SEED if seed is None else seed, isolation=sandbox.isolation)
+            reports.append(grade_submission(path, lessons=lessons, exercises=exercises, seed=seed, sandbox=sandbox))
+        return Report(tuple(reports), registry.SEED if seed is None else seed, isolation=sandbox.isolation, course=registry.title())
 
 
 def _needs_torch(submission: Submission) -> bool:
@@ -99,11 +103,17 @@ class _Absent:
         return [Observation(failure=self.problem)]
 
 
-def _grade_lesson(submission: Submission, lesson: str, sandbox: Sandbox, seed: int) -> LessonReport:
-    names = registry.CONTRACT[lesson]
+def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
+    """The exercises of a lesson that count: all, or those named."""
+    return tuple(name for name in registry.CONTRACT[lesson] if exercises is None or name in exercises)
+
+
+def _grade_lesson(submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
+        if registry.needs_torch(lesson) and not installed("torch"):
+            return LessonReport(lesson, tuple(ours(name, told("torch")) for name in names), points)
         plan = submission.plan(lesson)
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:

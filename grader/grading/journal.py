@@ -21,8 +21,9 @@ import numpy as np
 
 from grader.judging.verdict import Cut, LessonReport, Line, Statuses, SubmissionReport, Table, Verdict
 from grader.util.errors import InputError
+from grader.util.files import only_writer
 
-FORMAT = 1
+FORMAT = 2
 _TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip", "printed")
 _LISTS = ("details", "mistakes", "sentences", "verified", "warned")
 
@@ -72,7 +73,8 @@ class Journal:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
         self._file: BinaryIO = open(path, "a+b")
         try:
-            _lock(self._file, path)
+            if not only_writer(self._file):  # two runs in one folder would lose each other's results
+                raise InputError(f"another run is writing to {path.parent}; wait for its end or name another folder.")
             self._open(dict(settings))
         except BaseException:
             self._file.close()
@@ -182,20 +184,6 @@ def _begins_as_ours(path: Path) -> bool:
     return b'{"grader_journal"'.startswith(path.read_bytes()[:17])
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Two runs in one folder would lose each other's results. Where the system has no such lock, nothing is done."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(f"another run is writing to {path.parent}; wait for its end or name another folder.") from None
-    except OSError:  # a file system without locks
-        return
-
-
 def _sync_folder(folder: Path) -> None:
     """Makes a new file's name as lasting as its content."""
     try:
@@ -258,6 +246,7 @@ def _from_verdict(verdict: Verdict) -> dict[str, Any]:
          "cut": None if table.cut is None else _from_cut(table.cut), "mark": list(table.mark)}
         for table in verdict.tables
     ]
+    data["cases"] = list(verdict.cases)
     data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
     largest = verdict.max_difference
     return data | {"max_difference": None if largest is None else _from_float(largest),
@@ -277,9 +266,10 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     largest = data["max_difference"]
     largest = None if largest is None else _to_float(largest)
     line = data["line"]
+    agreed, cases = map(int, data["cases"])
     return Verdict(
         **texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]),
-        line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
+        cases=(agreed, cases), line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
     )  # fmt: skip
 
 

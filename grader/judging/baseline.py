@@ -86,8 +86,8 @@ def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str
 
 
 def _parameter_names(exercise: Exercise, reference: Any) -> tuple[str, ...]:
-    """The names of what a case passes positionally: the function's parameters, or the forward's."""
+    """The names of what a case passes positionally: the parameters of the function, of a module's forward, or of a class without one."""
     if exercise.kind == "answer":
         return ()
-    target = reference.forward if exercise.kind == "class" else reference
+    target = getattr(reference, "forward", reference) if exercise.kind == "class" else reference
     return tuple(name for name in inspect.signature(target).parameters if name != "self")

@@ -17,6 +17,7 @@ from grader.course import registry
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
 from grader.judging import beginner, evidence, runtime_policy, wording
+from grader.judging.agreement import agreeing, arrays
 from grader.judging.baseline import drawn
 from grader.judging.beginner import Evidence
 from grader.judging.compare import (
@@ -123,6 +124,7 @@ class _Judging:
 
     def _judged(self) -> Verdict:
         """The stages that look at what was observed."""
+        observed = dict(self.actual)  # a stage may look at a part of it
         stages = (
             self._not_started, self._forbidden_while_running, lambda: self._stage("values"),
             lambda: self._stage("extremes"), self._inputs_left_alone,
@@ -130,7 +132,8 @@ class _Judging:
         for stage in stages:
             verdict = stage()
             if verdict is not None:  # a failing verdict is false, so `or` would pass it over
-                return verdict
+                credited = verdict.status not in ("not_started", "forbidden")
+                return replace(verdict, cases=agreeing(self.exercise, self.drawn, observed)) if credited else verdict
         return self._passed()
 
     def _observe_all(self) -> None:
@@ -167,8 +170,8 @@ class _Judging:
         return self._fail(unwritten, finding)
 
     def _forbidden_while_running(self) -> Verdict | None:
-        for observation in self.actual.values():
-            offence = runtime_policy.forbidden(self.exercise.forbids, observation)
+        for i, observation in self.actual.items():
+            offence = runtime_policy.forbidden(self.exercise.forbids, self.drawn.cases[i], observation)
             if offence:
                 return self._forbidden(offence)
         return None
@@ -251,21 +254,13 @@ class _Judging:
                 continue
             groups = [tuple(by_key[key] for key in held.needs)] if held.needs else [(i,) for i in at]
             for group in groups:
-                arguments = [(self.drawn.cases[i], Reading(self._arrays(i))) for i in group]
+                arguments = [(self.drawn.cases[i], Reading(arrays(self.parts[i]))) for i in group]
                 said = held.check(*(item for pair in arguments for item in pair))
                 if said:
                     finding = Finding("property", part=arguments[-1][1].last, claim=held.title, said=said)
                     return self._fail(group[-1], finding, (), self._shown_for(group, finding.part))
             self.verified.append(held.title)
         return None
-
-    def _arrays(self, i: int) -> dict[str, np.ndarray]:
-        parts = {name: numbers(part) for name, part in self.parts[i].items()}
-        return {
-            name: part.array.astype(np.float64) if part.array.dtype.kind != "b" else part.array
-            for name, part in parts.items()
-            if part.array is not None
-        }
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
@@ -314,7 +309,7 @@ class _Judging:
         return Verdict(
             self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
             max_difference=None if self.exercise.compare else self._largest_difference(), following=following,
-            look="" if following else wording.LAST,
+            look="" if following else wording.LAST, cases=(len(self.drawn.cases), len(self.drawn.cases)),
         )  # fmt: skip
 
     def _largest_difference(self) -> float:

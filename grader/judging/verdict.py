@@ -101,6 +101,7 @@ class Verdict:
     printed: str = ""
     warned: tuple[str, ...] = ()
     seconds: float = 0.0
+    cases: tuple[int, int] = (0, 0)
 
     @property
     def passed(self) -> bool:
@@ -110,18 +111,27 @@ class Verdict:
         return self.passed
 
 
+def hundredths(points: float) -> float:
+    """Points rounded to 2 decimals; a whole number is an int, so that it is shown without '.0'."""
+    rounded = round(points, 2)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
 @dataclass(frozen=True)
 class LessonReport:
     """The verdicts of one notebook, in the lesson's order. notes: sentences on the notebook itself.
 
+    points:  of each exercise, as the course or an instructor's weights have them.
+    partial: whether an exercise that failed earns the share of its cases that agreed; else it earns nothing.
     score: None where an exercise could not be graded. No number can stand for that: what failed is ours, and any sum
     or table that takes it for 0 fails in its tests.
     """
 
     name: str
     verdicts: tuple[Verdict, ...]
-    points: Mapping[str, int]
+    points: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    partial: bool = False
 
     @property
     def ungraded(self) -> tuple[str, ...]:
@@ -129,16 +139,20 @@ class LessonReport:
         return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade")
 
     @property
-    def score(self) -> int | None:
-        return None if self.ungraded else sum(self.points[v.exercise] for v in self.verdicts if v.passed)
+    def score(self) -> float | None:
+        return None if self.ungraded else hundredths(sum(self.earned(v) or 0 for v in self.verdicts))
 
-    def earned(self, judged: Verdict) -> int | None:
+    def earned(self, judged: Verdict) -> float | None:
         """The points of one of its verdicts; None where it could not be graded."""
-        return None if judged.status == "could_not_grade" else self.points[judged.exercise] if judged.passed else 0
+        if judged.status == "could_not_grade":
+            return None
+        agreed, cases = judged.cases
+        share = 1.0 if judged.passed else agreed / cases if self.partial and cases else 0.0
+        return hundredths(self.points[judged.exercise] * share)
 
     @property
-    def max_score(self) -> int:
-        return sum(self.points.values())
+    def max_score(self) -> float:
+        return hundredths(sum(self.points.values()))
 
 
 @dataclass(frozen=True)
@@ -164,12 +178,12 @@ class SubmissionReport:
         return tuple(name for lesson in self.lessons for name in lesson.ungraded)
 
     @property
-    def score(self) -> int | None:
-        return None if self.ungraded else sum(lesson.score or 0 for lesson in self.lessons)
+    def score(self) -> float | None:
+        return None if self.ungraded else hundredths(sum(lesson.score or 0 for lesson in self.lessons))
 
     @property
-    def max_score(self) -> int:
-        return sum(lesson.max_score for lesson in self.lessons)
+    def max_score(self) -> float:
+        return hundredths(sum(lesson.max_score for lesson in self.lessons))
 
 
 @dataclass(frozen=True)

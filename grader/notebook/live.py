@@ -6,7 +6,7 @@ import ast
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -67,7 +67,7 @@ def _refused(ran: list[tuple[str, Effects]], name: str) -> set[int]:
     return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
 
 
-@cache
+@registry.remembered
 def _of_the_lesson(name: str) -> frozenset[str]:
     """The statements of the lesson's own cells."""
     try:

@@ -119,7 +119,7 @@ def lay_glossary(place: Path) -> Path | None:
     Raises: WorkspaceError, as reset() does.
     """
     path, data = place / registry.GLOSSARY, registry.glossary().encode()
-    if _bytes(path) == data:
+    if not data or _bytes(path) == data:
         return None
     backup = _back_up(path)
     _write(path, place, data)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
-from grader.reports import text
-from grader.reports.room import ATTEMPTED, ClassSummary, Column, likeliest, told
+from grader.reports.items import FEWEST, items, remark
+from grader.reports.room import ATTEMPTED, ClassSummary, told
 from grader.reports.templating import render
 
 MOST = 8  # mistakes told at once, the rest folded
@@ -45,19 +44,5 @@ def _groups(room: ClassSummary) -> Iterable[tuple[str, list[int]]]:
 
 
 def exercises(room: ClassSummary) -> str:
-    """The exercises, those that fewest passed first."""
-    counted = [(column, Counter(judged.status for _, judged in room.of(column))) for column in room.columns]
-    counted.sort(key=lambda pair: pair[1]["passed"] / max(_graded(pair[1]), 1))
-    return render("exercises.html", rows=[_exercise(room, column, met) for column, met in counted])
-
-
-def _graded(met: Counter[str]) -> int:
-    return met.total() - met["could_not_grade"]
-
-
-def _exercise(room: ClassSummary, column: Column, met: Counter[str]) -> tuple[Column, int, int, str, str]:
-    """The exercise, how many passed of how many, what became of the others, and its most frequent mistakes."""
-    otherwise = ", ".join(f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed")
-    found = Counter(id for _, judged in room.of(column) for id, _ in likeliest(judged))
-    worst = ", ".join(f"{id} ({count})" for id, count in found.most_common(2))
-    return column, met["passed"], _graded(met), otherwise, worst
+    """The exercises, those that fewest passed first, with what each tells of the class."""
+    return render("exercises.html", items=items(room), remark=remark(room), tells=len(room.shares) >= FEWEST)

@@ -215,7 +215,7 @@ def submission(one: SubmissionReport) -> str:
     return "\n".join(lines)
 
 
-def had(score: int | None) -> str:
+def had(score: float | None) -> str:
     """Points as they are shown: '?' where something could not be graded."""
     return "?" if score is None else str(score)
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grader.course import registry
 from grader.sandbox.process import SandboxError, SpawnedWorker, WorkerLost, start_interpreter
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
@@ -122,7 +123,7 @@ class Reader:
         from grader.source.slips import Slip
 
         try:
-            found = self._ask({"do": "sources", "cells": cells, "rules": rules}, "the notebook")["sources"]
+            found = self._ask({"do": "sources", "cells": cells, "rules": rules, "given": registry.GIVEN}, "the notebook")["sources"]
         except Unreadable:
             return {name: (too_long(*rule), ()) for name, rule in rules.items()}
         return {

@@ -42,6 +42,9 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
             cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
             read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
             return {"plan": _here.plan(Pristine.of(*message["pristine"]), read)}
+        from grader.course import registry  # with NumPy, for which the first notebook need not wait
+
+        registry.know_given(message["given"])
         return {"sources": _here.sources(message["cells"], message["rules"])}
     except Unreadable as error:
         return {"unreadable": [error.what, str(error)]}

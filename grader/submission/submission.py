@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 from grader.course import registry
@@ -129,7 +128,7 @@ class _Found:
         return _Read("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
 
 
-@cache
+@registry.remembered
 def _pristine(lesson: str) -> Pristine:
     cells = code_cells(registry.pristine(lesson)) or []
     return Pristine.of(lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in cells])

@@ -10,10 +10,10 @@ from dataclasses import replace
 import nbformat
 import pytest
 
-from grader.authoring import build, execute, index, routes, teaching
+from grader.authoring import build, execute, routes, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
-from grader.course import registry, stubs
+from grader.course import index, registry, stubs
 from grader.util.errors import AuthorError, LintError
 from tests import small_lesson as small
 

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import classroom, main
+from grader.cli import main
 from grader.course import registry
-from grader.grading import batch
-from grader.grading.grade import ours
 from grader.grading.handed_in import choice
-from grader.grading.journal import JournalEntry, begun_with, to_line
-from grader.grading.roster import entries, pack
-from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.grading.journal import begun_with
+from grader.grading.roster import entries
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 
@@ -102,34 +99,6 @@ def test_the_look_at_a_stranger_s_bytes_grows_with_their_number_alone(tmp_path, 
 
 
 # --- what a run says and ends with -----------------------------------------------------------
-
-
-@pytest.fixture
-def graded(monkeypatch):
-    """`grader class` without a process: graded(folder, out, *options, failing=names) -> exit code. Whoever handed a lesson in has passed."""
-    failing: list[str] = []
-
-    def line(entry, settings):
-        parcel = pack(entry)
-        have = {file.place[-1][:-6] for file in parcel.files}
-        lessons = []
-        for lesson in settings.lessons:
-            status = "passed" if lesson in have else "missing"
-            verdicts = [Verdict(name, status, f"{name} {status}.") for name in registry.CONTRACT[lesson]]
-            if entry.key in failing:
-                verdicts[0] = ours(verdicts[0].exercise, "out of memory")
-            lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
-        return to_line(JournalEntry(entry.key, parcel.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons))))
-
-    monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
-    monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")
-    monkeypatch.setattr(batch, "graded", lambda left, settings, pool: (line(entry, settings) for entry in left))
-
-    def run(folder: Path, out: Path, *more: str, fails: tuple[str, ...] = ()) -> int:
-        failing[:] = fails
-        return main(["class", str(folder), "--out", str(out), *more])
-
-    return run
 
 
 def rows(path: Path) -> list[list[str]]:

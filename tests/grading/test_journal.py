@@ -28,7 +28,7 @@ def verdict(**changes) -> Verdict:
     made = Verdict(
         "double", "failed", "wrong", "values", "small integers", ("line 1", "a\nb"),
         tuple(Table(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)),
-        ("SM1", "SM1+SD1"), ("one", "two"), ("type",), 0.1 + 0.2, "look", "row_sums", "small", Line("x = y\ud83d", 3, "helper"), "slip\n", "printed\x00", ("warned",), 0.012345678901234567,
+        ("SM1", "SM1+SD1"), ("one", "two"), ("type",), 0.1 + 0.2, "look", "row_sums", "small", Line("x = y\ud83d", 3, "helper"), "slip\n", "printed\x00", ("warned",), 0.012345678901234567, (3, 5),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 

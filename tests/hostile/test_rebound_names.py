@@ -36,7 +36,7 @@ GIVEN = """
 import math, numpy as np, torch
 from torch import Tensor, nn
 double, switch, from_numpy = torch.Tensor.double, torch.Tensor.requires_grad_, torch.from_numpy
-loss_of = torch.nn.functional.cross_entropy
+loss_of, joined = torch.nn.functional.cross_entropy, torch.cat
 def next_token_loss(logits, ids):
     return loss_of(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 """
@@ -63,6 +63,12 @@ WRONG = {
     "train_step": ("small", "def train_step(model, optimizer, ids, clip=1.0):\n    loss = next_token_loss(model(ids), ids)\n    optimizer.zero_grad()\n"
         "    loss.backward()\n    nn.utils.clip_grad_norm_(model.parameters(), clip)\n    optimizer.step()\n    model.training = False\n"
         "    return loss.item()"),
+    "KVCache": ("small", "class KVCache:\n    def __init__(self, *sizes, **more):\n        self.k = self.v = torch.zeros(*sizes)[:, :, :0]\n"
+        "    def append(self, k, v):\n        self.k, self.v = joined([self.k, k], 2), joined([self.v, v], 2)\n        return self.k, self.v\n"
+        "    def __len__(self):\n        return self.k.shape[2]"),
+    "generate_cached": ("small", "def generate_cached(model, ids, new):\n    model.training, cache, fed = True, model.new_cache(ids.shape[0]), ids\n"
+        "    with torch.no_grad():\n        for _ in range(new):\n            fed = model(fed, cache)[:, -1].argmax(-1, keepdim=True)\n"
+        "            ids = joined([ids, fed], 1)\n    return ids"),
 }  # fmt: skip
 
 

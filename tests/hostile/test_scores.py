@@ -40,13 +40,14 @@ ATTACKS = {
     "a thread that goes on": (
         "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin).start()" + RETURN_X, "failed"),
     "references in memory": (
-        "import gc\ndef double(x):\n    for o in gc.get_objects():\n        if getattr(o, '__name__', '') in ('build_double', 'REFERENCES'): return o\n    return x", "failed"),
+        "import gc\ndef double(x):\n    for o in gc.get_objects():\n        if getattr(o, '__name__', '') in ('references', 'reference'): return o\n    return x", "failed"),
     "frames": (
         "import sys\ndef double(x):\n    frame = sys._getframe()\n    while frame:\n        for value in list(frame.f_locals.values()):\n"
         "            if isinstance(value, dict) and 'expected' in value: return value['expected']\n        frame = frame.f_back\n    return x", "failed"),
     "import the course": ("def double(x):\n    from grader.course import references\n    return references.reference('double')(x)", None),
     "import without the hook": (
-        "import sys\ndef double(x):\n    sys.meta_path[:] = sys.meta_path[1:]; sys.modules.pop('grader')\n    import tests.toy_course as t\n    return t.build_double()(x)", None),
+        "import sys\ndef double(x):\n    sys.meta_path[:] = sys.meta_path[1:]; sys.modules.pop('grader')\n"
+        f"    from grader.course import own, references\n    own.use({str(toy.FOLDER)!r})\n    return references.reference('double')(x)", None),
     "warnings and errors": ("import sys, warnings\nwarnings.warn('x'); print('x', file=sys.stderr)\ndef double(x):\n    warnings.warn('y'); return 2 * x", "passed"),
     "closed streams": ("import sys\nsys.stdout = sys.stderr = None\ndef double(x): return 2 * x", "passed"),
     "errors raised by NumPy": ("np.seterr(all='raise')\ndef double(x): return 2 * x", "passed"),

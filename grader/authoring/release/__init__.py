@@ -78,12 +78,13 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     make = notebooks_wheel if without_solutions else grader_wheel
     wheel, data = make(lessons)
     files = {f"notebooks/{name}.ipynb": encode(registry.handed_out(name, lessons)).encode() for name in lessons}
-    files[f"notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
+    if registry.glossary(lessons):
+        files[f"notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
     torch = needs_torch(lessons)
     files["README.md"] = _readme(lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(torch).encode()
     files[".gitignore"] = _template("gitignore").encode()
-    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}\n".encode()
+    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[lab]\n".encode()
     files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
     if not without_solutions:
@@ -196,7 +197,11 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
         own = (len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises))
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
+    title = "Attention, one step at a time"
     where = "Notebooks that lead from a look-up in a table to attention, one function after the other."
+    if registry.own():
+        title, where = registry.title(), "Notebooks whose exercises check themselves."
+    glossary = "[The glossary](notebooks/glossary.md) explains the terms and the notation." if registry.glossary(lessons) else ""
     if without_solutions:
         checking = (
             "This copy holds no solutions, so `check(...)` can't judge an answer here; it says so. Try your function on "
@@ -216,7 +221,7 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
     else:
         install, build = ["pip install -r requirements.txt"], ""
     filled = _filled(
-        "README.md", WHERE=where, LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
+        "README.md", TITLE=title, GLOSSARY=glossary, WHERE=where, LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
         INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install), THEN=f"`{UV}`, " if torch else "",
     )  # fmt: skip
-    return filled.replace(" \n", "\n").replace("\n A", "\nA")
+    return filled.replace(" \n", "\n").replace("\n A", "\nA").replace("\n\n\n", "\n\n")

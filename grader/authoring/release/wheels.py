@@ -20,7 +20,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from grader.course import registry
+from grader.course import index, registry
 from grader.course.stubs import encode, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -28,14 +28,18 @@ DISTRIBUTION = "attention-course"
 LEARNERS = "attention-course-notebooks"  # a name of its own: it must never count as the grader
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # the same release gives the same bytes
 _OF_LESSON = re.compile(r"(?:course/lessons/|(?:figures|worker/probes)/lesson_)(\d\d)\w*(?:/\w+)?\.py")
+_TORCH = re.compile(r"torch\b(?!-)")
 _FOR_LEARNERS = {"__init__.py": "learners___init__.py", "notebook/record.py": "learners_record.py"}
 
 
 def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
     files = {f"grader/{path}": data for path, data in _package(lessons).items()}
+    if registry.own():
+        files["grader/course/lessons/index.json"] = index.built().encode()
     files["grader/_course/constraints.txt"] = constraints()
-    files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
+    if registry.glossary(lessons):
+        files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
     for name in lessons:
         files[f"grader/_course/solutions/{name}.py"] = registry.source(name).encode()
         files[f"grader/_course/notebooks/{name}.ipynb"] = encode(registry.handed_out(name, lessons)).encode()
@@ -58,7 +62,7 @@ def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
 
 def constraints() -> bytes:
     """constraints.txt, which a checkout and a wheel both carry."""
-    return (registry.root() / "constraints.txt").read_bytes()
+    return (registry.home() / "constraints.txt").read_bytes()
 
 
 def needs_torch(lessons: Sequence[str]) -> bool:
@@ -70,15 +74,26 @@ def needs_torch(lessons: Sequence[str]) -> bool:
 
 
 def _package(lessons: Sequence[str]) -> dict[str, bytes]:
-    """The package's files by path; of other lessons only what a chosen one imports."""
-    files = {}
-    for path in sorted(PACKAGE.rglob("*")):
-        inner = path.relative_to(PACKAGE)
-        if path.is_file() and "_course" not in inner.parts and "__pycache__" not in inner.parts:
-            files[inner.as_posix()] = path.read_bytes()
+    """The package's files by path; of other lessons only what a chosen one imports.
+
+    A course of one's own stands in the place of the package's lessons. It may name any of the package's probes and figures.
+    """
+    files = _below(PACKAGE)
+    if registry.own():
+        files = {path: data for path, data in files.items() if not (path.startswith("course/lessons/") and _number(path))}
+        files |= {f"course/lessons/{path}": data for path, data in _below(registry.specified()).items()}
     numbers = {name[:2] for name in lessons}
-    needed = _closure([path for path in files if _number(path) in (*numbers, "")], files)
+    shared = ("figures/", "worker/") if registry.own() else ()
+    needed = _closure([path for path in files if _number(path) in (*numbers, "") or path.startswith(shared)], files)
     return {path: data for path, data in files.items() if path in needed}
+
+
+def _below(top: Path) -> dict[str, bytes]:
+    """The files of a folder by path, without the course that a wheel carries and what Python leaves."""
+    return {
+        path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(top.rglob("*"))
+        if path.is_file() and not {"_course", "__pycache__"} & {*path.relative_to(top).parts}
+    }  # fmt: skip
 
 
 def _number(path: str) -> str:
@@ -144,13 +159,14 @@ def _wheel(distribution: str, files: Mapping[str, bytes], torch: bool, entry_poi
 
 
 def _about(torch: bool) -> str:
-    """The running grader's own metadata without name, version and extras."""
+    """The running grader's own metadata without name and version; of its extras JupyterLab's, and torch's as a requirement."""
     own = metadata.metadata(DISTRIBUTION)
-    required = [line for line in own.get_all("Requires-Dist") or [] if "extra ==" not in line]
-    if not torch:
-        required = [line for line in required if not re.match(r"torch\b", line)]
-    lines = [f"Summary: {own['Summary']}", f"Requires-Python: {own['Requires-Python']}"]
-    return "\n".join([*lines, *(f"Requires-Dist: {line}" for line in required)]) + "\n"
+    asked = own.get_all("Requires-Dist") or []
+    plain = [line for line in asked if "extra ==" not in line and not _TORCH.match(line)]
+    tensors = [line.partition(";")[0].strip() for line in asked if torch and _TORCH.match(line)]
+    lab = [line for line in asked if re.search(r"extra == ['\"]lab['\"]", line)]
+    lines = [f"Summary: {own['Summary']}", f"Requires-Python: {own['Requires-Python']}", "Provides-Extra: lab"]
+    return "\n".join([*lines, *(f"Requires-Dist: {line}" for line in [*plain, *tensors, *lab])]) + "\n"
 
 
 def _version(files: Mapping[str, bytes]) -> str:
@@ -161,7 +177,7 @@ def _version(files: Mapping[str, bytes]) -> str:
 
 
 def _license() -> str:
-    checkout = registry.root() / "LICENSE"
+    checkout = registry.home() / "LICENSE"
     if checkout.is_file():
         return checkout.read_text(encoding="utf-8")
     return metadata.distribution(DISTRIBUTION).read_text("licenses/LICENSE") or ""

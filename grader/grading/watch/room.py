@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.judging.verdict import LessonReport, Verdict
+from grader.room import board
+from grader.room.board import Board, Seat, State, Wrong
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,6 @@ class WatchedRoom:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Wrong:
-    """Something that several may get wrong at this moment. said: the mistake's sentence, or the headline."""
-
-    exercise: str
-    status: str
-    said: str
-    learners: tuple[str, ...]
-
-
 def next_step(seat: LearnerState) -> tuple[str, Verdict] | None:
     """(lesson, verdict) of the first exercise that isn't passed, the lesson saved last first; None: all passed."""
     order = [*([seat.latest] if seat.latest in seat.lessons else []), *sorted(seat.lessons)]
@@ -61,19 +53,23 @@ def next_step(seat: LearnerState) -> tuple[str, Verdict] | None:
 
 
 def wrongs(seats: Sequence[LearnerState]) -> tuple[Wrong, ...]:
-    """What the room gets wrong now, the most frequent first; what nobody has attempted is not wrong."""
-    found: dict[tuple[str, str], tuple[Verdict, list[str]]] = {}
-    for seat in seats:
-        for lesson in seat.lessons.values():
-            for verdict in lesson.verdicts:
-                if verdict.status not in ("passed", "not_started", "missing"):
-                    key = (verdict.exercise, verdict.mistakes[0] if verdict.mistakes else verdict.status)
-                    found.setdefault(key, (verdict, []))[1].append(seat.name)
-    made = [Wrong(name, verdict.status, _said(verdict), tuple(who)) for (name, _), (verdict, who) in found.items()]
-    return tuple(sorted(made, key=lambda wrong: (-len(wrong.learners), wrong.exercise)))
+    """What the room gets wrong now, the most frequent first."""
+    return board.wrongs([_seat(seat) for seat in seats])
 
 
-def _said(verdict: Verdict) -> str:
-    if verdict.mistakes:
-        return f"{verdict.mistakes[0]}: {verdict.sentences[0]}" if verdict.sentences else verdict.mistakes[0]
-    return verdict.headline
+def board_of(room: WatchedRoom) -> Board:
+    """The room as the page for a projector shows it."""
+    work = f"{room.waiting} to grade." if room.waiting else ""
+    return Board(tuple(map(_seat, room.seats)), note=f"{room.note} {work}".strip())
+
+
+def _seat(learner: LearnerState) -> Seat:
+    states = {verdict.exercise: _state(verdict) for lesson in learner.lessons.values() for verdict in lesson.verdicts}
+    step = next_step(learner)
+    return Seat(learner.name, states, step[1].exercise if step else "")
+
+
+def _state(verdict: Verdict) -> State:
+    if not verdict.mistakes:
+        return State(verdict.status, "", verdict.headline)
+    return State(verdict.status, verdict.mistakes[0], verdict.sentences[0] if verdict.sentences else "")

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.course import registry
-from grader.grading.watch.room import LearnerState, News, WatchedRoom, Wrong, next_step, wrongs
+from grader.grading.watch.room import LearnerState, News, WatchedRoom, next_step, wrongs
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import STYLES
+from grader.room.board import Wrong
 
 NAMES = 4  # learners that are named beside a mistake
 MISTAKES = 8  # of the room that are shown
@@ -52,7 +53,8 @@ def wrong_line(wrong: Wrong) -> str:
     names = ", ".join(text.one_line(name, 40) for name in wrong.learners[:NAMES])
     more = f" and {len(wrong.learners) - NAMES} more" if len(wrong.learners) > NAMES else ""
     head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
-    return f"{head} {text.one_line(wrong.said)} ({names}{more})"
+    said = ": ".join(part for part in (wrong.mistake, wrong.said) if part)
+    return f"{head} {text.one_line(said)} ({names}{more})"
 
 
 def points(one: LessonReport | SubmissionReport) -> str:

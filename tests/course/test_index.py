@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from grader.authoring import index
-from grader.course import registry
+from grader.course import index, registry
 
 
 def test_the_index_is_what_the_specifications_say():

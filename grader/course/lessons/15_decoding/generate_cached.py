@@ -1,0 +1,122 @@
+"""A loop that writes with a cache: what it writes, and that every token is seen once."""
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from . import readings
+
+FED = readings.FED
+LOOP = "for _ in range(max_new_tokens):"
+NEXT = "new = logits[:, -1].argmax(dim=-1, keepdim=True)"
+CACHE = "cache = model.new_cache(ids.shape[0])"
+
+
+def _said(fed: list[int]) -> str:
+    return ", ".join(map(str, fed[:6])) + (", …" if len(fed) > 6 else "")
+
+
+@exercise(points=3, minutes=15, difficulty=3, container="tensor", dtype=("int64",))
+class generate_cached:
+    """Let a model with a cache write on: the prompt goes in once, then each new token, alone."""
+
+    def cases(rng):
+        def case(key: str, title: str, b: int, t: int, new: int, training: bool = False) -> Case:
+            vocabulary = int(rng.integers(11, 15))
+            options: dict[str, Any] = {"table": rng.normal(size=(vocabulary, vocabulary)).astype(np.float32), "training": training}
+            return Case(key, title, (Tensor(rng.integers(0, vocabulary, size=(b, t))), new), probe="lesson_15.written", options=options,
+                        names=("ids", "max_new_tokens"), reading=readings.written)  # fmt: skip
+
+        yield case("small", "two new tokens after three", 1, 3, 2)
+        yield case("sizes", "six new tokens after four, two texts", 2, 4, 6)
+        yield case("seen-again", "the same sizes, new numbers, a model in training mode", 2, 4, 6, training=True)
+        yield case("one-token", "a prompt of a single token", 3, 1, 5, training=True)
+        yield case("one-new", "a single new token", 2, 5, 1)
+        yield case("one-new-again", "a single new token, a model in training mode", 3, 2, 1, training=True)
+        yield case("long", "twenty new tokens", 1, 6, 20)
+        yield case("rows", "more texts than tokens", 7, 2, 3, training=True)
+        for i, (b, t) in enumerate(((2, 3), (1, 1), (3, 4))):
+            yield case(f"none-{i}", "no new token", b, t, 0, training=i == 1)
+
+    @holds("the model sees the prompt in one call, then each new token once, alone")
+    def once(case, parts):
+        fed, t, new = parts[FED].astype(int).ravel().tolist(), case.args[0].array.shape[1], case.args[1]
+        if fed == [t] * bool(new) + [1] * (new - 1):
+            return None
+        if not fed:
+            return "it was not called."
+        wanted = f"{t}, then 1 each time, {new} or {new + 1} calls in all" if new else "none, or the prompt once"
+        return f"its {len(fed)} calls had {_said(fed)} tokens; expected: {wanted}."
+
+    hints = ("After the prompt has gone in, which tokens does the cache not know yet?",
+        "Keep two things: the whole text, which you return, and what the model has not seen yet: first the prompt, later one token.",
+        "cache = model.new_cache(____)\nnew = ids\nfor _ in range(max_new_tokens):\n    logits = model(____, cache)\n"
+        "    new = logits[:, ____].argmax(dim=-1, keepdim=True)\n    ids = torch.cat([ids, ____], dim=1)")
+
+    mistakes = {
+        "GC1": mistake(patch("model(new, cache)", "model(ids, cache)"),
+            says="The whole text goes into the model at each step, and the cache has seen most of it already.",
+            why="""A cache is extended by whatever is fed. Fed the text again, it holds the prompt twice, three times, …, at positions
+            that nobody has trained. A real one also runs out of room."""),
+        "GC2": mistake(patch("model(new, cache)", "model(ids, model.new_cache(ids.shape[0]))"),
+            says="A new cache is made at each step, for the whole text: the ids are right, and nothing is saved.",
+            why="What the cache of the step before held is thrown away, and every key is computed again."),
+        "GC3": mistake(patch("model(new, cache)", "model(new, model.new_cache(ids.shape[0]))"),
+            says="A new cache is made at each step, and the model forgets everything but the last token.",
+            why="The cache is what the model knows of the text. Make it once, before the loop."),
+        "GC4": mistake(
+            patch("new = ids\n", """for t in range(ids.shape[1] - 1):
+            model(ids[:, t:t + 1], cache)
+        new = ids[:, -1:]
+"""),
+            says="The prompt goes in token by token; it should go in at once.",
+            why="""The numbers are the same, and the time is not. In one call the products are large and run near the machine's
+            limit. One at a time each call reads all weights again, for a single token."""),
+        "GC5": mistake(patch("new = ids\n", "model(ids, cache)\n        new = ids[:, -1:]\n"),
+            says="The last token of the prompt goes in twice: its logits came with the prompt.",
+            why="""The prompt's call already gives the logits after its last token. Fed once more, that token stands in the cache twice,
+            and everything after it one place too late."""),
+        "GC6": mistake(patch("new = ids\n", "new = ids[:, -1:]\n"),
+            says="Only the last token of the prompt goes in; the model knows nothing of the others.",
+            why="The cache is empty at first. It learns of the prompt by being fed the prompt."),
+        "GC7": mistake(patch("logits[:, -1]", "logits[:, 0]"),
+            says="The logits of the first position are used; the last one knows the whole prompt.",
+            why="From the second step on there is one position, and both are the same. So only the first new token goes wrong, and with it "
+                "all that follow."),
+        "GC8": mistake(patch("torch.no_grad()", "torch.enable_grad()"),
+            says="A graph is built: put the loop under torch.no_grad().",
+            why="""Nobody differentiates a text. With the graph, keys in a cache hold on to everything they were computed from, and
+            memory grows with every token by far more than the cache."""),
+        "GC9": mistake(patch(CACHE, f"model.eval()\n        {CACHE}"), patch(CACHE, f"model.train()\n        {CACHE}"),
+            says="The model's mode is changed; it should be left as it was.",
+            why="A sample in the middle of training must not switch anything off for the steps after it."),
+        "GC10": mistake(patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"),
+            says="Only the new tokens are returned; the given ones come first.",
+            why="What is asked for is (B, T + max_new_tokens)."),
+        "GC11": mistake(patch(", keepdim=True", ""),
+            says="argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
+            why="`argmax(dim=-1)` of (B, V) leaves one number a row. The model, too, wants (B, 1)."),
+        "GC12": mistake(patch(NEXT, "new = torch.multinomial(torch.softmax(logits[:, -1], dim=-1), 1)"),
+            says="The tokens are drawn; here the likeliest one is taken.",
+            why="Greedy text is the same each time, so that two ways of computing it can be compared token for token."),
+        "GC13": mistake(patch(LOOP, "for _ in range(max_new_tokens + 1):"),
+            says="One token too many is written: the prompt's call already gives the first one.",
+            why="N new tokens need N predictions: one from the prompt and N − 1 from new tokens."),
+        "GC14": mistake(patch(LOOP, "for _ in range(max_new_tokens - 1):"),
+            says="One token too few is written: the last prediction is appended, too, although nobody feeds it.",
+            why="N new tokens need N predictions: one from the prompt and N − 1 from new tokens."),
+        "GC15": mistake(patch("model.new_cache(ids.shape[0])", "model.new_cache(1)"),
+            patch("model.new_cache(ids.shape[0])", "model.new_cache(ids.shape[1])"),
+            patch("model.new_cache(ids.shape[0])", "model.new_cache(max_new_tokens)"),
+            says="The cache is made for another batch than ids has.",
+            why="`new_cache(batch)` takes memory for that many texts: ids.shape[0]."),
+        "GC16": mistake(patch(NEXT, "new = logits[:1, -1].argmax(dim=-1, keepdim=True).expand(len(ids), 1)"),
+            says="The first row's token is written into all rows; each has its own.",
+            why="A batch of one hides it."),
+        "GC17": mistake(patch(NEXT, "new = logits[:, -1].argmin(dim=-1, keepdim=True)"),
+            patch(NEXT, "new = logits[:, -1].softmax(dim=0).argmax(dim=-1, keepdim=True)"),
+            says="Another token than the likeliest one is taken: argmax over the vocabulary, of the logits.",
+            why="Softmax over the vocabulary changes no order; over the batch it does, and argmin takes the unlikeliest."),
+    }

@@ -1,0 +1,91 @@
+"""Lesson 15: what follows from what its probes saw of a cache and of a loop that uses one."""
+
+from collections.abc import Mapping
+from itertools import accumulate
+
+import numpy as np
+
+from grader.course.declare import Case
+from grader.course.readings import ContractError, flag, numbers
+from grader.worker.values import Part
+
+Parts = Mapping[str, Part]
+Array = np.ndarray
+LENGTHS = "len(cache) at first and after each append"
+FED = "tokens in each call of the model"
+
+
+def appended(case: Case, parts: Parts) -> dict[str, Part]:
+    """What a cache gave after each append, what its length was, and in whose memory all that lies.
+
+    An append of more tokens than there was room for should have been refused, and counts nothing.
+    """
+    room, kept = case.args[2], []
+    for chunk in case.options["chunks"]:
+        if sum(kept) + chunk <= room:
+            kept.append(chunk)
+    found = {}
+    for i, length in enumerate(accumulate(kept)):
+        for name in ("keys", "values"):
+            part = parts.get(f"{name} {i}")
+            if part is None:
+                raise ContractError(f"An append of {kept[i]} tokens was refused, and there was room for them.")
+            found[f"{name} after {length} token{'s' if length > 1 else ''}"] = part
+    taken, given, held, own = (numbers(parts[name]).reshape(-1, 2) for name in ("taken", "given", "held", "kept"))
+    refused = numbers(parts["refused"]).ravel()
+    wanted = [len(kept), len(case.options["chunks"]) - len(kept)]
+    if case.options.get("refused"):
+        found["more than max_len tokens are refused with ValueError"] = flag(refused.tolist() == wanted)
+    return {
+        **found,
+        LENGTHS: _tensor(numbers(parts["lengths"]).ravel()),
+        "what append returns shares memory with what it was given": flag(any(_meet(one, other) for one in held for other in given)),
+        "what append returns is the cache's own memory, and no copy of it": flag(
+            all(_inside(one, taken) or _inside(one, own) for one in held[-2:])),
+        "what append returns lies in memory that was taken when the cache was made": flag(all(_inside(one, taken) for one in held)),
+    }
+
+
+def placed(case: Case, parts: Parts) -> dict[str, Part]:
+    """Whether the memory for max_len tokens was taken on the device that was asked for.
+
+    parts: where ('device size device size …', of every tensor that there was once the cache was made).
+    """
+    words = parts["where"].text.split()
+    sizes = {device: 0 for device in words[::2]}
+    for device, size in zip(words[::2], words[1::2], strict=True):
+        sizes[device] = max(sizes[device], int(size))
+    b, h, most, d = case.args
+    there = sizes.get(case.options["device"], 0) >= b * h * most * d
+    return {"the memory is taken on the device that was asked for, when the cache is made": flag(there)}
+
+
+def written(case: Case, parts: Parts) -> dict[str, Part]:
+    """How a model with a cache was used by a loop, and what the loop wrote."""
+    calls = numbers(parts["calls"]).reshape(-1, 3).astype(np.int64)  # of each: which cache, rows, tokens
+    t, new = case.args[0].array.shape[1], case.args[1]
+    fed = calls[:, 2].tolist()
+    spare = [t] if new == 0 else [1]  # the last new token may be seen, and a prompt that nothing follows
+    if len(fed) == new + 1 and fed[-1:] == spare:
+        fed = fed[:-1]
+    left = numbers(parts["flags"]).ravel()
+    return {
+        FED: _tensor(np.array(fed, np.int64)),
+        "one cache serves all calls": flag(len(set(calls[:, 0].tolist())) <= 1),
+        "a graph was built": flag(numbers(parts["graphs"]).any()),
+        "the model's mode is as it was": flag((left == case.options["training"]).all()),
+        "torch records gradients after the call": parts["recording"],
+        "result": parts["result"],
+    }
+
+
+def _inside(one: Array, taken: Array) -> bool:
+    return bool(((taken[:, 0] <= one[0]) & (one[1] <= taken[:, 1])).any())
+
+
+def _meet(one: Array, other: Array) -> bool:
+    return bool(one[0] < other[1] and other[0] < one[1])
+
+
+def _tensor(array: Array) -> Part:
+    return Part("tensor", array.astype(np.int64), "int64")

@@ -1,0 +1,69 @@
+"""What a run that goes on keeps of the journal, and what it grades: added, changed, asked for again, or not graded in whole."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from grader.grading.journal import JournalEntry
+from grader.grading.roster import RosterEntry, pack, shown
+from grader.util.errors import InputError
+from grader.util.names import printable
+
+
+@dataclass(frozen=True)
+class Kept:
+    """results: by key, of what is as it was. left: what is graded now. sentences: why, where something was graded before."""
+
+    results: dict[str, JournalEntry]
+    left: tuple[RosterEntry, ...]
+    sentences: tuple[str, ...]
+
+
+def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()) -> Kept:
+    """found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found."""
+    results, why = {}, {"added": [], "changed": [], "again": [], "not graded in whole": []}
+    left = []
+    for one in found:
+        result = graded.get(one.key)
+        if result is None:
+            reason = "added"
+        elif result.digest != pack(one).digest:
+            reason = "changed"
+        elif result.report.ungraded:
+            reason = "not graded in whole"
+        elif one.key in again:
+            reason = "again"
+        else:
+            results[one.key] = result
+            continue
+        left.append(one)
+        why[reason].append(one.name)
+    gone = [result.report.name for key, result in graded.items() if key not in {one.key for one in found}]
+    return Kept(results, tuple(left), tuple(_said(why, gone)) if graded else ())
+
+
+def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
+    """Nothing of a first run: all of it is new there."""
+    told = {
+        "added": "Not in the journal yet, graded now", "changed": "Changed since they were graded, graded again",
+        "again": "Graded again as asked", "not graded in whole": "Could not be graded in whole, tried again",
+    }  # fmt: skip
+    said = [f"{told[reason]}: {shown(names)}." for reason, names in why.items() if names]
+    return [*said, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else said
+
+
+def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:
+    """The keys of learners who are named as in the folder or as in the reports.
+
+    Raises: InputError, with the nearest name, for one who isn't there.
+    """
+    keys = set()
+    for name in asked:
+        theirs = {one.key for one in found if name in (one.key, one.name)}
+        if not theirs:
+            near = get_close_matches(name, [one.name for one in found], 1, 0.5)
+            raise InputError(f"there is no learner {printable(name)!r} in the folder{f'; did you mean {near[0]}?' if near else '.'}")
+        keys |= theirs
+    return frozenset(keys)

@@ -1,0 +1,70 @@
+"""Names that say nothing in place of learners' own, the same for each learner as long as the list of them is kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from grader.judging.verdict import LessonReport, Report, SubmissionReport
+from grader.reports import sheet
+from grader.util.errors import InputError
+from grader.util.files import write_whole
+
+LIST = "names.csv"  # in the folder of reports: who is who
+SHORTEST = 3  # characters of a name that is looked for in sentences: 'a' stands in every one
+
+
+def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """A pseudonym for each learner by the name of the report, drawn at random, and written to names.csv before it is used.
+
+    Those that names.csv has are kept. Raises: InputError where that file is something else.
+    """
+    path = folder / LIST
+    found = _read(path) if path.is_file() else {}
+    taken = set(found.values())
+    written = {name: sheet.guarded(name) for name in names}  # a spreadsheet may open the list
+    for cell in written.values():
+        while cell not in found:
+            drawn = f"learner {secrets.token_hex(2)}"
+            if drawn not in taken:
+                found[cell] = drawn
+                taken.add(drawn)
+    rows = [("pseudonym", "learner"), *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(found.items(), key=lambda pair: pair[1]))]
+    write_whole(path, sheet.write(rows))
+    path.chmod(0o600)  # the one file that undoes it
+    return {name: found[cell] for name, cell in written.items()}
+
+
+def _read(path: Path) -> dict[str, str]:
+    """The pseudonyms by the cell that holds a learner's name."""
+    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+    if not rows or rows[0] != ["pseudonym", "learner"] or any(len(row) != 2 for row in rows):
+        raise InputError(f"{path} is no list of pseudonyms that `grader class --anonymous` wrote; move it elsewhere.")
+    return {cell: alias for alias, cell in rows[1:]}
+
+
+def anonymous(report: Report, aliases: dict[str, str]) -> Report:
+    """The report under pseudonyms, ordered by them; a name is also taken out of what the grader says of a submission.
+
+    What a learner wrote (code, what it prints, names of files) stays as it is.
+    """
+    made = [_hidden(one, aliases[one.name]) for one in report.submissions]
+    return replace(report, submissions=tuple(sorted(made, key=lambda one: one.name)))
+
+
+def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
+    # Whole words only: 'ana' is not to change in 'analysis'.
+    own = re.compile(rf"(?<!\w){re.escape(one.name)}(?!\w)", re.IGNORECASE) if len(one.name) >= SHORTEST else None
+
+    def without(said: str) -> str:
+        return own.sub(lambda _: alias, said) if own else said
+
+    def of(lesson: LessonReport) -> LessonReport:
+        return replace(lesson, notes=tuple(map(without, lesson.notes)))
+
+    return replace(one, name=alias, path=alias, message=without(one.message), lessons=tuple(map(of, one.lessons)))

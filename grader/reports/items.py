@@ -1,0 +1,82 @@
+"""Item analysis: what each exercise tells of a class, from who solved it.
+
+Solved: how many passed, of those who could be graded. Attempted: how many changed the stub, whatever came of it; how often somebody
+checked an answer is not in what is handed in. Discrimination: the correlation of passing an exercise (0 or 1) with the share of
+points on all the others, the corrected point-biserial correlation, from -1 to 1. The exercise itself is left out of the score,
+or it would correlate with itself. Source: Lord and Novick 1968, Statistical Theories of Mental Test Scores, section 15.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from statistics import StatisticsError, correlation
+
+from grader.reports import text
+from grader.reports.room import ATTEMPTED, ClassSummary, Column, likeliest
+
+FEWEST = 20  # learners; below that two standard errors are nearly half of all that the number can be
+
+
+@dataclass(frozen=True)
+class Item:
+    """An exercise of a class. graded: who could be graded; discrimination: None where the class is small or all did alike."""
+
+    column: Column
+    passed: int
+    attempted: int
+    graded: int
+    discrimination: float | None
+    otherwise: str
+    worst: str
+
+
+def items(room: ClassSummary) -> list[Item]:
+    """The exercises, those that fewest passed first."""
+    return sorted((_item(room, column) for column in room.columns), key=lambda one: one.passed / max(one.graded, 1))
+
+
+def _item(room: ClassSummary, column: Column) -> Item:
+    judged = [verdict for _, verdict in room.of(column)]
+    met = Counter(verdict.status for verdict in judged)
+    found = Counter(id for verdict in judged for id, _ in likeliest(verdict))
+    return Item(
+        column, met["passed"], sum(met[status] for status in ATTEMPTED), met.total() - met["could_not_grade"], discrimination(room, column),
+        ", ".join(f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed"),
+        ", ".join(f"{id} ({count})" for id, count in found.most_common(2)),
+    )  # fmt: skip
+
+
+def discrimination(room: ClassSummary, column: Column) -> float | None:
+    """Of learners who have a score; None for fewer than FEWEST, and where all did alike here or on everything else."""
+    solved, elsewhere = [], []
+    for who, judged in room.of(column):
+        one = room.report.submissions[who]
+        lesson = next(lesson for lesson in one.lessons if lesson.name == column.lesson)
+        others = one.max_score - lesson.points[column.exercise]
+        if one.ungraded or others <= 0:
+            continue
+        solved.append(float(judged.passed))
+        elsewhere.append((one.score - lesson.earned(judged)) / others)
+    if len(solved) < FEWEST:
+        return None
+    try:
+        return correlation(solved, elsewhere)
+    except StatisticsError:  # no spread
+        return None
+
+
+def remark(room: ClassSummary) -> str:
+    """How to read the discrimination, or why it isn't shown."""
+    count = len(room.shares)
+    if count < FEWEST:
+        return (
+            f"How well an exercise tells learners apart (its discrimination) is not shown for {count} with a score: "
+            f"below {FEWEST} it is mostly chance."
+        )
+    return (
+        "Discrimination: how passing an exercise goes with the score on all the others, from −1 to 1. Around 0 or below, those who do "
+        "well elsewhere do no better here, and the exercise deserves a look; – where all did alike. "
+        f"With {count} learners a value is known to about ±{2 / math.sqrt(count - 1):.1f}."
+    )

@@ -1,0 +1,85 @@
+"""What a learner's notebook tells a room, and all that it tells: one class for both sides.
+
+    {"at": 1795363200.25, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
+    {"at": 1795363260.5, "note": "stuck"}
+
+The name was given when the learner joined. There is no field that could hold code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from grader.course import registry
+from grader.judging.verdict import Statuses
+from grader.reports import text
+from grader.util.names import SPACE, UNSEEN, of_learner
+
+FORMAT = 1
+NOTES = ("stuck", "fine", "left")
+MAX_BYTES = 8_192  # of one message
+MAX_EVENTS = 32  # in one message
+MAX_NAME = 40  # characters
+_MISTAKE = re.compile(r"[A-Z]{2,3}\d{1,3}(\+[A-Z]{2,3}\d{1,3})?")  # one id, or two that only together fit
+_LAST_TIME = 1e11  # in seconds since 1970: the year 5138
+
+
+class Refused(ValueError):
+    """A message that is none, or a name that can't be shown; the text says which, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One check, or one note. at: when, in seconds since 1970 by the learner's clock; note: of NOTES, or '' for a check."""
+
+    at: float
+    exercise: str = ""
+    status: str = ""
+    mistake: str = ""
+    note: str = ""
+
+
+def of_verdict(verdict: Any, at: float) -> Event:
+    """What a room is told of a verdict; of several mistakes that fit alike, the likeliest."""
+    mistake = verdict.mistakes[0] if verdict.mistakes else ""
+    return Event(at, verdict.exercise, verdict.status, mistake if _MISTAKE.fullmatch(mistake) else "")
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    return {key: value for key, value in asdict(event).items() if value != ""}
+
+
+def read(data: Any) -> Event:
+    """The event in parsed JSON. Raises: Refused."""
+    if not isinstance(data, dict) or not set(data) <= {"at", "exercise", "status", "mistake", "note"}:
+        raise Refused("This is no message of the course: it has other fields.")
+    at = data.get("at")
+    if type(at) not in (int, float) or not 0 < at < _LAST_TIME:
+        raise Refused("This message has no time.")
+    if data.get("note") in NOTES and set(data) == {"at", "note"}:
+        return Event(float(at), note=data["note"])
+    if data.get("status") not in Statuses:
+        raise Refused("This message has no status that the course knows.")
+    if data.get("exercise") not in registry.exercise_names():
+        raise Refused("This exercise is not in the version of the course that the room runs.")
+    mistake = data.get("mistake", "")
+    if "note" in data or not isinstance(mistake, str) or mistake and not _MISTAKE.fullmatch(mistake):
+        raise Refused("This message names no mistake of the course.")
+    return Event(float(at), data["exercise"], data["status"], mistake)
+
+
+def read_all(data: Any) -> tuple[Event, ...]:
+    """The events of one message. Raises: Refused; then none of them counts."""
+    if not isinstance(data, list) or not 1 <= len(data) <= MAX_EVENTS:
+        raise Refused(f"A message holds 1 to {MAX_EVENTS} events.")
+    return tuple(map(read, data))
+
+
+def learner_name(said: Any) -> str:
+    """A name as the page can show it, at most MAX_NAME characters on one line. Raises: Refused."""
+    name = of_learner(text.one_line(said, MAX_NAME)) if isinstance(said, str) else ""
+    if not name.strip(f" {UNSEEN}{SPACE}"):
+        raise Refused('A room needs a name to show, such as "ada".')
+    return name

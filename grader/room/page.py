@@ -1,0 +1,113 @@
+"""A room's page for the projector, the same for `grader watch --page` and `grader room`: large, without scrolling, light and dark.
+
+It decides nothing. Without `names` it shows nobody's: a mark stands for each learner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from grader.course import registry
+from grader.reports import text
+from grader.reports.templating import LOOKS, render
+from grader.room import fit
+from grader.room.board import Board, Seat, State, at_work, tiles, wrongs
+from grader.room.fit import Mark
+from grader.util.names import labels
+
+GENERATOR = "attention course: a room"  # by which an earlier page is known from a file that is somebody's work
+REFRESH_S = 2  # after which a browser reads the file anew
+MAX_TILES = 8  # exercises that can be read from ten metres
+MAX_ASIDE = 1  # lines of those who are at no exercise
+MAX_WRONG = 6  # those that the page has no height for are left out by it
+UNEXPLAINED = {
+    "failed": "A wrong result that no known mistake explains.", "error": "The code raises an error.",
+    "timeout": "The code does not end in time.", "memory": "The code takes too much memory.",
+    "forbidden": "The code uses what the exercise does not allow.", "could_not_grade": "The grader failed, no learner did.",
+}  # fmt: skip
+
+
+def page(board: Board, *, names: bool = False, ended: bool = False) -> str:
+    """A page that stands alone and reads itself anew; once `ended`, it stays as it is."""
+    return _whole(board, names, refresh_s=0 if ended else REFRESH_S, ended=ended)
+
+
+def live_page(board: Board, nonce: str, *, names: bool = False) -> str:
+    """The page that the room's server sends; its script, known by the nonce, puts each `content` in place."""
+    return _whole(board, names, nonce=nonce)
+
+
+def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
+    """What changes on the page."""
+    seats = _labeled(board.seats)
+    working = at_work(seats)
+    shown = _fitting(working) or registry.lessons()[:1]
+    found = tuple(tile for lesson in shown for tile in tiles(seats, lesson))
+    columns = 2 if len(found) > 3 else 1
+    marks = [_marks(tile.here, names, tile.exercise) for tile in found]
+    lines = fit.heights(marks, columns)
+    groups = [fit.cut(each, fit.WIDTH[columns], lines[at // columns]) for at, each in enumerate(marks)]
+    return render(
+        "room_content.html", board=board, names=names, ended=ended, clock=time.strftime("%H:%M"), total=len(seats),
+        stuck=sum(seat.note == "stuck" for seat in seats), fine=sum(seat.note == "fine" for seat in seats),
+        titles=[_title(lesson) for lesson in shown], others=_others(seats, [one for one in working if one not in shown]),
+        tiles=list(zip(found, groups)), columns=columns, rows=[fit.HEAD + fit.LINE * each for each in lines],
+        aside=[(said, fit.cut(_marks(who, names), fit.WIDTH[1], MAX_ASIDE)) for said, who in _aside(seats) if who],
+        wrongs=wrongs(seats)[:MAX_WRONG], unexplained=UNEXPLAINED, passed=LOOKS["passed"][0], wrong=LOOKS["failed"][0],
+        idle=LOOKS["not_started"][0],
+    )  # fmt: skip
+
+
+def _whole(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
+    made = content(board, names=names, ended=ended)
+    return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR) + "\n"
+
+
+def _labeled(seats: Sequence[Seat]) -> list[Seat]:
+    """The seats with names of which no two are alike."""
+    return [Seat(name, seat.states, seat.here, seat.note) for name, seat in zip(labels([seat.name for seat in seats]), seats)]
+
+
+def _fitting(working: Sequence[str]) -> tuple[str, ...]:
+    """The lessons with most learners whose exercises fit on the page, in the course's order; one at least."""
+    shown: list[str] = []
+    for name in working:
+        if shown and sum(len(registry.CONTRACT[one]) for one in (*shown, name)) > MAX_TILES:
+            break
+        shown.append(name)
+    return tuple(sorted(shown))
+
+
+def _title(lesson: str) -> str:
+    """'01 · Three tokens'."""
+    try:
+        return registry.heading(lesson).partition(":")[0]
+    except OSError:  # a hand-out has no source of lessons that are not in it
+        return lesson
+
+
+def _others(seats: Sequence[Seat], lessons: Sequence[str]) -> list[tuple[str, int]]:
+    """Lessons that have no place here, and how many are at each."""
+    here = [registry.lesson_of(seat.here) for seat in seats if seat.here]
+    return [(_title(name), here.count(name)) for name in sorted(lessons)]
+
+
+def _aside(seats: Sequence[Seat]) -> tuple[tuple[str, list[Seat]], ...]:
+    nowhere = [seat for seat in seats if not seat.here]
+    return (("no check yet", [s for s in nowhere if not s.states]), ("everything passed", [s for s in nowhere if s.states]))
+
+
+def _marks(seats: Sequence[Seat], names: bool, exercise: str = "") -> list[Mark]:
+    """Those who are stuck first, then who has something wrong."""
+    marks = [_mark(seat, seat.states.get(exercise), names) for seat in seats]
+    rank = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}
+    return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.kind))
+
+
+def _mark(seat: Seat, state: State | None, names: bool) -> Mark:
+    status = state.status if state else "not_started"
+    label = seat.name if names else ""
+    if seat.note:
+        return Mark(seat.note, "", label, seat.note)
+    return Mark(status, LOOKS[status][0], label, text.WORDS[status])

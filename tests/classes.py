@@ -1,0 +1,50 @@
+"""`grader class` without a process, for what a run says, keeps and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.cli import classroom, main
+from grader.grading import batch
+from grader.grading.grade import asked, ours
+from grader.grading.journal import JournalEntry, to_line
+from grader.grading.roster import pack
+from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+
+
+def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """`grader class` without a process: graded(folder, out, *options, fails=names) -> exit code. Whoever handed a lesson in has passed.
+
+    made: other verdicts, by (learner, exercise). ran: the keys of those that the last run graded.
+    """
+    failing: list[str] = []
+    ran: list[str] = []
+    made: dict[tuple[str, str], Verdict] = {}
+
+    def line(entry, settings):
+        parcel = pack(entry)
+        ran.append(entry.key)
+        have = {file.place[-1][:-6] for file in parcel.files}
+        lessons = []
+        for lesson in settings.lessons:
+            status = "passed" if lesson in have else "missing"
+            verdicts = [made.get((entry.key, name), Verdict(name, status, f"{name} {status}.")) for name in asked(lesson, settings.exercises)]
+            if entry.key in failing:
+                verdicts[0] = ours(verdicts[0].exercise, "out of memory")
+            lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
+        return to_line(JournalEntry(entry.key, parcel.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons))))
+
+    monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
+    monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")
+    monkeypatch.setattr(batch, "graded", lambda left, settings, pool: (line(entry, settings) for entry in left))
+
+    def run(folder: Path, out: Path, *more: str, fails: tuple[str, ...] = ()) -> int:
+        failing[:] = fails
+        ran.clear()
+        return main(["class", str(folder), "--out", str(out), *more])
+
+    run.ran, run.made = ran, made
+    return run

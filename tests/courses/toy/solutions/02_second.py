@@ -1,0 +1,5 @@
+# %% role="exercise" exercise="nobody"
+def nobody(x):
+    # region solution
+    return x.mean()
+    # endregion

@@ -1,0 +1,200 @@
+"""What an instructor decides of a class: points of one's own, part of them, which exercises, no names, whom to grade again."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from grader.course import registry
+from grader.grading.journal import begun_with
+from grader.grading.marks import read_weights, valued
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.util.errors import InputError
+from tests.grading.test_handed_in import FIRST, SECOND, hand_in
+
+ONE, TWO, *_ = registry.CONTRACT[FIRST]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def report(out: Path) -> dict:
+    return json.loads((out / "report.json").read_text())
+
+
+# --- weights ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["{one},3\n{two},0.5\n", "exercise,points\n{one},3\n\n# why\n{two},0.5", "\ufeff{one};3\r\n{two};0.5\r\n",
+                                  "{one}\t3\n{two}\t0.5\n", "{one} 3\n{two}   0.5\n", '"{one}","3"\n{two},0.5,\n'])  # fmt: skip
+def test_weights_are_read_as_people_write_them(tmp_path, said):
+    (tmp_path / "w").write_text(said.format(one=ONE, two=TWO), encoding="utf-8")
+    assert read_weights(tmp_path / "w") == {ONE: 3, TWO: 0.5}
+
+
+@pytest.mark.parametrize("said, told", [
+    (b"softmax_row,3", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
+    (b"qqqq,3", "there is no exercise 'qqqq'; the notebooks and every report name them."),
+    (b"weighted_sum,1\nsoftmax_rows,3\nweighted_sum,2", "line 3: weighted_sum has points already"),
+    (b"softmax_rows", "such as 'softmax_rows,3'"), (b"softmax_rows,3,4", "such as 'softmax_rows,3'"),
+    (b"softmax_rows,-1", "'-1' is no number of points"), (b"softmax_rows,nan", "is no number"), (b"softmax_rows,three", "is no number"),
+    (b"", "gives no exercise points"), (b"exercise,points\n", "gives no exercise points"), (b"softmax_rows,\xe9", "not text in UTF-8"),
+])  # fmt: skip
+def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, said, told):
+    (tmp_path / "weights.csv").write_bytes(said)
+    folder = hand_in(tmp_path / "class", ada=(FIRST,))
+    assert graded(folder, tmp_path / "out", "--weights", str(tmp_path / "weights.csv")) == 2
+    assert told in capsys.readouterr().err and not (tmp_path / "out").exists() and graded.ran == []
+
+
+def test_weights_that_are_nowhere_are_a_sentence(graded, tmp_path, capsys):
+    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "none.csv")) == 2
+    assert "none.csv: No such file" in capsys.readouterr().err
+
+
+def test_weights_that_leave_nothing_to_earn_are_a_sentence(graded, tmp_path, capsys):
+    (tmp_path / "w").write_text("".join(f"{name},0\n" for name in registry.CONTRACT[FIRST]))
+    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "w")) == 2
+    assert "no exercise that is graded has points" in capsys.readouterr().err and graded.ran == []
+
+
+def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_for_them(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=()), tmp_path / "out"
+    assert graded(folder, out) == 0
+    (tmp_path / "w").write_text(f"{ONE},7\n{TWO},0.25\n{registry.CONTRACT[SECOND][0]},5\n")
+    assert graded(folder, out, "--resume", "--weights", str(tmp_path / "w")) == 0 and graded.ran == []
+    most = 2 * (len(registry.CONTRACT[FIRST]) - 2) + 7.25
+    assert [one["max_score"] for one in report(out)["submissions"]] == [most, most]
+    assert [row["total"] for row in table(out / "grades.csv")] == [str(most), "0"]
+    assert list(csv.reader((out / "canvas.csv").open()))[1][-1] == str(most)
+    told = capsys.readouterr().out
+    assert f"2 of {len(registry.CONTRACT[FIRST])} exercises have points of the instructor's, the others the course's." in told
+    assert f"count for nothing: {registry.CONTRACT[SECOND][0]}." in told and "exercises have points of the instructor" in (out / "report.html").read_text()
+
+
+# --- part of the points ----------------------------------------------------------------------
+
+
+def part(agreed: int, of: int, **points: float) -> SubmissionReport:
+    judged = (Verdict("a", "failed", "a", cases=(agreed, of)), Verdict("b", "passed", "b", cases=(4, 4)), Verdict("c", "error", "c"))
+    return SubmissionReport("ada", "ada", (LessonReport("01_x", judged, {"a": 2, "b": 3, "c": 1} | points),))
+
+
+@pytest.mark.parametrize("agreed, of, earned", [(0, 3, 3), (1, 3, 3.67), (2, 4, 4), (3, 4, 4.5), (0, 0, 3)])
+def test_part_of_the_cases_is_part_of_the_points_only_where_asked_for(agreed, of, earned):
+    whole = Report((part(agreed, of),), 7)
+    assert whole.submissions[0].score == 3
+    shared = valued(whole, partial=True)
+    assert shared.submissions[0].score == earned and shared.submissions[0].max_score == 6
+    assert "share of its cases" in shared.notes[0]
+
+
+def test_sums_of_parts_have_two_decimals_and_whole_numbers_none():
+    one = valued(Report((part(1, 3),), 7), {"a": 0.1, "b": 0.2, "c": 0.7}, partial=True).submissions[0]
+    assert (one.score, one.max_score, str(one.max_score)) == (0.23, 1, "1")
+
+
+def test_the_option_reaches_the_reports(graded, tmp_path):
+    graded.made["ada", ONE] = Verdict(ONE, "failed", "x", cases=(1, 2))
+    folder = hand_in(tmp_path / "class", ada=(FIRST,))
+    full = 2 * len(registry.CONTRACT[FIRST])
+    for option, score in ((), full - 2), (("--partial",), full - 1):
+        out = tmp_path / f"out{len(option)}"
+        assert graded(folder, out, *option) == 0
+        assert [one["score"] for one in report(out)["submissions"]] == [score]
+
+
+# --- which exercises -------------------------------------------------------------------------
+
+
+def test_only_these_exercises_count(graded, tmp_path):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=()), tmp_path / "out"
+    assert graded(folder, out, "--exercises", f"{TWO},{registry.CONTRACT[SECOND][0]}") == 0
+    assert [[e["name"] for lesson in one["lessons"] for e in lesson["exercises"]] for one in report(out)["submissions"]] == [
+        [TWO, registry.CONTRACT[SECOND][0]]] * 2  # fmt: skip
+    assert [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
+    assert begun_with(out / "journal.jsonl")["exercises"] == sorted([TWO, registry.CONTRACT[SECOND][0]])
+    assert graded(folder, out, "--resume") == 2, "another choice is another run"
+
+
+@pytest.mark.parametrize("options, told", [
+    (("--exercises", "softmax_row"), "did you mean softmax_rows?"), (("--exercises", " , "), "names no exercise"),
+    (("--exercises", TWO, "--lessons", "05"), f"{TWO} belongs to lesson 01, which --lessons leaves out"),
+])  # fmt: skip
+def test_a_wrong_choice_of_exercises_is_a_sentence(graded, tmp_path, capsys, options, told):
+    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", *options) == 2
+    assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+# --- what goes on ----------------------------------------------------------------------------
+
+
+def test_resume_says_what_it_grades_and_why(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,), cyd=(FIRST,), dan=(FIRST,)), tmp_path / "out"
+    assert graded(folder, out, fails=("cyd",)) == 3
+    (folder / "ada" / f"{FIRST}.ipynb").write_text("{}")
+    hand_in(folder, eve=(FIRST,))
+    (folder / "dan").rename(tmp_path / "dan")
+    capsys.readouterr()
+    assert graded(folder, out, "--resume") == 0 and graded.ran == ["ada", "cyd", "eve"]
+    told = capsys.readouterr().err
+    assert "Changed since they were graded, graded again: ada." in told and "Not in the journal yet, graded now: eve." in told
+    assert "tried again: cyd." in told and "No longer in the folder, and in no report: dan." in told and "bob" not in told
+    assert graded(folder, out, "--resume") == 0 and graded.ran == []
+
+
+def test_one_learner_is_graded_again(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,)), tmp_path / "out"
+    assert graded(folder, out) == 0
+    graded.made["bob", ONE] = Verdict(ONE, "failed", "x")
+    capsys.readouterr()
+    assert graded(folder, out, "--regrade", "bob") == 0 and graded.ran == ["bob"]
+    told = capsys.readouterr().err
+    assert "Graded again as asked: bob." in told and "the earlier run is kept in" in told
+    assert [row[ONE] for row in table(out / "grades.csv")] == ["passed", "failed"]
+    assert [row[ONE] for row in table(tmp_path / "out.backup-1" / "grades.csv")] == ["passed", "passed"]
+
+
+def test_a_learner_who_is_not_there_is_not_graded_again(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
+    assert graded(folder, out, "--regrade", "adda") == 2
+    assert "there is no learner 'adda' in the folder; did you mean ada?" in capsys.readouterr().err and graded.ran == []
+
+
+# --- no names --------------------------------------------------------------------------------
+
+
+def test_no_report_of_an_anonymous_run_names_anybody(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", **{"lovelace": (FIRST,), "hopper": (FIRST, SECOND)}), tmp_path / "out"
+    (folder / "lovelace" / "lovelace.zip").write_bytes(b"PK")
+    assert graded(folder, out) == 0 and (out / "moodle.csv").is_file()
+    assert graded(folder, out, "--resume", "--anonymous", fails=("hopper",)) == 0
+    files = {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
+    assert not {"canvas.csv", "moodle.csv"} & set(files) and len([name for name in files if name.startswith("feedback/learner-")]) == 2
+    naming = {name for name, said in files.items() if "lovelace" in said or "hopper" in said}
+    assert naming == {"journal.jsonl", "names.csv"}
+    assert "lovelace" not in capsys.readouterr().out
+    before = table(out / "names.csv")
+    assert {row["learner"] for row in before} == {"hopper", "lovelace"} and [row["pseudonym"] for row in before] == [one["name"] for one in report(out)["submissions"]]
+    hand_in(folder, eve=(FIRST,))
+    assert graded(folder, out, "--resume", "--anonymous") == 0
+    assert [row for row in table(out / "names.csv") if row["learner"] != "eve"] == before, "who had a pseudonym keeps it"
+
+
+def test_what_the_grader_says_of_a_learner_loses_the_name_and_other_words_stay(tmp_path):
+    from grader.grading.pseudonyms import anonymous, chosen
+
+    lesson = LessonReport("01_x", (), {}, ("ana/x.ipynb was passed over in the analysis.",))
+    made = Report((SubmissionReport("ana", "class/ana", (lesson,), "Ana cannot be opened."), SubmissionReport("=cmd", "=cmd", ())), 7)
+    aliases = chosen(tmp_path, ["ana", "=cmd"])
+    one = next(one for one in anonymous(made, aliases).submissions if one.name == aliases["ana"])
+    assert one.lessons[0].notes == (f"{aliases['ana']}/x.ipynb was passed over in the analysis.",) and one.message == f"{aliases['ana']} cannot be opened."
+    assert '"\'=cmd"' in (tmp_path / "names.csv").read_text() and chosen(tmp_path, ["=cmd"])["=cmd"] == aliases["=cmd"]
+    (tmp_path / "names.csv").write_text("something,else\n")
+    with pytest.raises(InputError, match="is no list of pseudonyms"):
+        chosen(tmp_path, ["ana"])

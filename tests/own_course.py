@@ -1,0 +1,44 @@
+"""The course of one's own that CONTRIBUTING shows, from its very code blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+NAME = "90_center"
+RIGHT = "def center_rows(x):\n    return x - x.mean(1)[:, None]"
+WRONG = "def center_rows(x):\n    return x - np.mean(x, axis=0)"
+_SECTION = re.compile(r"^## A course of your own\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+
+
+def text() -> str:
+    """The section of CONTRIBUTING."""
+    return _SECTION.search((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))[1]
+
+
+def written(place: Path) -> Path:
+    """The folder `mine` in this place, with the files that the section shows and nothing else."""
+    blocks = re.findall(r"^`(mine/\S+)`:\n\n```python\n(.*?)^```", text(), re.MULTILINE | re.DOTALL)
+    for name, body in blocks:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(body, encoding="utf-8")
+    return place / "mine"
+
+
+def commands() -> list[list[str]]:
+    """The commands that the section shows, in order, each without `grader`."""
+    return [line.partition("#")[0].split()[1:] for line in re.findall(r"^    (grader .*)$", text(), re.MULTILINE)]
+
+
+def hand_in(mine: Path, place: Path, code: str) -> Path:
+    """A folder with the learner's notebook of the course, this code in its exercise cell."""
+    made = json.loads((mine / "notebooks" / f"{NAME}.ipynb").read_text(encoding="utf-8"))
+    for cell in made["cells"]:
+        if cell["metadata"].get("grader", {}).get("role") == "exercise":
+            cell["source"] = code
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{NAME}.ipynb").write_text(json.dumps(made), encoding="utf-8")
+    return place

@@ -1,0 +1,64 @@
+"""A room of thirty in lesson 01, as the tests look at it; run as a script, takes pictures of its page: python -m tests.room.samples FOLDER."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from grader.course import registry
+from grader.room.board import Board, Seat, State, following
+
+NAMES = """ada grace linus mary alan barbara edsger katherine donald frances ken margaret dennis radia tim sophie
+niklaus hedy claude evelyn john anita leslie shafi robin xiaoyuan aleksandra maximilian-alexander jo béla""".split()
+SAID = {
+    "SM1": "Softmax ran over the queries; each query needs its own distribution over the keys.",
+    "AT2": "The scores were not transposed: each key scored the queries.",
+    "SC3": "The scores were divided by d_k itself; its square root is what keeps their spread near 1.",
+}
+STATUSES = ("failed", "failed", "not_started", "error", "failed", "not_started", "timeout")
+
+
+def seat(number: int, name: str, lesson: str) -> Seat:
+    """A learner who passed the lesson's first exercises, and is at the next."""
+    names = registry.CONTRACT[lesson]
+    at = (1, 1, 2, 2, 1, 3, 2, 2, 4, 0, 2, len(names))[number % 12] if len(names) > 4 else number % (len(names) + 1)
+    states = {each: State("passed") for each in names[:at]}
+    if at < len(names):
+        status = STATUSES[number % len(STATUSES)]
+        mistake = ("SM1", "AT2", "SC3")[at % 3] if status == "failed" and number % 5 else ""
+        states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
+    here = following(states, names[min(at, len(names) - 1)])
+    return Seat(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
+
+
+def thirty(lesson: str = "01_three_tokens", joined: bool = True) -> Board:
+    seats = tuple(seat(number, name, lesson) for number, name in enumerate(NAMES[:28]))
+    late = tuple(Seat(name) for name in NAMES[28:])
+    how = ("http://192.168.1.20:8765", "amber-falcon-river") if joined else ("", "")
+    return Board(seats + late, *how)
+
+
+def main(folder: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    from grader.room.page import page
+    from tests.find_chromium import find_chromium
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        for names in (False, True):
+            file = folder / f"room-{'names' if names else 'anonymous'}.html"
+            file.write_text(page(thirty(*sys.argv[2:3]), names=names), encoding="utf-8")
+            for width, height in ((1920, 1080), (1280, 720)):
+                for scheme in ("light", "dark"):
+                    tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+                    tab.on("console", lambda said: print("console:", said.text))
+                    tab.goto(file.as_uri())
+                    tab.screenshot(path=folder / f"{file.stem}-{width}-{scheme}.png")
+                    tab.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,181 @@
+"""The page of a room: who is where, what is wrong now, no names unless asked for, nothing from elsewhere, nothing unescaped."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from grader.cli import main
+from grader.course import registry
+from grader.grading.watch import LearnerState, WatchedRoom, board_of
+from grader.judging.verdict import LessonReport, Verdict
+from grader.reports.text import WORDS
+from grader.room import fit
+from grader.room.board import Board, Seat, State, at_work, following, tiles, wrongs
+from grader.room.fit import Mark
+from grader.room.page import UNEXPLAINED, page
+from grader.room.page_file import PageFile
+from grader.util.errors import InputError
+from tests.room.samples import NAMES, thirty
+
+LESSON = "01_three_tokens"
+FIRST, SECOND, *_ = registry.CONTRACT[LESSON]
+
+
+# --- what is counted ---------------------------------------------------------------------------
+
+
+def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
+    seats = [
+        Seat("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1")}, SECOND),
+        Seat("grace", {FIRST: State("error")}, FIRST),
+        Seat("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
+        Seat("mary"),
+    ]
+    first, second, *_ = tiles(seats, LESSON)
+    assert (first.passed, first.wrong, first.open) == (1, 1, 2)
+    assert [seat.name for seat in first.here] == ["grace", "linus"]
+    assert (second.passed, second.wrong, second.open, second.here) == (0, 1, 3, (seats[0],))
+    assert at_work(seats) == (LESSON,)
+
+
+def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
+    seats = [Seat(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")]
+    seats.append(Seat("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
+    assert [(one.exercise, one.mistake, one.said, len(one.learners)) for one in wrongs(seats)] == [
+        (FIRST, "AT1", "Said.", 3), (SECOND, "", "", 2),
+    ]  # fmt: skip
+
+
+def test_a_learner_is_at_what_they_checked_last_until_it_passes():
+    names = registry.exercise_names()
+    assert following({FIRST: State("failed")}, FIRST) == FIRST
+    assert following({FIRST: State("passed")}, FIRST) == SECOND
+    assert following({name: State("passed") for name in names[1:]}, names[-1]) == names[0]
+    assert following(dict.fromkeys(names, State("passed")), names[-1]) == ""
+
+
+def test_a_watched_room_is_a_board():
+    verdicts = (Verdict(FIRST, "passed", ""), Verdict(SECOND, "failed", "It differs.", mistakes=("SC1",), sentences=("Not scaled.",)))
+    report = LessonReport(LESSON, verdicts, {FIRST: 1, SECOND: 2})
+    room = WatchedRoom("here", (LearnerState("ada", {LESSON: report}, LESSON),), False, 2)
+    (seat,) = board_of(room).seats
+    assert seat == Seat("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1", "Not scaled.")}, SECOND)
+    assert board_of(room).note == "2 to grade."
+
+
+# --- what is shown -----------------------------------------------------------------------------
+
+
+def test_without_names_the_page_has_none():
+    made = page(thirty())
+    assert not [name for name in NAMES if len(name) > 4 and name in made]
+    assert "<b>30</b> learners" in made and "<b>2</b> stuck" in made and "softmax_rows" in made and "01 · Three tokens" in made
+    assert made.count('<li class="stuck bare">') == 2
+
+
+def test_with_names_everybody_is_in_one_place():
+    made = page(thirty(), names=True)
+    shown = re.findall(r'class="name">([^<]+)<', made)
+    more = sum(map(int, re.findall(r'class="more">\+(\d+)', made)))
+    elsewhere = sum(map(int, re.findall(r"Elsewhere: .*?\((\d+)\)", made)))
+    assert len(shown) == len(set(shown)) and len(shown) + more + elsewhere == 30
+
+
+def test_learners_of_one_name_are_told_apart():
+    made = page(Board((Seat("ada", {FIRST: State("error")}, FIRST), Seat("Ada", {FIRST: State("error")}, FIRST))), names=True)
+    assert sorted(re.findall(r'class="name">([^<]+)<', made)) == ["Ada (2)", "ada"] or "ada (1)" in made
+
+
+def test_what_a_learner_wrote_is_escaped():
+    evil = '<script>alert("x")</script><img src=x onerror=1>'
+    seat = Seat(evil, {FIRST: State("failed", "AT1", evil)}, FIRST)
+    made = page(Board((seat,), note=evil), names=True)
+    assert "<script" not in made and "<img" not in made and "&lt;script&gt;" in made
+
+
+def test_an_unexplained_result_does_not_quote_the_learner_s_own_words():
+    secret = "ZeroDivisionError: the password of ada"
+    assert secret not in page(Board((Seat("x", {FIRST: State("error", "", secret)}, FIRST),)), names=True)
+
+
+def test_every_status_has_a_sentence():
+    assert set(UNEXPLAINED) == set(WORDS) - {"passed", "not_started", "missing"}
+
+
+def test_nothing_comes_from_elsewhere():
+    made = page(thirty(joined=False), names=True)
+    assert "default-src 'none'" in made and "<script" not in made
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)|url\(|@import|https?://""", made)
+
+
+def test_it_reads_itself_anew_until_it_has_ended():
+    assert 'http-equiv="refresh"' in page(thirty())
+    ended = page(thirty(), ended=True)
+    assert 'http-equiv="refresh"' not in ended and "It has ended" in ended
+
+
+@pytest.mark.parametrize("lesson", registry.lessons())
+def test_every_lesson_has_a_page(lesson):
+    assert all(f"<h2>{name}</h2>" in page(thirty(lesson)) for name in registry.CONTRACT[lesson])
+
+
+# --- what fits ---------------------------------------------------------------------------------
+
+
+def test_what_has_no_room_is_counted():
+    marks = [Mark("failed", "✗", f"learner-{at}", "failed") for at in range(40)]
+    group = fit.cut(marks, 26.0, 2)
+    assert group.marks and len(group.marks) + group.more == 40
+    assert fit.lines([*group.marks, Mark("more", "", "", "+99")], 26.0) <= 2
+    assert fit.cut(marks[:3], 26.0, 2) == fit.Group(tuple(marks[:3]))
+
+
+def test_a_full_tile_takes_the_room_of_the_empty_ones():
+    marks = [Mark("failed", "✗", "somebody", "failed")] * 40
+    needed = fit.heights([marks, [], [], [], [], [], []], 2)
+    assert needed[0] >= 5 and needed[1:] == [0, 0, 0]
+    assert sum(needed) * fit.LINE + 4 * fit.HEAD <= fit.HEIGHT
+
+
+# --- the file ----------------------------------------------------------------------------------
+
+
+def test_the_file_is_whole_whenever_it_is_read(tmp_path):
+    file = PageFile(tmp_path / "new" / "room.html")
+    assert (tmp_path / "new" / "room.html").read_text().endswith("</body></html>\n")
+    file.show(thirty())
+    assert "softmax_rows" in (tmp_path / "new" / "room.html").read_text()
+    file.end()
+    assert "It has ended" in (tmp_path / "new" / "room.html").read_text()
+    PageFile(tmp_path / "new" / "room.html")  # an earlier page is written over
+
+
+def test_a_file_that_is_no_page_stays(tmp_path):
+    (tmp_path / "thesis.html").write_text("years of work")
+    with pytest.raises(InputError, match="no page of a room"):
+        PageFile(tmp_path / "thesis.html")
+    assert (tmp_path / "thesis.html").read_text() == "years of work"
+    with pytest.raises(InputError, match="is a folder"):
+        PageFile(tmp_path)
+
+
+def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
+    file = PageFile(tmp_path / "room.html")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("grader.room.page_file.write_whole", full)
+    assert "No space left" in file.show(thirty())
+    assert file.show(Board(())) == ""
+    monkeypatch.undo()
+    assert file.show(thirty()) == "" and "softmax_rows" in (tmp_path / "room.html").read_text()
+
+
+def test_the_command_refuses_what_it_cannot_write(tmp_path, capsys):
+    assert main(["watch", str(tmp_path), "--page", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+    assert main(["watch", str(tmp_path), "--names"]) == 2
+    assert "--page FILE" in capsys.readouterr().err
