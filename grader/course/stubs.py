@@ -27,7 +27,9 @@ def learner_notebook(
     name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None, way: str = ""
 ) -> dict[str, Any]:
     """The notebook that a learner opens: stubs in place of solutions, no outputs. said, way: see `as_cells`."""
-    made = as_cells(cells, lesson, stubbed, said, way)
+    from grader.course import opening, registry
+
+    made = opening.opened(name, as_cells(cells, lesson, stubbed, said, way), registry.needs_torch(name))
     return notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
 
 
