@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from grader.course import opening, references, registry
-from grader.course.stubs import learner_notebook
 from grader.grading.grade import grade_submission
 from grader.notebook import record
 from tests.bare import environment
@@ -97,7 +96,7 @@ def test_the_opening_says_in_one_commented_line_how_to_get_the_grader(lesson):
 
 
 def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
-    monkeypatch.setattr(opening, "address", lambda: ADDRESS)
+    monkeypatch.setattr(opening, "address", lambda home: ADDRESS)
     lesson = "05_numpy_to_pytorch"
     *_, told, line, _ = before_the_first_code(lesson)
     assert line == f'# %pip install -q "attention-course[torch] @ git+{ADDRESS}"'
@@ -107,7 +106,7 @@ def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
         f"https://mybinder.org/v2/gh/someone/attention/HEAD?labpath=notebooks/{lesson}.ipynb",
     ]
     assert "![Open in Colab]" in told and "![Open in Binder]" in told
-    monkeypatch.setattr(opening, "address", lambda: "https://git.example.org/attention")
+    monkeypatch.setattr(opening, "address", lambda home: "https://git.example.org/attention")
     *_, told, line, _ = before_the_first_code(lesson)
     assert "](" not in told and "git+https://git.example.org/attention" in line  # these services open GitHub's repositories
 
@@ -122,17 +121,10 @@ def test_the_address_is_pyproject_s_or_the_installed_metadata_s(monkeypatch, tmp
                 return {"Project-URL": ["Documentation, https://example.org", f"Repository, {ADDRESS}"]}[key]
 
         monkeypatch.setattr(opening.metadata, "metadata", lambda name: Metadata())
-    monkeypatch.setattr(registry, "home", lambda: tmp_path)
-    opening.address.cache_clear()
-    try:
-        assert opening.address() == ADDRESS
-    finally:
-        opening.address.cache_clear()
+    assert opening.address(tmp_path) == ADDRESS
 
 
 def test_the_solved_notebook_needs_no_such_line():
-    made = learner_notebook("00_start_here", registry.cells("00_start_here"), registry.lesson("00_start_here"))
-    assert any(cell["id"] == "install" for cell in made["cells"])
     solved = json.loads(registry.solution_path("00_start_here").read_text(encoding="utf-8"))
     assert not any(cell["id"] in ("install", "opened-alone") for cell in solved["cells"])
 

@@ -6,9 +6,10 @@ import re
 import tomllib
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from grader.course import registry
+from grader.course.stubs import code_or_prose
 
 DISTRIBUTION = "attention-course"
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
@@ -40,9 +41,9 @@ def line(torch: bool, address: str) -> str:
 
 
 @cache
-def address() -> str:
-    """Where the package's own repository is, by pyproject.toml or the installed metadata; '' while neither says so."""
-    checkout = registry.home() / "pyproject.toml"
+def address(home: Path) -> str:
+    """Where the package's own repository is, by the pyproject.toml in `home` or by the installed metadata; '' while neither says so."""
+    checkout = home / "pyproject.toml"
     if checkout.is_file():
         return tomllib.loads(checkout.read_text(encoding="utf-8"))["project"].get("urls", {}).get("Repository", "")
     try:
@@ -52,16 +53,9 @@ def address() -> str:
     return next((url.partition(", ")[2] for url in urls if url.startswith("Repository, ")), "")
 
 
-def opened(lesson: str, cells: list[dict[str, Any]], torch: bool) -> list[dict[str, Any]]:
-    """A notebook's cells with the two of this file before the first code; as they are for lessons that are not the package's own."""
-    from grader.course.stubs import code_or_prose
-
-    first = next((at for at, cell in enumerate(cells) if cell["cell_type"] == "code"), None)
-    if first is None or registry.own():
-        return cells
+def cells(lesson: str, torch: bool, address: str) -> list[dict[str, Any]]:
+    """The two cells: text and line."""
     return [
-        *cells[:first],
-        code_or_prose("opened-alone", told(lesson, address()), {"grader": {"role": "prose"}}, True),
-        code_or_prose("install", line(torch, address()), {"grader": {"role": "demo"}}, False),
-        *cells[first:],
+        code_or_prose("opened-alone", told(lesson, address), {"grader": {"role": "prose"}}, True),
+        code_or_prose("install", line(torch, address), {"grader": {"role": "demo"}}, False),
     ]
