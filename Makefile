@@ -83,7 +83,7 @@ clean:
 # The stamps keep a second run quick: pip runs again only where these files changed.
 $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip tells of each package as it comes."
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[lab,torch]"
 	@echo "Settling JupyterLab ..."
 	@$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
 	@touch $@

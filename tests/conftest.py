@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +37,17 @@ def own_record(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.mktemp("record") / "progress.json"))
 
 
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from the source distribution as `python -m build` does it."""
+    place = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert list(place.glob("*.tar.gz"))
+    return next(place.glob("*.whl"))
+
+
 @pytest.fixture(autouse=True)
 def the_package_s_course():
     """A test that takes another course leaves it behind."""
@@ -45,6 +58,14 @@ def the_package_s_course():
         os.environ[registry.VARIABLE] = before
     if registry.own():
         own.use(None)
+
+
+@pytest.fixture
+def graded(monkeypatch):
+    """`grader class` without a process; see tests/classes.py."""
+    from tests.classes import without_processes
+
+    return without_processes(monkeypatch)
 
 
 @pytest.fixture

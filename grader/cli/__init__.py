@@ -24,6 +24,7 @@ from grader.cli.watch import add as add_watch
 from grader.course import registry
 from grader.course.registry import VARIABLE
 from grader.util.errors import AuthorError, InputError
+from grader.util.lacking import why
 
 GROUPS = (add_grade, add_class, add_watch, add_release, add_author, add_learner)  # as `grader --help` lists their commands
 
@@ -56,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GRADER_DEBUG"):
             raise
+        lacks = why(error)
+        if lacks:
+            return complain(lacks, NOT_GRADED)
         return complain(
             f"a mistake in the grader itself, {type(error).__name__}: {error}. "
             "Nothing was changed; GRADER_DEBUG=1 shows where it happened.",

@@ -51,6 +51,9 @@ def add(commands: Any) -> None:
                       help="pseudonyms in every report, no grade book; REPORTS/names.csv says who is who")  # fmt: skip
     made.add_argument("--regrade", type=name_list, metavar="A,B", default=(),
                       help="grade these learners again and keep all other results; implies --resume")  # fmt: skip
+    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of who is enrolled, from the grade book: ids for its import")
+    made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
+    made.add_argument("--assignment", default="", metavar="TITLE", help="its name in the grade book; in Canvas 'Title (1234)'")
     made.add_argument(
         "--max-points", type=positive, default=None, metavar="N", help="points for full marks in grade books"
     )
@@ -73,6 +76,7 @@ def _class(options: argparse.Namespace) -> int:
     found, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, found)
     options.weights = read_weights(options.weights) if options.weights else None
+    options.roster = _roster(options)
     options.lessons = _lessons(options.lessons, options.exercises)
     if passed_over:
         say(f"passed over, being no learner's folder and no notebook: {shown(passed_over)}.")
@@ -99,6 +103,19 @@ def _class(options: argparse.Namespace) -> int:
     except OSError as error:
         raise InputError(f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
                          f"{options.out}; fix that, and the same command with --resume goes on.") from None  # fmt: skip
+
+
+def _roster(options: argparse.Namespace) -> Any:
+    from grader.submission import enrolled
+
+    if options.anonymous and (options.roster or options.assignment):
+        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
+    if options.by and not options.roster:
+        raise InputError("--by names a column of the roster; --roster FILE names the roster.")
+    roster = enrolled.read(options.roster, options.by) if options.roster else None
+    for sentence in roster.notes if roster else ():
+        say(sentence)
+    return roster
 
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -184,13 +201,20 @@ def _reported(report: Any, options: argparse.Namespace) -> Any:
     from grader.cli.out import copied
     from grader.grading import pseudonyms
     from grader.grading.marks import valued
-    from grader.reports import folder
+    from grader.reports import folder, moodle
+    from grader.reports.books import Books
+    from grader.reports.room import ClassSummary, ungraded
 
     report = valued(report, options.weights, options.partial)
+    books = Books(options.max_points, options.assignment, options.roster)
+    room = ClassSummary(report)
+    for sentence in filter(None, (*books.remarks(room), ungraded(room), "" if options.anonymous else moodle.remark(room, books))):
+        say(sentence)
+    report = replace(report, notes=(*report.notes, *books.remarks(room)))
     if options.anonymous:
         report = pseudonyms.anonymous(report, pseudonyms.chosen(options.out, [one.name for one in report.submissions]))
     folder.write_all(
-        report, options.out, max_points=options.max_points, named=not options.anonymous,
+        report, options.out, books=books, named=not options.anonymous,
         before_change=lambda: say(copied(options.out)),
     )  # fmt: skip
     return report

@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from importlib.util import find_spec
 from pathlib import Path
 
-NEEDED = ("numpy", "matplotlib", "jupyterlab", "ipykernel", "ipywidgets", "jupytext", "nbformat", "safetensors", "rich")
+from grader.util.lacking import installed
+
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
 # Run in a process of its own: a broken torch may take its process down with it.
 _TORCH = """
@@ -46,7 +46,7 @@ def examine(folder: Path) -> Iterator[Check]:
     yield _python()
     yield from _packages()
     yield _kernel()
-    yield from _torch() if _wants_torch() else [Check("torch", "not installed; these lessons need none")]
+    yield from _torch() if installed("torch") else [_no_torch()]
     yield _lessons()
     yield _isolation()
     yield _writable("notebook folder", folder)
@@ -68,10 +68,8 @@ def render(signs: list[Check]) -> str:
 
 def _reinstall() -> str:
     """The repair where something is missing: of a checkout, or of what was handed out."""
-    from grader.course import registry
-
-    if (registry.home() / "pyproject.toml").is_file():
-        return "run `make lab` again, or: python -m pip install -e . -c constraints.txt"
+    if _in_checkout():
+        return "run `make lab` again, or: python -m pip install -e '.[lab,torch]' -c constraints.txt"
     return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
 
 
@@ -81,17 +79,40 @@ def _python() -> Check:
     return Check("Python", found, "install Python 3.11 or newer, then: make lab PYTHON=python3.11" if old else "")
 
 
+def _required(*extras: str) -> list[str]:
+    """The packages that the installed course asks for with these extras, torch aside; without any, those that it cannot do without."""
+    from packaging.requirements import Requirement
+
+    wanted = [Requirement(line) for line in requires("attention-course") or ()]
+    return sorted(
+        one.name for one in wanted
+        if one.name not in ("torch", "attention-course")
+        and (one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in (extras or ("",))))
+    )  # fmt: skip
+
+
+def _in_checkout() -> bool:
+    from grader.course import registry
+
+    return (registry.home() / "pyproject.toml").is_file()
+
+
 def _packages() -> Iterator[Check]:
-    found, lacking = [], []
-    for name in NEEDED:
+    must, may = _required(), _required("", "lab")
+    found, lacking = {}, []
+    for name in may:
         try:
-            found.append(f"{name} {version(name)}")
+            found[name] = version(name)
         except PackageNotFoundError:
             lacking.append(name)
-    if lacking:
-        yield Check("packages", f"not installed: {', '.join(lacking)}", _reinstall())
-    else:
-        yield Check("packages", ", ".join(found))
+    if found:
+        yield Check("packages", ", ".join(f"{name} {found[name]}" for name in found))
+    lost = [name for name in lacking if name in must or _in_checkout()]
+    if lost:
+        yield Check("packages", f"not installed: {', '.join(lost)}", _reinstall())
+    elif lacking:
+        yield Check("JupyterLab", f"not installed here: {', '.join(lacking)}", "where something else opens the notebooks, nothing; else: "
+                    "python -m pip install 'attention-course[lab]'", True)
 
 
 def _kernel() -> Check:
@@ -99,7 +120,8 @@ def _kernel() -> Check:
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
-        return Check("kernel", "none: jupyter_client is not installed", _reinstall())
+        needed = _in_checkout() or "jupyter-client" in _required()
+        return Check("kernel", "none: jupyter_client is not installed", _reinstall() if needed else "")
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
@@ -119,10 +141,16 @@ def _same_file(one: str, other: str) -> bool:
         return False
 
 
-def _wants_torch() -> bool:
-    """Whether the lessons need torch, or it is here anyway; what is released of the NumPy lessons does not require it."""
-    required = requires("attention-course") or ()
-    return find_spec("torch") is not None or any(re.match(r"torch\b", line) for line in required)
+def _no_torch() -> Check:
+    """What it means that there is none: what is released of the NumPy lessons does without."""
+    from grader.course import registry
+
+    needing = [name[:2] for name in registry.lessons() if registry.needs_torch(name)]
+    if not needing:
+        return Check("torch", "not installed; these lessons need none")
+    must = _in_checkout() or any(re.match(r"torch\b(?!.*extra)", line) for line in requires("attention-course") or ())
+    repair = _reinstall() if must else "python -m pip install 'attention-course[torch]'"
+    return Check("torch", f"not installed; lessons {', '.join(needing)} need it", repair, not must)
 
 
 def _torch() -> Iterator[Check]:
@@ -170,8 +198,10 @@ def isolation() -> str:
 
 
 def _isolation() -> Check:
-    from grader.sandbox.sandbox import SandboxError
-
+    try:
+        from grader.sandbox.sandbox import SandboxError
+    except ImportError as error:  # a browser's Python has nothing that starts and watches processes
+        return Check("isolation", f"nothing can be graded here, only checked: {error}")
     try:
         level = isolation()
     except SandboxError as error:

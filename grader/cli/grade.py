@@ -17,6 +17,7 @@ from grader.util.errors import InputError
 
 RENDERERS = {  # an option of `grader grade` -> the module of grader/reports that renders it
     "json": "json", "junit": "junit", "markdown": "markdown", "html": "page", "csv": "csv", "gradescope": "gradescope",
+    "classroom50": "classroom50",
 }  # fmt: skip
 
 
@@ -29,6 +30,9 @@ def add(commands: Any) -> None:
     grade.add_argument("--html", metavar="FILE", help="write a self-contained page")
     grade.add_argument("--csv", metavar="FILE", help="write a table, one row per submission")
     grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
+    grade.add_argument("--classroom50", metavar="FILE", help="write the result.json of a Classroom 50 autograder")
+    grade.add_argument("--visibility", choices=("visible", "hidden", "after_due_date", "after_published"), default="visible",
+                       help="when learners see what --gradescope writes (default: visible)")  # fmt: skip
     grade.add_argument(
         "--min-score",
         type=threshold,
@@ -66,6 +70,10 @@ def _grade(options: argparse.Namespace) -> int:
     for file in files.values():
         writable(file)
     _one_each(files)
+    if options.classroom50:
+        from grader.reports import classroom50
+
+        classroom50.check()
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen["require"] = options.require_isolation
     try:
@@ -76,7 +84,7 @@ def _grade(options: argparse.Namespace) -> int:
         return complain(f"nothing was graded: {error}.", NOT_GRADED)
     if "-" not in files.values():
         _print_card(report)
-    written = [write_report(form, file, report) for form, file in files.items()]  # each, whatever became of another
+    written = [write_report(form, file, report, options.visibility) for form, file in files.items()]  # each, whatever became of another
     if not all(written):
         return BAD_INPUT
     code = outcome(report, options.min_score, everything=True)
@@ -130,7 +138,7 @@ def _place(file: str) -> object:
     return file if file == "-" else os.path.normcase(Path(file).resolve())
 
 
-def write_report(form: str, file: str, report: Any) -> bool:
+def write_report(form: str, file: str, report: Any, visibility: str = "visible") -> bool:
     """Writes one report; where that fails says so and returns False, so that the others are still written.
 
     One that has nothing to say of a submission that could not be graded is not written, and an older one goes: it would
@@ -140,7 +148,8 @@ def write_report(form: str, file: str, report: Any) -> bool:
 
     from grader.util.files import write_whole
 
-    text = import_module(f"grader.reports.{RENDERERS[form]}").render(report).rstrip("\n")
+    more = {"visibility": visibility} if form == "gradescope" else {}
+    text = import_module(f"grader.reports.{RENDERERS[form]}").render(report, **more).rstrip("\n")
     if file == "-":
         sys.stdout.write(f"{text}\n" if text else "")
         return True

@@ -106,9 +106,10 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from grader.cli.doctor import examine, isolation, render
     from grader.notebook.workspace import folder
-    from grader.sandbox.sandbox import SandboxError
 
     if options.isolation:
+        from grader.sandbox.sandbox import SandboxError
+
         try:
             print(isolation())
         except SandboxError as error:

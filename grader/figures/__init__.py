@@ -315,8 +315,11 @@ def follow(draw: Callable[[Any], Picture], control: Any) -> None:
     draw: makes the picture of the control's value. The picture is an output of the cell and no widget: a notebook that is
     opened again, where no kernel answers the control, still shows the last one.
     """
-    from IPython.display import display
-
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(draw(control.value))
+        return
     display(control)
     handle = display(draw(control.value), display_id=True)
     control.observe(lambda change: handle.update(draw(change["new"])), names="value")

@@ -15,6 +15,7 @@ from typing import Any
 from grader.course import own, registry
 from grader.grading import batch
 from grader.util.errors import InputError
+from grader.util.lacking import told
 
 CONNECT_S = 15
 
@@ -26,9 +27,7 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError(
-                "--scheduler needs Dask: pip install 'attention-course[dask]', here and on the workers."
-            ) from None
+            raise InputError(f"--scheduler needs Dask here and on the workers: {told('distributed')}") from None
         self.address = address
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)

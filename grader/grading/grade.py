@@ -14,6 +14,7 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
 from grader.submission.submission import Plan, Submission, read_submission
+from grader.util.lacking import installed, told
 from grader.worker.values import Failure, Observation
 
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
@@ -111,6 +112,8 @@ def _grade_lesson(submission: Submission, lesson: str, names: Sequence[str], san
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
+        if registry.needs_torch(lesson) and not installed("torch"):
+            return LessonReport(lesson, tuple(ours(name, told("torch")) for name in names), points)
         plan = submission.plan(lesson)
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:

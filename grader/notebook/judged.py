@@ -14,6 +14,7 @@ from grader.notebook.live import Live, reached, sources
 from grader.notebook.runs import Broken, Runs, ended_by
 from grader.notebook.target import Target
 from grader.notebook.waiting import waiting
+from grader.util.lacking import why
 from grader.worker.observe import failure_from, same_random_state
 from grader.worker.values import Failure
 
@@ -144,6 +145,10 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     except KeyboardInterrupt as stop:
         return _interrupted(wanted, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
+        lacks = why(error)
+        if lacks:
+            return Verdict(wanted.name, "could_not_grade", f"{wanted.name} cannot be judged here. {lacks}",
+                           look="Restart the kernel once that is done, and run the notebook again.")  # fmt: skip
         return Verdict(
             wanted.name, "could_not_grade", f"The check itself failed, which says nothing about {wanted.name}.",
             details=(f"{type(error).__name__}: {str(error)[:300]}",),

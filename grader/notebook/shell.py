@@ -80,8 +80,13 @@ def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
     import shlex
 
-    command = [sys.executable, "-m", "grader", *shlex.split(line)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    words = shlex.split(line)
+    command = [sys.executable, "-m", "grader", *words]
+    try:
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    except OSError:  # a browser's Python has no processes
+        _grader_here(words)
+        return
     try:
         for said in running.stdout or ():
             print(said, end="", flush=True)
@@ -90,3 +95,16 @@ def _grader(line: str) -> None:
         print("stopped.")
     finally:
         running.wait()
+
+
+def _grader_here(words: list[str]) -> None:
+    """The command in this very process."""
+    import contextlib
+    import runpy
+
+    before, sys.argv = sys.argv, ["grader", *words]
+    try:
+        with contextlib.suppress(SystemExit):
+            runpy.run_module("grader", run_name="__main__")
+    finally:
+        sys.argv = before

@@ -22,7 +22,8 @@ def waiting(call: str) -> Iterator[None]:
     sign = _Sign(call, shell)
     timer = threading.Timer(PATIENCE_S, sign.show)
     timer.daemon = True
-    timer.start()
+    with contextlib.suppress(RuntimeError):  # a browser's Python has no threads: then nothing is said
+        timer.start()
     try:
         yield
     finally:

@@ -1,11 +1,14 @@
 """canvas.csv: what Canvas' gradebook imports (Grades → Import), one assignment, a row a learner.
 
-Canvas finds a student by `ID`, else `SIS User ID`, else `SIS Login ID`. The name of a learner's folder is taken for
-the login: name the folders by it, or fill in one of the other columns from the gradebook's own export. Where
-no assignment has the column's name, Canvas asks whether to make one.
+Canvas finds a student by `ID`, else `SIS User ID`, else `SIS Login ID`, else by the name; whom it does not find it offers to add. With
+its own gradebook export as the roster, all of these stand as Canvas wrote them. Without one the name of a learner's folder is
+taken for the login. An assignment is found by the number in 'Title (1234)', else by its whole title, else Canvas asks whether to make one.
+Points possible are to be those of the assignment; --max-points sets them.
 
 A learner with an exercise that could not be graded has no row. An empty cell would not do: Canvas takes it for a change
 and clears the grade that is there.
+
+Source: canvas-lms, lib/gradebook_importer.rb (process_student, parse_assignments, row_has_student_headers?) and Assignment.title_and_id.
 """
 
 from __future__ import annotations
@@ -14,26 +17,26 @@ from collections.abc import Iterator
 
 from grader.judging.verdict import Report
 from grader.reports import sheet
-from grader.reports.room import ClassSummary, plain, scaled
+from grader.reports.books import Books
+from grader.reports.room import ClassSummary, plain
 
-COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+COLUMNS = {"Student": "name", "ID": "canvas", "SIS User ID": "number", "SIS Login ID": "login", "Section": "section"}
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
+ALONE = Books()
 
 
-def render(report: Report, max_points: float | None = None, assignment: str = "") -> str:
-    """The CSV. max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
-
-    assignment: its name in Canvas; by default the course's.
-    """
-    return sheet.write(rows(ClassSummary(report), max_points, assignment or report.course))
+def render(report: Report, books: Books = ALONE) -> str:
+    """The CSV."""
+    return sheet.write(rows(ClassSummary(report), books))
 
 
-def rows(room: ClassSummary, max_points: float | None, assignment: str) -> Iterator[list[sheet.Cell]]:
+def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
     """The heading, the row of points possible, and a row a learner who has a score."""
-    learners = room.report.submissions
-    most = plain(max_points) if max_points is not None else max((one.max_score for one in learners), default=0)
-    yield [*COLUMNS, assignment]
-    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", most]
-    for label, one in zip(room.labels, learners, strict=True):
-        if not one.ungraded:
-            yield [label, "", "", label, "", scaled(one, max_points)]
+    most = max((one.max_score for one in room.report.submissions), default=0)
+    yield [*COLUMNS, sheet.Verbatim(books.title(room))]
+    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", plain(books.max_points) if books.max_points is not None else most]
+    for entry in books.entered(room):
+        if entry.person:
+            yield [*(entry.cell(field) for field in COLUMNS.values()), entry.points]
+        else:
+            yield [entry.label, "", "", entry.label, "", entry.points]

@@ -5,38 +5,39 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
+from grader.reports import canvas, csv, feedback, gradescope, json, junit, markdown, moodle, nbgrader, page
+from grader.reports.books import Books
 from grader.reports.figures import Pictures
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
-BOOKS = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
+ALONE = Books()
+BOOKS = ("canvas.csv", "moodle.csv", "nbgrader.csv")  # what a grade book reads learners' names in
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
 def write_all(
-    report: Report, folder: Path, *, max_points: float | None = None, named: bool = True,
-    before_change: Callable[[], None] | None = None,
-) -> list[Path]:  # fmt: skip
-    """Writes report.html, grades.csv, canvas.csv, moodle.csv, report.json, junit.xml, summary.md, and for each learner
-    feedback/NAME.html and, where everything could be graded, gradescope/NAME.json. Files of these names are replaced,
-    each in one step; those of learners that the report doesn't have, or has no score of, are removed.
+    report: Report, folder: Path, *, books: Books = ALONE, named: bool = True, before_change: Callable[[], None] | None = None
+) -> list[Path]:
+    """Writes report.html, grades.csv, canvas.csv, moodle.csv, nbgrader.csv, report.json, summary.md, and for each learner
+    feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
+    replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
-    named: whether the learners have the names that grade books know; else canvas.csv and moodle.csv are left out, and removed.
-    max_points: what full marks give in canvas.csv, moodle.csv and gradescope/; None: the course's own points.
-    before_change: called once, before a file that is there is replaced by another content or removed.
+    books: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
+    left out, and removed. before_change: called once, before a file that is there is replaced by another content or removed.
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
     """
     folder = Path(folder)
     written = []
     warn = cache(before_change or (lambda: None))
-    for name, content in files(report, max_points, named):
+    for name, content in files(report, books, named):
         try:
             if _differs(folder / name, content):
                 warn()
@@ -47,7 +48,7 @@ def write_all(
                 "make room or name another folder, and write the reports again."
             ) from None
         written.append(folder / name)
-    for kind in ("feedback/*.html", "gradescope/*.json", *BOOKS):
+    for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *BOOKS, "junit.xml"):  # the last: of an earlier version
         for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
             warn()
             stale.unlink(missing_ok=True)
@@ -58,20 +59,25 @@ def _differs(path: Path, content: str) -> bool:
     return path.is_file() and path.read_bytes() != content.encode("utf-8")
 
 
-def files(report: Report, max_points: float | None, named: bool = True) -> Iterator[tuple[str, str]]:
-    """Each file's name within the folder, and its content."""
+def files(report: Report, books: Books = ALONE, named: bool = True) -> Iterator[tuple[str, str]]:
+    """Each file's name within the folder, and its content.
+
+    JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
+    """
     yield "report.html", page.render(report)
     yield "grades.csv", csv.render(report)
     if named:
-        yield "canvas.csv", canvas.render(report, max_points)
-        yield "moodle.csv", moodle.render(report, max_points)
+        yield "canvas.csv", canvas.render(report, books)
+        yield "moodle.csv", moodle.render(report, books)
+        yield "nbgrader.csv", nbgrader.render(report, books)
     yield "report.json", json.render(report)
-    yield "junit.xml", junit.render(report)
     yield "summary.md", markdown.render(report)
     labels, pictures = ClassSummary(report).labels, Pictures()
     for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
+        alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
-        results = gradescope.as_text((one,), max_points, report.isolation)
+        yield f"junit/{stem}.xml", junit.render(alone, label)
+        results = gradescope.render(alone, books.max_points)
         if results:
             yield f"gradescope/{stem}.json", results
 

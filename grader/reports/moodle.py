@@ -1,33 +1,72 @@
-"""moodle.csv: what Moodle imports (Grades → Import → CSV file), one grade item, a row a learner.
+"""moodle.csv: what Moodle imports (Grades → Import → CSV file), one grade item and its feedback, a row a learner.
 
-The name of a learner's folder says who it is: it is the `Username`, and the `Email address` where it has an '@'.
-In Moodle choose "Map from" Email address or Username accordingly, and map the last column to the grade item.
-Moodle matches addresses letter by letter.
+In Moodle choose "Map from" the column that says who it is, and map both of the last two: the grade to the item, the feedback to "Feedback
+for" that item. If the feedback alone is mapped, the grades there are lost.
+
+Who it is stands in columns that every row fills. A cell left empty would be worse than a missing column: the import then takes the
+learner of the row before. One user whom the site doesn't know ends the whole import, so with a roster only those on it have a
+row. A grade above 100 ends it, too, unless the site allows more. Moodle matches addresses letter by letter.
 
 A learner with an exercise that could not be graded has no row. An empty cell would not do: Moodle takes it for "no grade"
 and overwrites what is there.
+
+Source: moodle, grade/import/csv/classes/load_data.php (map_user_data_with_value, prepare_import_grade_data, insert_grade_record).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import html
+from collections.abc import Iterator, Sequence
 
-from grader.judging.verdict import Report
-from grader.reports import sheet
-from grader.reports.room import ClassSummary, scaled
+from grader.judging.verdict import LessonReport, Report, SubmissionReport
+from grader.reports import sheet, text
+from grader.reports.books import Books, Entry
+from grader.reports.room import ClassSummary
 
-
-def render(report: Report, max_points: float | None = None, item: str = "") -> str:
-    """The CSV. max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
-
-    item: the grade item's heading; by default the course's name.
-    """
-    return sheet.write(rows(ClassSummary(report), max_points, item or report.course))
+COLUMNS = {"Username": "login", "Email address": "email", "ID number": "number"}
+LARGEST = 100  # what a site takes where it does not allow more
+ALONE = Books()
 
 
-def rows(room: ClassSummary, max_points: float | None, item: str) -> Iterator[list[sheet.Cell]]:
+def render(report: Report, books: Books = ALONE) -> str:
+    """The CSV."""
+    return sheet.write(rows(ClassSummary(report), books))
+
+
+def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
     """The heading and a row a learner who has a score."""
-    yield ["Username", "Email address", item]
-    for label, one in zip(room.labels, room.report.submissions, strict=True):
-        if not one.ungraded:
-            yield [label, label if "@" in label else "", scaled(one, max_points)]
+    entries = list(books.entered(room))
+    who = _who(entries)
+    yield [*who, sheet.Verbatim(books.title(room)), "Feedback"]
+    for entry, cells in zip(entries, zip(*who.values(), strict=True), strict=True):
+        yield [*cells, entry.points, feedback(entry.one)]
+
+
+def _who(entries: Sequence[Entry]) -> dict[str, list[sheet.Cell]]:
+    """The columns of which no cell is empty; without a roster the folders' names as the one that they look like."""
+    known = {title: [entry.cell(field) for entry in entries] for title, field in COLUMNS.items()}
+    whole = {title: cells for title, cells in known.items() if entries and all(cells)}
+    title = "Email address" if entries and all("@" in entry.label for entry in entries) else "Username"
+    return whole or {title: [entry.label for entry in entries]}
+
+
+def remark(room: ClassSummary, books: Books) -> str:
+    """A sentence where Moodle would refuse the grades; '' where it would not."""
+    most = max((entry.points for entry in books.entered(room)), default=0)
+    if most <= LARGEST:
+        return ""
+    return f"moodle.csv has a grade of {most}, and Moodle ends an import at one above {LARGEST}; --max-points {LARGEST} scales them."
+
+
+def feedback(one: SubmissionReport) -> str:
+    """What passed and what did not, in one line. Moodle shows it as HTML, so signs that mean something there are written out."""
+    said = [text.points(one), *map(_lesson, one.lessons), *([text.one_line(one.message)] if one.message else [])]
+    return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in said), 2_000), quote=False)
+
+
+def _lesson(lesson: LessonReport) -> str:
+    failed = [
+        f"{judged.exercise}: {(text.summary(judged) or text.WORDS[judged.status]).removesuffix('.')}"
+        for judged in lesson.verdicts if not judged.passed
+    ]  # fmt: skip
+    return f"{lesson.name} {text.had(lesson.score)} of {lesson.max_score}{': ' if failed else ''}{'; '.join(failed)}"

@@ -117,13 +117,17 @@ class ClassSummary:
 
 def remarks(room: ClassSummary) -> tuple[str, ...]:
     """What whoever reads the marks is to know first: which lessons were taken, and who has no score."""
+    return (*room.report.notes, *filter(None, [ungraded(room)]))
+
+
+def ungraded(room: ClassSummary) -> str:
+    """A sentence that names who has no score; '' where everybody has one."""
     if not room.ungraded:
-        return room.report.notes
+        return ""
     who = [f"{room.labels[at]} ({text.listed(room.report.submissions[at].ungraded)})" for at in room.ungraded]
     return (
-        *room.report.notes,
         f"Not graded in whole, which is the grader's failure and no learner's: {text.listed(who, 20)}. "
-        "Without a score they have no number for a grade book; grade them again.",
+        "Without a score they have no number for a grade book; grade them again."
     )
 
 

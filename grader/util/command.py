@@ -10,7 +10,7 @@ from pathlib import Path
 
 def called() -> str:
     """'grader' where a shell finds this Python's own; in a notebook '%grader'; else by this Python: '.venv/bin/python -m grader'."""
-    if _in_notebook():
+    if in_notebook():
         return "%grader"
     found, mine = shutil.which("grader"), Path(sys.executable).parent
     if found and os.path.exists(mine) and os.path.samefile(Path(found).parent, mine):
@@ -22,6 +22,7 @@ def called() -> str:
     return f"{python if len(python) < len(sys.executable) else sys.executable} -m grader"
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
+    """Whether this runs in a notebook's kernel; never imports IPython."""
     module = sys.modules.get("IPython")
     return module is not None and module.get_ipython() is not None

@@ -30,7 +30,7 @@ def is_a(value: Any, cls: type) -> bool:
 
 def of_torch() -> OfTorch | None:
     """torch's, once torch has been imported; None before."""
-    if not _kept and "torch" in modules:
+    if not _kept and modules.get("torch") is not None:  # None where somebody forbids its import
         _kept.append(OfTorch())
     return _kept[0] if _kept else None
 

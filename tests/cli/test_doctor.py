@@ -24,18 +24,34 @@ def test_here_the_course_can_run(tmp_path):
 
 
 def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "NEEDED", ("numpy", "no-such-package"))
-    (sign,) = doctor._packages()
+    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "no-such-package>=1", 'jupyterlab>=4; extra == "lab"'])
+    here, sign = doctor._packages()
+    assert "numpy" in here.found and "jupyterlab" in here.found
     assert "no-such-package" in sign.found and "numpy" not in sign.found
     assert "pip install" in sign.repair
     said = doctor.render([sign])
     assert said.startswith("missing") and "1 of these must be fixed" in said
 
 
+@pytest.mark.parametrize("checkout", [True, False])
+def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkout, tmp_path):
+    """A hosted notebook opens lessons itself; whoever has cloned the course wants `make lab` to run."""
+    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", 'no-such-lab>=4; extra == "lab"', 'torch>=2.4; extra == "torch"'])
+    monkeypatch.setattr(doctor, "installed", lambda name: False)
+    if not checkout:
+        monkeypatch.setattr(doctor, "_in_checkout", lambda: False)
+    found = signs(tmp_path)
+    ill = {what for what, sign in found.items() if not sign.well}
+    assert ill == ({"packages", "torch"} if checkout else set())
+    if not checkout:
+        assert found["JupyterLab"].repair.endswith("pip install 'attention-course[lab]'") and "no-such-lab" in found["JupyterLab"].found
+        assert found["torch"].repair == "python -m pip install 'attention-course[torch]'" and "lessons 05, 06, 07, 09" in found["torch"].found
+
+
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
     """A learner with a hand-out has neither make nor a checkout."""
-    assert "make lab" in doctor._reinstall()
-    monkeypatch.setattr(registry, "root", lambda: tmp_path)
+    assert "make lab" in doctor._reinstall() and "[lab,torch]" in doctor._reinstall()
+    monkeypatch.setattr(registry, "home", lambda: tmp_path)
     assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 
@@ -108,12 +124,13 @@ def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
 
 
 def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torchless>=1"])
-    assert signs(tmp_path)["torch"].found == "not installed; these lessons need none"
+    """A hand-out asks for it where its lessons do."""
+    monkeypatch.setattr(doctor, "installed", lambda name: False)
+    monkeypatch.setattr(doctor, "_in_checkout", lambda: False)
     monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torch>=2.4"])
-    monkeypatch.setattr(doctor, "_torch", lambda: iter([Check("torch", "does not import: x", "install it")]))
     assert not signs(tmp_path)["torch"].well
+    monkeypatch.setattr(registry, "lessons", lambda: ("00_start_here", "08_attention_backward"))
+    assert signs(tmp_path)["torch"].found == "not installed; these lessons need none"
 
 
 @pytest.mark.parametrize("level, noted", [("full", False), ("process", True)])

@@ -34,6 +34,7 @@ from grader.reports import (  # fmt: skip
     sheet,
     terminal,
 )
+from grader.reports.books import Books
 from grader.reports.room import ClassSummary
 from grader.reports.text import one_line
 from grader.util.errors import InputError
@@ -73,23 +74,22 @@ def test_grades_are_read_again_by_a_reader_of_csv():
 
 
 def test_canvas_has_its_columns_and_points_possible():
-    heading, possible, ada, _, grace = read(canvas.render(CLASS, max_points=100))
+    heading, possible, ada, _, grace = read(canvas.render(CLASS, Books(100)))
     assert heading == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "attention"]
     assert possible == ["    Points Possible", "", "", "", "", "100"]
     assert (ada[0], ada[3], ada[5]) == ("ada", "ada", "14.29") and grace[5] == "71.43"
     assert read(canvas.render(CLASS))[1][5] == "14" and read(canvas.render(CLASS))[2][5] == "2"
 
 
-def test_moodle_tells_addresses_from_user_names():
-    assert read(moodle.render(CLASS, max_points=10)) == [
-        ["Username", "Email address", "attention"], ["ada", "", "1.43"], ["'=cmd|' /C calc'!A0", "", "0"],
-        ["grace@example.org", "grace@example.org", "7.14"],
+def test_moodle_has_the_points_scaled():
+    assert [row[:2] for row in read(moodle.render(CLASS, Books(10)))] == [
+        ["Username", "attention"], ["ada", "1.43"], ["'=cmd|' /C calc'!A0", "0"], ["grace@example.org", "7.14"],
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("scaled", [None, 50.0])
 def test_gradescope_adds_up(scaled):
-    data = jsonlib.loads(gradescope.as_text(CLASS.submissions[:1], scaled))
+    data = jsonlib.loads(gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), scaled))
     assert data["score"] == pytest.approx(2 if scaled is None else 50 * 2 / 14, abs=1e-3)
     assert sum(test["score"] for test in data["tests"]) == pytest.approx(data["score"], abs=1e-3)
     assert sum(test["max_score"] for test in data["tests"]) == pytest.approx(scaled or 14, abs=1e-3)
@@ -156,7 +156,7 @@ def test_what_many_share_is_drawn_once():
 
 def test_a_report_of_nobody_is_a_report():
     empty = Report((), 7)
-    for name, content in folder.files(empty, None):
+    for name, content in folder.files(empty):
         assert content, name
     alone = Report((SubmissionReport("a", "a", (), "No notebook was found."),), 7)
     made = page.render(alone)
@@ -180,13 +180,13 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
 
 
 def test_write_all_writes_every_format(tmp_path):
-    written = folder.write_all(CLASS, tmp_path / "out", max_points=100)
+    written = folder.write_all(CLASS, tmp_path / "out", books=Books(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
     assert names[:7] == [
-        "report.html", "grades.csv", "canvas.csv", "moodle.csv", "report.json", "junit.xml", "summary.md",
+        "report.html", "grades.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "report.json", "summary.md",
     ]  # fmt: skip
     stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
-    assert names[7:] == [name for stem in stems for name in (f"feedback/{stem}.html", f"gradescope/{stem}.json")]
+    assert names[7:] == [name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")]
     assert all(path.is_file() for path in written)
     grace = (tmp_path / "out/feedback/grace-example.org.html").read_text(encoding="utf-8")
     assert "ada" not in Elements(grace).said and "grace@example.org 10 of 14 points" in Elements(grace).said
@@ -197,7 +197,7 @@ def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
     (tmp_path / "feedback" / "notes.txt").write_text("my own")
     fewer = replace(CLASS, submissions=CLASS.submissions[1:])
     written = folder.write_all(fewer, tmp_path)
-    kept = {path for kind in ("feedback", "gradescope") for path in (tmp_path / kind).iterdir()}
+    kept = {path for kind in ("feedback", "junit", "gradescope") for path in (tmp_path / kind).iterdir()}
     assert kept == {path for path in written if path.parent != tmp_path} | {tmp_path / "feedback" / "notes.txt"}
 
 
@@ -240,17 +240,17 @@ EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions
 @pytest.mark.parametrize("who, exercise", EVERYWHERE)
 @pytest.mark.parametrize("most", [None, 10.0])
 def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
-    folder.write_all(CLASS, tmp_path, max_points=most)  # an earlier run, whose files are not to stay
+    folder.write_all(CLASS, tmp_path, books=Books(most))  # an earlier run, whose files are not to stay
     report = failing(who, exercise)
     label = ClassSummary(report).labels[who]
-    folder.write_all(report, tmp_path, max_points=most)
+    folder.write_all(report, tmp_path, books=Books(most))
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
     stem = folder.stems(ClassSummary(report).labels)[who]
     cell = sheet.guarded(label)
 
     assert [row[0] for row in read(files["moodle.csv"])[1:]] == [sheet.guarded(one) for one in ClassSummary(report).labels if one != label]
     assert [row[0] for row in read(files["canvas.csv"])[2:]] == [sheet.guarded(one) for one in ClassSummary(report).labels if one != label]
-    assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, most))[1]
+    assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, Books(most)))[1]
     rows = read(files["grades.csv"])
     mine = dict(zip(rows[0], next(row for row in rows if row[0] == cell), strict=True))
     assert mine["total"] == "" and mine[exercise] == "could_not_grade" and exercise in mine["message"]
@@ -263,7 +263,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(set(folder.stems(ClassSummary(report).labels)) - {stem})
     assert gradescope.render(report) == ""
 
-    suites = ElementTree.fromstring(files["junit.xml"])
+    suites = ElementTree.parse(tmp_path / "junit" / f"{stem}.xml")
     (case,) = [case for case in suites.iter("testcase") if case.get("classname").startswith(f"{label}.") and case.get("name") == exercise]
     assert [child.tag for child in case] == ["error"] and case[0].get("type") == "could_not_grade"
 

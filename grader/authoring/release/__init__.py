@@ -84,7 +84,7 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     files["README.md"] = _readme(lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(torch).encode()
     files[".gitignore"] = _template("gitignore").encode()
-    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}\n".encode()
+    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[lab]\n".encode()
     files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
     if not without_solutions:

@@ -28,6 +28,7 @@ DISTRIBUTION = "attention-course"
 LEARNERS = "attention-course-notebooks"  # a name of its own: it must never count as the grader
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # the same release gives the same bytes
 _OF_LESSON = re.compile(r"(?:course/lessons/|(?:figures|worker/probes)/lesson_)(\d\d)\w*(?:/\w+)?\.py")
+_TORCH = re.compile(r"torch\b(?!-)")
 _FOR_LEARNERS = {"__init__.py": "learners___init__.py", "notebook/record.py": "learners_record.py"}
 
 
@@ -158,13 +159,14 @@ def _wheel(distribution: str, files: Mapping[str, bytes], torch: bool, entry_poi
 
 
 def _about(torch: bool) -> str:
-    """The running grader's own metadata without name, version and extras."""
+    """The running grader's own metadata without name and version; of its extras JupyterLab's, and torch's as a requirement."""
     own = metadata.metadata(DISTRIBUTION)
-    required = [line for line in own.get_all("Requires-Dist") or [] if "extra ==" not in line]
-    if not torch:
-        required = [line for line in required if not re.match(r"torch\b", line)]
-    lines = [f"Summary: {own['Summary']}", f"Requires-Python: {own['Requires-Python']}"]
-    return "\n".join([*lines, *(f"Requires-Dist: {line}" for line in required)]) + "\n"
+    asked = own.get_all("Requires-Dist") or []
+    plain = [line for line in asked if "extra ==" not in line and not _TORCH.match(line)]
+    tensors = [line.partition(";")[0].strip() for line in asked if torch and _TORCH.match(line)]
+    lab = [line for line in asked if re.search(r"extra == ['\"]lab['\"]", line)]
+    lines = [f"Summary: {own['Summary']}", f"Requires-Python: {own['Requires-Python']}", "Provides-Extra: lab"]
+    return "\n".join([*lines, *(f"Requires-Dist: {line}" for line in [*plain, *tensors, *lab])]) + "\n"
 
 
 def _version(files: Mapping[str, bytes]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,7 @@ from grader.grading.roster import pack
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 
 
-@pytest.fixture
-def graded(monkeypatch):
+def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """`grader class` without a process: graded(folder, out, *options, fails=names) -> exit code. Whoever handed a lesson in has passed.
 
     made: other verdicts, by (learner, exercise). ran: the keys of those that the last run graded.

@@ -1,0 +1,69 @@
+"""Who enters a grade book and as whom. A learner without a score never does: no number stands for a failure of the grader's.
+
+With a roster only those on it enter: one unknown user ends a whole import into Moodle, and Canvas offers to enroll a stranger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.judging.verdict import SubmissionReport
+from grader.reports import sheet, text
+from grader.reports.room import ClassSummary, scaled
+from grader.submission.enrolled import Enrolled, Person
+
+_IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet could compute with
+
+
+@dataclass(frozen=True)
+class Books:
+    """What grade books are told.
+
+    max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
+    assignment: its name there; by default the course's. enrolled: who is on the roster; None: every learner is taken.
+    """
+
+    max_points: float | None = None
+    assignment: str = ""
+    enrolled: Enrolled | None = None
+
+    def entered(self, room: ClassSummary) -> Iterator[Entry]:
+        """A learner each who has a score and, where there is a roster, is on it."""
+        for label, one in zip(room.labels, room.report.submissions, strict=True):
+            person = self.enrolled.of(label) if self.enrolled else None
+            if not one.ungraded and (person or not self.enrolled):
+                yield Entry(label, one, person, scaled(one, self.max_points))
+
+    def title(self, room: ClassSummary) -> str:
+        return text.one_line(self.assignment or room.report.course)
+
+    def remarks(self, room: ClassSummary) -> tuple[str, ...]:
+        """Sentences on who is in the folder or on the roster alone."""
+        if self.enrolled is None:
+            return ()
+        here = {person.key for label in room.labels if (person := self.enrolled.of(label))}
+        strangers = [label for label in room.labels if not self.enrolled.of(label)]
+        absent = [one.key for one in self.enrolled.people if one.key not in here]
+        told = {"Not on the roster": strangers, "On the roster with nothing in the folder": absent}
+        return tuple(f"{what}, and so in no grade book: {text.listed(who, 20)}." for what, who in told.items() if who)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a grade book. label: of the reports; person: of the roster; points: as the book is to have them."""
+
+    label: str
+    one: SubmissionReport
+    person: Person | None
+    points: float
+
+    def cell(self, field: str) -> sheet.Cell:
+        """What the roster has, as it is: an apostrophe before '-ada' would make another user of it. Other text is guarded."""
+        return identifier(self.person[field] if self.person else "")
+
+
+def identifier(said: str) -> sheet.Cell:
+    """A cell that a grade book looks somebody up by."""
+    return sheet.Verbatim(said) if _IDENTIFIER.fullmatch(said) else said

@@ -1,0 +1,176 @@
+"""A roster: who is enrolled, as the CSV that a grade book or a classroom lets one download.
+
+Columns are known by their headings, as these name them: Canvas' gradebook export (Student, ID, SIS User ID, SIS Login ID, Section),
+Moodle's participants and grading worksheet (Username, ID number, First name, Last name, Full name, Email address, Identifier),
+Gradescope's roster (First Name, Last Name, SID, Email), GitHub Classroom's (identifier, github_username, github_id, name)
+and Classroom 50's (username, first_name, last_name, email).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.util.errors import InputError
+from grader.util.names import folded, printable
+
+FIELDS = {  # what a column holds -> its headings, in lower case
+    "login": ("sis login id", "username", "user name", "login id", "login"),
+    "email": ("email address", "email", "e-mail"),
+    "github": ("github_username", "github username"),
+    "number": ("sis user id", "id number", "sid", "student id", "student_id"),
+    "participant": ("identifier",),
+    "canvas": ("id",),
+    "name": ("student", "full name", "name"),
+    "first": ("first name", "first_name", "firstname"),
+    "last": ("last name", "last_name", "surname", "lastname"),
+    "section": ("section", "sections", "section name"),
+}  # fmt: skip
+KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
+NOT_LEARNERS = ("points possible", "student, test")  # rows of Canvas' export
+MOST_BYTES = 16 << 20
+ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+@dataclass(frozen=True)
+class Person:
+    """One learner. key: what names the folder and stands in reports; values: what the roster has, by the names of FIELDS."""
+
+    key: str
+    line: int
+    values: Mapping[str, str]
+
+    def __getitem__(self, field: str) -> str:
+        return self.values.get(field, "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ways in which the name may be written: as the roster has it, 'Last, First' and 'First Last'."""
+        first, last, name = self["first"], self["last"], self["name"]
+        if "," in name and not (first or last):  # Canvas: 'Lovelace, Ada'
+            last, first = (part.strip() for part in name.split(",", 1))
+        return tuple(dict.fromkeys(each for each in (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", ")) if each))
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """The learners of a roster. field: of which kind the key is; notes: sentences on rows without one."""
+
+    path: str
+    people: tuple[Person, ...]
+    field: str
+    notes: tuple[str, ...] = ()
+
+    def of(self, key: str) -> Person | None:
+        """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
+        exact = [one for one in self.people if one.key == key]
+        return (exact or self._only(one for one in self.people if folded(one.key) == folded(key)) or [None])[0]
+
+    def with_value(self, field: str, value: str) -> Person | None:
+        """The only learner who has this in a column; None where none or several have."""
+        wanted = folded(value)
+        return (self._only(one for one in self.people if wanted and folded(one[field]) == wanted) or [None])[0]
+
+    def named(self, name: str) -> Person | None:
+        """The only learner of a name in any order of its parts; None where none or several have it."""
+        wanted = folded(name)
+        return (self._only(one for one in self.people if any(folded(each) == wanted for each in one.names)) or [None])[0]
+
+    @staticmethod
+    def _only(found: object) -> list[Person]:
+        people = list(found)  # type: ignore[call-overload]
+        return people if len(people) == 1 else []
+
+
+def read(path: Path, by: str = "") -> Enrolled:
+    """Reads a roster. by: the heading of the column that names the folders; by default the first of KEYS that it has.
+
+    Commas, semicolons or tabs part the columns; the text is UTF-8, or UTF-16 with its mark. Raises: InputError, which says what to do.
+    """
+    rows = _rows(path)
+    heading = next((row for row in rows if any(row[1])), (1, []))
+    columns = _columns(heading[1])
+    at, field = _key(path, heading[1], columns, by)
+    people, blank = [], []
+    for line, cells in rows[rows.index(heading) + 1 :] if heading in rows else []:
+        values = {name: cells[where] for name, where in columns.items() if where < len(cells)}
+        key = cells[at] if at < len(cells) else ""
+        if not any(values.values()) or values.get("name", "").lower().strip() in NOT_LEARNERS:
+            continue
+        if key:
+            people.append(Person(_usable(key, path, line), line, values))
+        else:
+            blank.append(line)
+    if not people:
+        raise InputError(f"{path} has no learner below its heading.")
+    _no_two_alike(path, people, heading[1][at])
+    notes = (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",) if blank else ()
+    return Enrolled(str(path), tuple(people), field, notes)
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Each row with the number of its last line, its cells without spaces at either end."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; a roster is a CSV file.")
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{path} has more than {MOST_BYTES >> 20} MB; that is no roster.")
+    data = path.read_bytes()
+    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise InputError(f"{path} is a spreadsheet or an archive; save the roster as CSV (in Excel: 'CSV UTF-8').")
+    encoding = next((name for mark, name in ENCODINGS if data.startswith(mark)), "utf-8")
+    try:
+        said = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(f"{path} is not UTF-8 (line {line}); save it as 'CSV UTF-8', or convert it: guessing would alter names.") from None
+    if "\0" in said:
+        raise InputError(f"{path} is no text; a roster is a CSV file.")
+    apart = max(",;\t", key=said.partition("\n")[0].count)
+    reader = csv.reader(said.splitlines(keepends=True), delimiter=apart)
+    try:
+        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}; save the roster as CSV again.") from None
+
+
+def _columns(heading: Sequence[str]) -> dict[str, int]:
+    """The place of each known column; 'ID' is Canvas' number only beside its 'Student'."""
+    lower = [cell.lower() for cell in heading]
+    found = {field: lower.index(name) for field, names in FIELDS.items() for name in reversed(names) if name in lower}
+    if "canvas" in found and "student" not in lower:
+        found.setdefault("number", found.pop("canvas"))
+    return found
+
+
+def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> tuple[int, str]:
+    has = f"it has {', '.join(printable(cell) for cell in heading if cell) or 'none'}"
+    if by:
+        lower = [cell.lower() for cell in heading]
+        if by.lower().strip() not in lower:
+            raise InputError(f"{path} has no column {by!r}; {has}.")
+        at = lower.index(by.lower().strip())
+        return at, next((field for field, where in columns.items() if where == at), "")
+    field = next((field for field in KEYS if field in columns), "")
+    if not field:
+        raise InputError(f"{path} has no column that tells learners apart, such as SIS Login ID, Username or Email; {has}. "
+                         "Name one with --by, or download the roster anew.")  # fmt: skip
+    return columns[field], field
+
+
+def _usable(key: str, path: Path, line: int) -> str:
+    """The key, where a folder can be called so on every system and shows as it is."""
+    odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
+    if odd or folded(key) in ("backups", "solutions"):
+        raise InputError(f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by.")
+    return key
+
+
+def _no_two_alike(path: Path, people: Sequence[Person], column: str) -> None:
+    seen: dict[str, Person] = {}
+    for one in people:
+        other = seen.setdefault(folded(one.key), one)
+        if other is not one:
+            raise InputError(f"{path}: lines {other.line} and {one.line} both have {one.key!r} as {column}; "
+                             "leave one of them, or name another column with --by.")  # fmt: skip

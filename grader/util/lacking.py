@@ -1,0 +1,35 @@
+"""A library that is not installed, in one sentence that says how to get it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from grader.util.command import in_notebook
+
+# What can be lacking: where the core alone is installed, or less than that, as in a browser's Python. Module -> what brings it.
+_BROUGHT_BY = {
+    "torch": "attention-course[torch]", "distributed": "attention-course[dask]",
+    "gguf": "attention-course[model]", "tokenizers": "attention-course[model]",
+    **dict.fromkeys(("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"), "attention-course[lab]"),
+    **{name: name for name in ("matplotlib", "nbformat", "psutil", "rich", "safetensors")},
+}  # fmt: skip
+
+
+def installed(module: str) -> bool:
+    """Whether a library could be imported; imports nothing."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # something stands for it that is no module: it was forbidden
+        return False
+
+
+def told(module: str) -> str:
+    """'torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it.'"""
+    pip = "%pip" if in_notebook() else "python -m pip"
+    return f"{module} is not installed in this Python; `{pip} install '{_BROUGHT_BY[module]}'` installs it."
+
+
+def why(error: BaseException) -> str | None:
+    """The sentence for an import that failed for want of one of the course's libraries; None for every other error."""
+    module = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    return told(module) if module in _BROUGHT_BY and not installed(module) else None

@@ -1,0 +1,69 @@
+"""Environments with a few of the installed libraries and no others: a fresh one for each, made by links instead of downloads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterable
+from importlib.metadata import distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+def python_of(place: Path) -> Path:
+    """The interpreter of an environment."""
+    return place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platform) -> Path:
+    """A new environment with the wheel, what it requires without extras, and what is asked for besides.
+
+    more:     names of installed distributions, such as 'ipykernel'; what they require comes with them.
+    platform: what sys.platform is while requirements are read: 'emscripten' for a browser's Python.
+    Returns:  its interpreter.
+    """
+    venv.create(place, with_pip=False)
+    packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
+    executable = python_of(place)
+    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--no-deps", "--no-index", "--quiet", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    (about,) = packages.glob("attention_course-*.dist-info/METADATA")
+    lines = [line.removeprefix("Requires-Dist: ") for line in about.read_text(encoding="utf-8").splitlines() if line.startswith("Requires-Dist: ")]
+    for name in closure([*lines, *more], platform):
+        link(name, packages)
+    return executable
+
+
+def closure(requirements: Iterable[str], platform: str = sys.platform) -> set[str]:
+    """The names of the distributions that these need, directly or not, as they are installed here."""
+    found: set[tuple[str, str]] = set()
+    left = [Requirement(each) for each in requirements]
+    while left:
+        wanted = left.pop()
+        for extra in ("", *wanted.extras):
+            if wanted.marker is not None and not wanted.marker.evaluate({"extra": extra, "sys_platform": platform}):
+                continue
+            key = canonicalize_name(wanted.name), extra
+            if key in found:
+                continue
+            found.add(key)
+            for line in distribution(wanted.name).requires or ():
+                one = Requirement(line)
+                if one.marker is None or one.marker.evaluate({"extra": extra, "sys_platform": platform}):
+                    left.append(Requirement(line.partition(";")[0]))
+    return {name for name, _ in found}
+
+
+def link(name: str, packages: Path) -> None:
+    """Puts an installed distribution into an environment: each of its top-level files and folders as a link."""
+    of = distribution(name)
+    tops = {file.parts[0] for file in of.files or () if file.parts[0] not in ("..", "__pycache__") and not file.is_absolute()}
+    for top in tops:
+        here = Path(str(of.locate_file(top)))
+        if not (packages / top).exists():
+            (packages / top).symlink_to(here, target_is_directory=here.is_dir())

@@ -1,0 +1,242 @@
+"""What leaves for grade books: read again by each importer's own rules, and never a number where the grader failed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from grader.cli import main
+from grader.judging.verdict import Report, SubmissionReport
+from grader.reports import (
+    canvas,
+    classroom50,
+    csv as table,
+    folder,
+    gradescope,
+    json as as_json,
+    junit,
+    moodle,
+    nbgrader,
+)
+from grader.reports.books import Books
+from grader.reports.room import ClassSummary
+from grader.submission.enrolled import read
+from grader.util.errors import InputError
+from tests.grading.test_handed_in import FIRST, hand_in
+from tests.reports.samples import OURS, PASSED, PROVEN, lesson
+from tests.submission.test_enrolled import CANVAS
+
+RUNNER = {
+    "CLASSROOM": "attention", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/2026-06-01T14-32-05Z-a1b2c3d",
+    "COMMIT_URL": "https://x.org/commit/1", "RELEASE_URL": "https://x.org/releases/tag/1",
+}  # fmt: skip
+
+
+def learner(name: str, *judged) -> SubmissionReport:
+    return SubmissionReport(name, name, (lesson("01_three_tokens", *judged), lesson("05_x", PASSED)))
+
+
+TWO = Report((learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(PASSED, exercise="softmax_rows"))), 7)
+FAILED = Report((learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(OURS, exercise="softmax_rows"))), 7)
+STRANGER = replace(TWO, submissions=(*TWO.submissions, learner("eve", PASSED, PROVEN)))
+
+
+def rows(said: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(said), strict=True))
+
+
+@pytest.fixture
+def books(tmp_path):
+    (tmp_path / "roster.csv").write_text(CANVAS)
+    return Books(10, "Homework (815)", read(tmp_path / "roster.csv"))
+
+
+# --- Canvas ----------------------------------------------------------------------------------
+
+
+def canvas_import(said: str) -> dict[str, str]:
+    """The grades by user id, as gradebook_importer.rb finds them: header, points possible, then students by ID."""
+    heading, possible, *students = rows(said)
+    assert "Student" in heading[0] and "ID" in heading[1] and "Points Possible" in possible[0]
+    assert re.search(r"SIS\s+User\s+ID", heading[2]) and re.search(r"SIS\s+Login\s+ID", heading[3]) and "Section" in heading[4]
+    (assignment,) = heading[5:]
+    assert re.fullmatch(r"(.*)\s\((\d+)\)", assignment)[2] == "815" and float(possible[5]) == 10
+    return {row[1]: row[5] for row in students}
+
+
+def test_canvas_finds_its_students_and_its_assignment(books):
+    said = canvas.render(TWO, books)
+    assert canvas_import(said) == {"4711": "6.67", "4712": "10"}
+    assert rows(said)[2][:5] == ["Lovelace, Ada", "4711", "1815-12-10", "ada.lovelace", "Sec A"]
+
+
+def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
+    (tmp_path / "r.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section\n"=cmd|x",1,-7,-ada,@home\n')
+    made = canvas.render(Report((learner("-ada", PASSED),), 7), Books(enrolled=read(tmp_path / "r.csv")))
+    assert rows(made)[2][:5] == ["'=cmd|x", "1", "-7", "-ada", "@home"]
+
+
+# --- Moodle ----------------------------------------------------------------------------------
+
+
+def moodle_import(said: str, column: str, users: set[str]) -> dict[str, tuple[str, str]]:
+    """As load_data.php: an empty cell keeps the user of the row before, one unknown user ends it all."""
+    heading, *lines = rows(said)
+    got, user = {}, ""
+    for line in lines:
+        value = line[heading.index(column)].strip()
+        user = value or user
+        if user not in users:
+            return {}
+        got[user] = (line[-2], line[-1])
+    return got
+
+
+def test_moodle_gets_users_of_the_roster_alone_and_their_feedback(books):
+    known = {"ada.lovelace", "g.hopper"}
+    assert moodle_import(moodle.render(STRANGER), "Username", known) == {}, "one stranger ends the import"
+    got = moodle_import(moodle.render(STRANGER, books), "Username", known)
+    assert {user: points for user, (points, _) in got.items()} == {"ada.lovelace": "6.67", "g.hopper": "10"}
+    told = got["ada.lovelace"][1]
+    assert told.startswith("4 of 6 points. 01_three_tokens 2 of 4: softmax_rows: SM1: Softmax ran over the queries;")
+    assert rows(moodle.render(STRANGER, books))[0] == ["Username", "ID number", "Homework (815)", "Feedback"]
+
+
+def test_no_row_of_moodle_s_goes_to_the_learner_before():
+    mixed = Report((learner("ada@x.org", PASSED), learner("bob", PROVEN), learner("eve@x.org", PASSED)), 7)
+    heading, *lines = rows(moodle.render(mixed))
+    assert heading[0] == "Username" and len(heading) == 3 and all(all(line[:1]) for line in lines)
+    assert rows(moodle.render(Report(mixed.submissions[::2], 7)))[0][0] == "Email address"
+
+
+def test_feedback_is_shown_as_it_is_where_it_is_taken_for_html():
+    odd = replace(learner("ada", PASSED), message="a<b & c")
+    assert moodle.feedback(odd).endswith("a&lt;b &amp; c")
+
+
+def test_a_grade_that_moodle_would_refuse_is_told():
+    many = Report((learner("ada", *(replace(PASSED, exercise=f"e{n}") for n in range(60))),), 7)
+    assert "a grade of 122, and Moodle ends an import at one above 100; --max-points 100" in moodle.remark(ClassSummary(many), Books())
+    assert moodle.remark(ClassSummary(many), Books(100)) == ""
+
+
+# --- nbgrader and Classroom 50 ---------------------------------------------------------------
+
+
+def test_nbgrader_s_table_has_a_row_a_lesson_and_learner(books):
+    heading, *lines = rows(nbgrader.render(TWO, books))
+    assert heading == ["assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score",
+                       "late_submission_penalty", "score", "max_score"]  # fmt: skip
+    assert [(line[0], line[3], line[7], line[9], line[10]) for line in lines] == [
+        ("01_three_tokens", "ada.lovelace", "2", "2", "4"), ("01_three_tokens", "g.hopper", "4", "4", "4"),
+        ("05_x", "ada.lovelace", "2", "2", "2"), ("05_x", "g.hopper", "2", "2", "2"),
+    ]  # fmt: skip
+    assert {line[3] for line in rows(nbgrader.render(STRANGER, books))[1:]} == {"ada.lovelace", "g.hopper"}
+
+
+def test_classroom50_s_collector_takes_the_result():
+    data = json.loads(classroom50.render(Report(TWO.submissions[:1], 7), RUNNER | {"OWNER": "ada", "ASSIGNMENT_TYPE": "individual"}))
+    texts = ("classroom", "assignment", "owner", "submission", "commit", "release", "review")
+    assert data["schema"] == "classroom50/result/v1" and all(isinstance(data[key], str) and data[key] for key in texts)
+    assert data["submission"].startswith("submit/") and data["review"] == data["commit"] and data["assignment_type"] == "individual"
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", data["datetime"])
+    assert set(data) <= {"schema", "datetime", "assignment_type", "score", "max-score", "tests", *texts}, "no other key is allowed"
+    for test in data["tests"]:
+        assert isinstance(test["passed"], bool) and type(test["score"]) is type(test["max-score"]) is int and test["test-name"]
+        assert 0 <= test["score"] <= test["max-score"]
+    assert (data["score"], data["max-score"]) == (4, 6) == (sum(t["score"] for t in data["tests"]), sum(t["max-score"] for t in data["tests"]))
+
+
+def test_outside_of_its_runner_classroom50_s_result_is_refused_before_anything_is_graded(tmp_path, monkeypatch, capsys):
+    for name in RUNNER:
+        monkeypatch.delenv(name, raising=False)
+    hand_in(tmp_path / "class", ada=(FIRST,))
+    assert main(["grade", str(tmp_path / "class" / "ada"), "--classroom50", str(tmp_path / "result.json")]) == 2
+    said = capsys.readouterr().err
+    assert "which sets CLASSROOM, ASSIGNMENT" in said and "are not set." in said and "grading" not in said
+    with pytest.raises(InputError, match="COMMIT_URL is not set"):
+        classroom50.check(RUNNER | {"COMMIT_URL": ""})
+
+
+# --- Gradescope and JUnit --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("visibility", gradescope.VISIBLE)
+def test_gradescope_keeps_seed_and_mistakes_where_nobody_sees_them_and_shows_the_rest_when_asked(visibility):
+    data = json.loads(gradescope.render(Report(TWO.submissions[:1], 8), visibility=visibility))
+    assert data["extra_data"] == {"seed": 8, "mistakes": {"softmax_rows": ["SM1"]}}
+    assert {data["visibility"], *(test["visibility"] for test in data["tests"])} == {visibility}
+
+
+def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_path):
+    folder.write_all(TWO, tmp_path)
+    names = [re.findall(r'testsuite name="([^"]+)"', path.read_text()) for path in sorted((tmp_path / "junit").iterdir())]
+    assert names == [["ada.lovelace.01_three_tokens", "ada.lovelace.05_x"], ["g.hopper.01_three_tokens", "g.hopper.05_x"]]
+
+
+# --- a failure of the grader's ----------------------------------------------------------------
+
+
+def exported(report: Report, books: Books) -> dict[str, str]:
+    """Everything that leaves, by what reads it."""
+    files = dict(folder.files(report, books))
+    files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
+    files["nbgrader without a roster"] = nbgrader.render(report)
+    files["gradescope"], files["classroom50"] = gradescope.render(report), classroom50.render(report, RUNNER)
+    files["grade --csv"], files["grade --json"], files["grade --junit"] = table.render(report), as_json.render(report), junit.render(report)
+    return files
+
+
+def test_what_could_not_be_graded_leaves_through_no_exporter(books):
+    whole, made = exported(TWO, books), exported(FAILED, books)
+    assert "gradescope/g.hopper.json" in whole and "gradescope/g.hopper.json" not in made
+    assert made["gradescope"] == made["classroom50"] == "" and whole["gradescope"] and whole["classroom50"]
+    for name in ("canvas.csv", "moodle.csv", "canvas without a roster", "moodle without a roster"):
+        assert "g.hopper" in whole[name] and "g.hopper" not in made[name] and "ada.lovelace" in made[name], name
+    for name in ("nbgrader.csv", "nbgrader without a roster"):
+        mine = [row for row in rows(made[name]) if row[3] == "g.hopper"]
+        assert [row[0] for row in mine] == ["05_x"], f"{name}: the lesson that was graded in whole stays"
+    for name in ("grades.csv", "grade --csv"):
+        heading, _, mine = rows(made[name])
+        row = dict(zip(heading, mine, strict=True))
+        assert row["total"] == row["01_three_tokens"] == "" and row["softmax_rows"] == "could_not_grade" and "softmax_rows" in row["message"]
+    for name in ("report.json", "grade --json"):
+        assert json.loads(made[name])["submissions"][1]["score"] is None
+    for name in ("junit/g.hopper.xml", "grade --junit"):
+        assert '<error type="could_not_grade"' in made[name] and "<failure" not in made["junit/g.hopper.xml"]
+    known = {"report.html", "feedback/ada.lovelace.html", "feedback/g.hopper.html", "summary.md", "junit/ada.lovelace.xml", "gradescope/ada.lovelace.json"}
+    tested = {"canvas.csv", "moodle.csv", "nbgrader.csv", "grades.csv", "report.json", "junit/g.hopper.xml", "gradescope/g.hopper.json"}
+    assert {name for name in whole if "." in name} == known | tested, "a new exporter belongs in this test"
+
+
+# --- a class with a roster --------------------------------------------------------------------
+
+
+def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
+    (tmp_path / "roster.csv").write_text(CANVAS)
+    made, out = hand_in(tmp_path / "class", **{"ada.lovelace": (FIRST,), "eve": (FIRST,)}), tmp_path / "out"
+    options = ("--roster", str(tmp_path / "roster.csv"), "--assignment", "Homework (815)", "--max-points", "10")
+    assert graded(made, out, *options) == 0
+    told = capsys.readouterr()
+    for said in ("Not on the roster, and so in no grade book: eve.", "nothing in the folder, and so in no grade book: g.hopper."):
+        assert said in told.err and said in told.out and said in (out / "report.html").read_text() and said in (out / "summary.md").read_text()
+    assert canvas_import((out / "canvas.csv").read_text()) == {"4711": "10"}
+    assert graded(made, out, "--resume", *options, "--regrade", "ada.lovelace", fails=("ada.lovelace",)) == 3
+    assert "no learner's: ada.lovelace (" in capsys.readouterr().err, "named on standard error"
+    assert canvas_import((out / "canvas.csv").read_text()) == {}
+
+
+@pytest.mark.parametrize("options, told", [
+    (("--by", "Username"), "--roster FILE names the roster"), (("--anonymous", "--assignment", "x (1)"), "--anonymous writes no grade book"),
+    (("--roster", "{there}", "--by", "Username"), "has no column 'Username'; it has Student, ID"), (("--roster", "{nowhere}"), "No such file"),
+])  # fmt: skip
+def test_a_wrong_roster_is_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, options, told):
+    (tmp_path / "roster.csv").write_text(CANVAS)
+    filled = [option.format(there=tmp_path / "roster.csv", nowhere=tmp_path / "none.csv") for option in options]
+    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", *filled) == 2
+    assert told in capsys.readouterr().err and graded.ran == [] and not (tmp_path / "out").exists()
