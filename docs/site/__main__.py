@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pages import lay_out
+from pages import Stale, lay_out
 
 
 def main(arguments: list[str]) -> int:
@@ -20,7 +20,11 @@ def main(arguments: list[str]) -> int:
         return 2
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "pages"
-        lay_out(source)
+        try:
+            lay_out(source)
+        except Stale as error:
+            print(error, file=sys.stderr)
+            return 1
         here = Path(__file__).resolve().parent
         return sphinx(["-b", "html", "-q", "-W", "--keep-going", "-c", str(here), "-d", f"{scratch}/doctrees", str(source), arguments[0]])
 

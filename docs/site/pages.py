@@ -26,6 +26,10 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<tar
 _FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
+class Stale(Exception):
+    """What lies in the repository does not fit together; the message says what to run."""
+
+
 def pages() -> dict[str, str]:
     """Where each file of the repository that has a page lies on the site: 'docs/instructors.md' → 'instructors.md'."""
     found = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md",
@@ -90,14 +94,25 @@ def _lesson(name: str, source: str, page: str, place: Path) -> dict[str, Any]:
                                    f"{{download}}`notebook <../{DOWNLOADS}/{name}.ipynb>`.*"))  # fmt: skip
         else:
             if cell["metadata"]["grader"]["role"] == "exercise":
+                if cell["id"] not in stubs:
+                    raise Stale(f"notebooks/{name}.ipynb is not what {source} was built with; run `grader build {name[:2]}`.")
                 cells.append({**stubs[cell["id"]], "id": f"stub-{cell['id']}"[:64]})
                 cell = _folded(cell)
-            cells.append(cell)
+            cells.append({**cell, "outputs": [_shown(output) for output in cell["outputs"]]})
     return {**notebook, "cells": [cell for cell in cells if cell["id"] != "way"]}
 
 
 def _said(text: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "id": "work-on-it", "metadata": {}, "source": text}
+
+
+def _shown(output: dict[str, Any]) -> dict[str, Any]:
+    """An output whose links to other notebooks, as those of progress(), lead to their pages."""
+    if "text/html" not in output.get("data", {}):
+        return output
+    page = re.sub(r' href="(\w+)\.ipynb"', lambda link: f' href="{link[1]}.html"' if link[1] in lessons() else "",
+                  "".join(output["data"]["text/html"]))  # fmt: skip
+    return {**output, "data": {**output["data"], "text/html": page}}
 
 
 def _folded(cell: dict[str, Any]) -> dict[str, Any]:
