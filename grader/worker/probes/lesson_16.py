@@ -1,0 +1,41 @@
+"""How the answers of lesson 16 are exercised: attention with grouped queries, and the block around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import array_equal, ones
+
+from ..originals import BUILTINS, is_a, of_torch
+from . import ContractError, Run, build, module as run_module, part
+
+__builtins__ = BUILTINS
+
+T = of_torch()
+
+
+def made(cls: Any, run: Run) -> dict[str, Any]:
+    """Builds the module and runs nothing: what must be refused is refused then."""
+    build(cls, run.options)
+    return {"a module was built, and nothing refused": True}
+
+
+def attention(cls: Any, run: Run) -> dict[str, Any]:
+    """As `module`, and whether `state_dict` holds more than the four weights of the contract."""
+    parts = run_module(cls, run)
+    more = set(T.saved(build(cls, run.options))) - {"w_q.weight", "w_k.weight", "w_v.weight", "w_o.weight"}
+    return {**parts, "state_dict holds more than the four weights": bool(more)}
+
+
+def block(cls: Any, run: Run) -> dict[str, Any]:
+    """As `module`, with the two normalizations looked at first: modules with one parameter, ones as it is made."""
+    fresh, begins = build(cls, {**run.options, "state": {}}), {}
+    for name in ("attn_norm", "mlp_norm"):
+        norm = part(fresh, name)
+        found = T.parameters(norm) if is_a(norm, T.Module) else {}
+        if list(found) != ["weight"]:
+            told = f"the parameters {', '.join(found)}" if found else "no parameter"
+            raise ContractError(f"The attribute {name} is a {type(norm).__name__} with {told}; it should be a module with one, weight.")
+        numbers = T.numbers(found["weight"])
+        begins[f"{name}.weight begins with ones"] = array_equal(numbers, ones(run.options["init"][0]))
+    return {**run_module(cls, run), **begins}
