@@ -1,4 +1,4 @@
-"""What a notebook imports: check, hint, solution, replay, reset, explain, progress, passed, and the figures.
+"""What a notebook imports: check, hint, solution, replay, reset, explain, progress, passed, the figures; join and its kin for a room.
 
 Everything loads on first use, so that `from grader import check` costs next to nothing.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["check", "explain", "figures", "hint", "passed", "progress", "replay", "reset", "solution"]
+ROOM = ("fine", "join", "leave", "stuck")  # which a lesson does not import: a room says how
+__all__ = ["check", "explain", "figures", "fine", "hint", "join", "leave", "passed", "progress", "replay", "reset", "solution", "stuck"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,7 +17,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("grader.figures")
     if name in __all__:
         importlib.import_module("grader.notebook.shell").listen()
-        return getattr(importlib.import_module("grader.notebook.api"), name)
+        return getattr(importlib.import_module(f"grader.notebook.{'room' if name in ROOM else 'api'}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,8 +3,13 @@
 #
 # **Why does a model that writes keep its keys and values, and what does that cost?**
 #
-# **Before this lesson:** lesson 06 (the causal mask, T_q ≠ T_k included), lesson 09 (heads), lesson 12 (the model that writes), and what a
-# view of a tensor is (lesson 05).
+# **Before this lesson:** lesson 06 (the causal mask, also for fewer queries than keys), lesson 09 (heads), lesson 12 (the model
+# that writes), and what a view of a tensor is (lesson 05).
+#
+# Lesson 12's model writes one character at a time, and for each of them it reads the whole text again. Every program that you can
+# chat with does something else: it keeps what it has computed. This lesson builds that memory, counts what it saves and what it
+# costs, and makes it smaller in the three ways that today's models use. At its end your model of lesson 12 writes the same text as
+# before, faster.
 
 # %% role="given"
 import math
@@ -16,6 +21,101 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
+# %% role="demo"
+torch.set_num_threads(1)  # one thread gives quieter times
+figures.machine.draw(lit=("key", "value"), title="What a new token needs of every earlier one")
+
+# %% [markdown]
+# The new token brings a query of its own. Of every earlier token it needs the key, to compare, and the value, to blend. It needs no
+# earlier query: those rows of the table are finished.
+#
+# ## The same work, again and again
+#
+# To write, lesson 12's `generate` feeds the whole text, takes the last position's logits, appends a token and starts over. All
+# other positions are computed for nothing, because the pass before had already computed them. How much work is that?
+
+# %% [markdown]
+# @predict
+#
+# A model writes 100 tokens, beginning with one, and reads the whole text before each of them. How many tokens go through the model
+# altogether? And how many, if each token had to go through it only once?
+#
+# @answer
+#
+# 1 + 2 + … + 100 = 100 · 101 / 2 = 5,050, against 100. Half of T², against T.
+#
+# @wrong
+#
+# If you said 100 · 100 = 10,000, you took every pass for a long one; the first ones are short, and the mean is half as long. If you
+# said 100 for both, you thought of the tokens that are written and not of those that are read.
+
+# %% role="demo" tags=["nbval-check-output"]
+def work(total, remember):
+    """(tokens that go through the model, scores that a head computes) while `total` tokens are written."""
+    through = scores = 0
+    for t in range(1, total + 1):
+        new = 1 if remember else t
+        through += new
+        scores += new * t  # each new query meets all t keys
+    return through, scores
+
+
+print("  tokens        through the model          scores in a head")
+for total in (10, 100, 1000):
+    (again, table), (once, rows) = work(total, False), work(total, True)
+    print(f"{total:8,}  {again:12,} or {once:6,}   {table:14,} or {rows:8,}")
+
+# %% role="demo"
+figures.lesson_15.passes()
+
+# %% [markdown]
+# Dark is what a step computes, pale what it finds in memory. With a memory, T tokens go through the model instead of T²/2, and a
+# head computes T²/2 scores instead of T³/3. But may we keep what was computed? Only if a later token changes nothing about it.
+#
+# ## Why a row never changes
+#
+# Take the table of lesson 01, with a causal mask, and let its tokens arrive one after the other.
+
+# %% role="demo" tags=["nbval-check-output"]
+Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+K = torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+V = torch.tensor([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
+for t in (1, 2, 3):
+    out = F.scaled_dot_product_attention(Q[None, :t], K[None, :t], V[None, :t], is_causal=True)[0]
+    print(f"{t} tokens:", "  ".join(f"[{a:.2f}, {b:.2f}]" for a, b in out.tolist()))
+
+# %% [markdown]
+# Rows 0 and 1 stay as they are, digit for digit: token 1 sees tokens 0 and 1, and token 2 comes too late to matter. The same holds
+# in the next layer, since its inputs are these rows, and so on upwards. That is what the causal mask buys: **the past is final**,
+# so it can be kept.
+#
+# Now the third token by hand. Its query is (1, 1). The kept keys are (1, 1), (1, 0) and its own (0, 1), so the scores are 2, 1 and
+# 1, divided by √2. Softmax makes 0.50, 0.25 and 0.25 of them. The kept values are (10, 0), (0, 10) and its own (5, 5), and the
+# blend is 0.5035 · 10 + 0.2483 · 5 = 6.28 and 0.2483 · 10 + 0.2483 · 5 = 3.72. Three products for the scores, three for the blend,
+# and no table.
+#
+# As a loop, the memory is two lists:
+
+# %% role="demo" tags=["nbval-check-output"]
+keys, values = [], []
+for q, k, v in zip(Q, K, V):
+    keys.append(k)
+    values.append(v)
+    scores = torch.stack([q @ key for key in keys]) / math.sqrt(2)
+    weights = torch.softmax(scores, dim=0)
+    blend = sum(weight * value for weight, value in zip(weights, values))
+    print(f"keys kept: {len(keys)}   output [{blend[0]:.2f}, {blend[1]:.2f}]")
+assert torch.allclose(blend, out[-1])
+
+# %% [markdown]
+# The pair of lists is called the **key-value cache**. Each step computes one query, one key and one value, and throws the query
+# away.
+#
+# ## What it costs
+#
+# Memory is what a cache costs: two vectors for each token, in each key-value head, in each layer, for each text that is being
+# written. A *key-value head* is for now what lesson 09 calls a head; further down, several heads share one.
+
 # %% [markdown]
 # @exercise cache_bytes
 #
@@ -23,9 +123,12 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 #
 # ```text
 # for each layer, each text of the batch, each of its t tokens and each key-value head:
-#     one key and one value of d_head numbers
-# each number takes bytes_per_number bytes
+#     one key of d_head numbers
+#     one value of d_head numbers
+# each number takes bytes_per_number bytes (2 in float16 and bfloat16)
 # ```
+#
+# A whole number of bytes, no float.
 
 # %% role="exercise" exercise="cache_bytes"
 def cache_bytes(
@@ -43,10 +146,90 @@ def cache_bytes(
 check(cache_bytes)
 
 # %% [markdown]
+# Here are the sizes of six models, as published:
+#
+# | model | layers | query heads | key-value heads | d_head | source |
+# |---|---|---|---|---|---|
+# | GPT-2 (124 million) | 12 | 12 | 12 | 64 | Radford et al. 2019, Table 2, and the released `hparams.json` |
+# | Llama 2 7B | 32 | 32 | 32 | 128 | Touvron et al. 2023, and the released `params.json` |
+# | Llama 2 70B | 80 | 64 | 8 | 128 | as above; section 2.2 says that 70B shares heads |
+# | Llama 3 8B | 32 | 32 | 8 | 128 | Grattafiori et al. 2024, Table 3 |
+# | SmolLM2-135M | 30 | 9 | 3 | 64 | the model's own configuration; lesson 16 loads it |
+# | DeepSeek-V2 | 60 | 128 | a *latent* | 576 together | DeepSeek-AI 2024, sections 2.1 and 3.1.2 |
+#
+# DeepSeek-V2 keeps neither keys nor values. It keeps one vector of 512 + 64 numbers for each token and layer, from which each
+# head's keys and values are computed when they are needed: *multi-head latent attention*. In your function that is one head of 288
+# numbers, since 2 · 288 = 576.
+
+# %% [markdown]
+# @predict
+#
+# Llama 2 7B has 6.7 billion parameters, which take 13.5 GB in 16 bits. Several texts of 4,096 tokens each are written at once. From
+# how many texts on do their caches take more memory than the whole model?
+#
+# - **A** 7
+# - **B** 700
+# - **C** the parameters always take more
+#
+# @answer
+#
+# **A**. A token takes 2 · 32 · 32 · 128 numbers of 2 bytes, which is half a MiB, and 4,096 of them take 2 GiB = 2.15 GB. Seven
+# texts take 15.0 GB. The cache is what limits how many people a GPU can serve.
+#
+# @wrong
+#
+# If you said B, you may have left out a factor: the layers or the heads make 32 each. If you said C, you thought of short texts;
+# the parameters are there once, and every text brings a cache of its own.
+
+# %% role="payoff" exercise="cache_bytes" tags=["nbval-check-output"]
+if passed(cache_bytes):
+    models = {"GPT-2": (12, 12, 64), "Llama 2 7B": (32, 32, 128), "Llama 2 70B": (80, 8, 128), "Llama 3 8B": (32, 8, 128),
+              "SmolLM2-135M": (30, 3, 64), "DeepSeek-V2 (latent)": (60, 1, 288)}  # fmt: skip
+    kib = {name: cache_bytes(*sizes, 1) / 2**10 for name, sizes in models.items()}
+    print(f"{'':22}   a token    4,096 tokens, 8 texts")
+    for name, sizes in models.items():
+        print(f"{name:22} {kib[name]:6.1f} KiB  {cache_bytes(*sizes, 4096, 8) / 2**30:9.2f} GiB")
+    figures.lesson_15.sizes(kib)
+    assert cache_bytes(32, 32, 128, 4096, 7) > 13.5e9 > cache_bytes(32, 32, 128, 4096, 6)
+
+# %% [markdown]
+# Llama 3 8B is about as large as Llama 2 7B, and a token of it costs a quarter: it has a quarter of the key-value heads. Llama 2
+# 70B is ten times as large as Llama 2 7B and its token costs less. With a key and a value of 128 numbers for each of its 128 heads,
+# DeepSeek-V2 would need 3.75 MiB a token; its latent takes 67.5 KiB, one part in 57. (GPT-2 itself stops at 1,024 tokens.)
+#
+# So how many heads keep keys matters more than how large the model is. We come back to that after building the memory.
+#
+# ## A memory that is taken once
+#
+# The obvious way to append is `keys = torch.cat([keys, k], dim=2)`. It works, and it copies everything so far into a new tensor
+# each time: for T tokens one by one, 1 + 2 + … + T copies of a token, T²/2 again. The better way knows how long the text may
+# become. It takes the memory once, writes each token into its place, and hands out a *view* of the part that is filled. A view
+# copies nothing.
+
+# %% role="demo" tags=["nbval-check-output"]
+memory = torch.zeros(1, 1, 6, 2)  # room for six tokens
+memory[:, :, 0:2] = 1.0  # two have come
+view, joined = memory[:, :, :2], torch.cat([memory[:, :, :2], torch.ones(1, 1, 1, 2)], dim=2)
+for name, tensor in (("a slice", view), ("torch.cat", joined)):
+    inside = tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr()
+    print(f"{name:10} {tuple(tensor.shape)}", "lies in the memory" if inside else "is a copy")
+
+# %% [markdown]
 # @exercise KVCache
 #
-# `KVCache(batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None)`; `append(k, v)`, both
-# (batch, num_kv_heads, T_new, d_head) → (keys, values), both (batch, num_kv_heads, length, d_head)
+# `KVCache(batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None)`. `append(k, v)`, both (batch, num_kv_heads,
+# T_new, d_head) → (keys, values), both (batch, num_kv_heads, length, d_head)
+#
+# ```text
+# when it is made:  take memory for max_len tokens, of this dtype, on this device
+# append(k, v):     if more than max_len tokens would be in it: ValueError, and nothing has changed
+#                   write k and v behind what is there
+#                   return all keys and all values so far, oldest first, as views of the memory
+# len(cache):       how many tokens are in it
+# ```
+#
+# A chunk may bring any number of tokens, a whole prompt or a single one. What is stored shares no memory with k and v. No gradients
+# are asked for.
 
 # %% role="exercise" exercise="KVCache"
 class KVCache:
@@ -55,7 +238,9 @@ class KVCache:
     dtype, device: of the numbers that are kept. len(cache) is the number of tokens in it.
     """
 
-    def __init__(self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None) -> None:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
         """max_len: how many tokens there is room for."""
         # region solution
         shape = batch, num_kv_heads, max_len, d_head
@@ -71,11 +256,12 @@ class KVCache:
         Raises: ValueError where they do not fit; then nothing has changed.
         """
         # region solution
-        for name, new in (("k", k), ("v", v)):  # written into the memory, another batch would be broadcast and a dtype converted
-            if new.shape != (*self.keys.shape[:2], k.shape[2], self.keys.shape[3]):
-                raise ValueError(f"{name} has shape {tuple(new.shape)}; this cache takes {(*self.keys.shape[:2], 'T', self.keys.shape[3])}")
+        b, h, _, d = self.keys.shape
+        for name, new in (("k", k), ("v", v)):  # else another batch would be broadcast, and another dtype converted
+            if new.shape != (b, h, k.shape[2], d):
+                raise ValueError(f"{name} has shape {tuple(new.shape)}; this cache takes ({b}, {h}, T, {d})")
             if (new.dtype, new.device) != (self.keys.dtype, self.keys.device):
-                raise ValueError(f"{name} is {new.dtype} on {new.device}; this cache holds {self.keys.dtype} on {self.keys.device}")
+                raise ValueError(f"{name} is {new.dtype} on {new.device}; the cache is {self.keys.dtype} on {self.keys.device}")
         start, end = self.length, self.length + k.shape[2]
         if end > self.max_len:
             raise ValueError(f"{end} tokens do not fit into a cache of {self.max_len}")
@@ -95,9 +281,94 @@ class KVCache:
 check(KVCache)
 
 # %% [markdown]
+# Does the memory give the right attention, however the text is cut? The queries of a chunk are the *last* positions of the text so
+# far, so their mask is lesson 06's for fewer queries than keys. The helper below takes any number of either.
+
+# %% role="given"
+def causal(t_q, t_k):
+    """Lesson 06's mask: the queries are the last t_q of t_k positions."""
+    return torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)
+
+
+def attend(q, k, v, mask=causal):
+    """Attention on torch's operator. mask: makes a boolean mask of the numbers of queries and keys."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(q.shape[-2], k.shape[-2]))
+
+# %% [markdown]
+# @predict
+#
+# Five tokens are in a cache, and a chunk of three comes. How many keys may each of the three new queries see?
+#
+# - **A** 8, 8 and 8: everything in the cache
+# - **B** 6, 7 and 8
+# - **C** 1, 2 and 3
+#
+# @answer
+#
+# **B**. The new tokens stand at positions 5, 6 and 7. Each sees all before it and itself.
+#
+# @wrong
+#
+# **A** is a prefill without a mask: the first of the three reads the two that come after it. Nothing raises, and a single new token
+# (8 of 8) is even right, so a test with one token at a time never notices. **C** puts the mask's corner at the top left, as
+# `is_causal=True` does: the five earlier tokens are hidden.
+
+# %% role="payoff" exercise="KVCache"
+if passed(KVCache):
+    torch.manual_seed(15)
+    q, k, v = torch.randn(3, 1, 2, 24, 8)  # one text of 24 tokens, two heads
+    whole = attend(q, k, v)
+    for chunks in ((24,), (1,) * 24, (7, 1, 9, 7), (10, 14)):
+        cache, start, parts = KVCache(1, 2, 24, 8), 0, []
+        for n in chunks:
+            new = slice(start, start + n)
+            parts.append(attend(q[:, :, new], *cache.append(k[:, :, new], v[:, :, new])))
+            start += n
+        gap = (torch.cat(parts, dim=2) - whole).abs().max().item()
+        print(f"{len(chunks):2} appends: largest difference from the run in one piece {gap:.0e}")
+        assert gap < 1e-5
+    figures.lesson_15.strips((7, 1, 9, 7))
+
+# %% [markdown]
+# All four ways give the same numbers, up to rounding. That is *the* property of a cache, and the best test of one: **filled in
+# chunks of any size, it gives what one full run gives.** The check of your class asks for it as well.
+#
+# **Wrong in print.** The two wrong options of the prediction have been shipped. Mikyx-1/TinyLLM applied the causal mask only where
+# there was no cache, and the prompt went in with one, so that it wrote garbage although it was well trained (TinyLLM#17). In
+# huggingface/candle one model's mask knew nothing of the cached part (candle#3743), and hyprstream's mask kept its corner at the
+# top left, so that a second chunk saw nothing of the first (hyprstream/hyprstream#1521). All three are invisible with one token at
+# a time.
+#
+# ## Fewer heads to keep
+#
+# A query is used once and forgotten. A key is read by all later tokens, and it is keys and values that fill the memory. So let
+# several query heads read *one* key-value head. With one for all this is **multi-query attention** (Shazeer 2019), and with one for
+# each group of neighbors **grouped-query attention** (Ainslie et al. 2023). With H query heads and H_kv key-value heads, head h
+# reads number h // (H / H_kv).
+
+# %% role="demo"
+figures.lesson_15.sharing()
+
+# %% [markdown]
+# Why groups, and not one for all? In Ainslie et al. (2023, section 3) one key-value head for all loses quality, and eight come
+# close to the full number, at nearly the speed of one. With 6 query heads and 3 key-value heads, heads 0 and 1 read number 0, heads
+# 2 and 3 number 1, heads 4 and 5 number 2.
+
+# %% [markdown]
 # @exercise grouped_query_attention
 #
 # `q` (B, H, T_q, d), `k` and `v` (B, H_kv, T_k, d) → output (B, H, T_q, d)
+#
+# ```text
+# for each query head h:
+#     g         h // (H / H_kv), the key-value head that it reads
+#     scores    q[:, h] @ k[:, g]ᵀ / √d
+#     causal:   hide the keys after position i + (T_k − T_q), for query i
+#     output    softmax(scores) @ v[:, g]
+# ```
+#
+# H not divisible by H_kv raises `ValueError`. `causal` is True by default; without it T_q and T_k may be any numbers. From scratch:
+# no `F.scaled_dot_product_attention`. Stable for scores of ±10,000.
 
 # %% role="exercise" exercise="grouped_query_attention"
 def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True) -> Tensor:
@@ -129,9 +400,68 @@ def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True
 check(grouped_query_attention)
 
 # %% [markdown]
+# Now the price list. Llama 2 7B's shape with 32, 8 and 1 key-value heads, and a text of 4,096 tokens:
+
+# %% role="payoff" exercise="grouped_query_attention" tags=["nbval-check-output"]
+if passed(grouped_query_attention) and passed(cache_bytes):
+    torch.manual_seed(15)
+    q = torch.randn(1, 32, 1, 128)  # one new token, 32 query heads
+    for kv_heads in (32, 8, 1):
+        k, v = torch.randn(2, 1, kv_heads, 64, 128)
+        out, read = grouped_query_attention(q, k, v), 9 * kv_heads // 32  # what head 9 reads
+        alone = attend(q[:, 9], k[:, read], v[:, read])  # head 9 by itself
+        assert out.shape == q.shape and torch.allclose(out[:, 9], alone, atol=1e-5)
+        gib = cache_bytes(32, kv_heads, 128, 4096) / 2**30
+        print(f"key-value heads: {kv_heads:2}   head 9 reads number {read}   output {tuple(out.shape)}   cache {gib:.4f} GiB")
+
+# %% [markdown]
+# The output keeps its shape, because all 32 heads still ask; what they read has become less. 8 heads save three quarters, and that
+# is what Llama 3 8B does.
+#
+# **Wrong in print.** Which query heads share is a convention, and it has to be the one the model was trained with. The standard
+# operator of ONNX *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each in its place, 0, 0, 1, 1 (onnx/onnx#7274): right
+# shapes, other numbers. The simulator ONNXim divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads and 8
+# groups both are 8, and the two agree; with 32 and 8 half of the key-value heads were never read. And a review of
+# PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. Sizes that differ pairwise find all three.
+#
+# ## Windows and sinks
+#
+# The other way to keep less is to forget. With a **window** of w, each token sees itself and the w − 1 before it (Beltagy et al.
+# 2020; Mistral 7B, Jiang et al. 2023, with w = 4,096). Then a cache never needs more than w places, however long the text is. A
+# text can still carry things further, since layers are stacked.
+
+# %% [markdown]
+# @predict
+#
+# With a window of 4, a token hears of the 3 before it. After three such layers, how far back can something have come from?
+#
+# @answer
+#
+# 9 tokens: each layer carries it 3 further. In general that is layers · (w − 1). Mistral 7B's 32 layers of 4,096 reach back about
+# 131,000 tokens, as its paper says (section 2).
+#
+# @wrong
+#
+# If you said 3, you forgot that what token t − 3 hands over already contains what it heard itself, one layer below. If you said 4
+# or 12, you counted the token itself among those before it.
+
+# %% [markdown]
+# Forgetting the beginning has a price that nobody expected. Trained models put a large part of their weight on the first few tokens
+# of a text, whatever these say. Softmax has to put its weight somewhere, and a head that finds nothing puts it there: an
+# **attention sink**. When the first tokens fall out of the window, the text falls apart, and keeping as few as four of them repairs
+# it (Xiao et al. 2024). So the mask below has both: a window, and the first `sinks` keys, which stay visible for ever.
+
+# %% [markdown]
 # @exercise window_mask
 #
 # `t_q`, `t_k`, `window`, `sinks` integers → a bool tensor (t_q, t_k), True where attention is allowed
+#
+# ```text
+# for each query i, at position p = i + t_k − t_q, and each key j:
+#     allowed   where j ≤ p, and p − j < window or j < sinks
+# ```
+#
+# t_k ≥ t_q ≥ 1, window ≥ 1, sinks ≥ 0.
 
 # %% role="exercise" exercise="window_mask"
 def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
@@ -153,11 +483,98 @@ def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
 # %% role="check" exercise="window_mask"
 check(window_mask)
 
+# %% role="payoff" exercise="window_mask"
+if passed(window_mask):
+    figures.lesson_15.windows({"causal": causal(12, 12), "a window of 4": window_mask(12, 12, 4),
+                               "and two sinks": window_mask(12, 12, 4, sinks=2)})  # fmt: skip
+    hears = torch.eye(12)
+    for layer in (1, 2, 3):
+        hears = (window_mask(12, 12, 4).float() @ hears > 0).float()
+        print(f"layers: {layer}   the last token has heard of tokens {int(hears[-1].argmax())} to 11")
+    assert int(hears[-1].argmax()) == 11 - 3 * (4 - 1)
+
+# %% [markdown]
+# **Wrong in print.** Does a window of w hold w tokens, or w before the present one? FlashAttention's argument counts those
+# *before*, and Hugging Face's Transformers passed the number of *all*, so that models ran with one key too many
+# (huggingface/transformers#39408); MLX's mask had the same slip (ml-explore/mlx-lm#390). nanochat left the window out where a
+# single token is decoded, so that it was trained with one and wrote without (karpathy/nanochat#452). LitGPT kept a ring of w places
+# and put the mask of the whole text on it: after the first lap, keys stood in other places than the mask thought
+# (Lightning-AI/litgpt#2182). And with rotary positions (lesson 07) a key that is kept already carries its rotation: a cache that
+# moves keys to other places has to rotate them again, and the sink cache of Transformers left the newest one out
+# (huggingface/transformers#33691, #35350).
+#
+# ## Writing with a cache
+#
+# Now all of it together. The model below is lesson 12's, with the names of its checkpoint, and two things more: attention appends
+# to a cache where there is one, and the positions of new tokens go on where the cache ends.
+
+# %% role="given"
+class CachedAttention(nn.Module):
+    """Lesson 11's attention; with a cache, x holds the new tokens alone."""
+
+    mask = staticmethod(causal)
+
+    def __init__(self, d, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d, bias=False)
+
+    def forward(self, x, cache=None):
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        if cache is not None:
+            k, v = cache.append(k, v)
+        return self.proj(attend(q, k, v, self.mask).transpose(1, 2).flatten(2))
+
+# %% role="given"
+class CachedWriter(nn.Module):
+    """Lesson 12's model, names as in its checkpoint. new_cache needs your KVCache, one for each block."""
+
+    def __init__(self, vocabulary, d=128, heads=4, layers=2, max_len=64):
+        super().__init__()
+        self.sizes = heads, max_len, d // heads
+        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "ln1": nn.LayerNorm(d), "attn": CachedAttention(d, heads), "ln2": nn.LayerNorm(d),
+            "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
+        }) for _ in range(layers))  # fmt: skip
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
+
+    def new_cache(self, batch):
+        return [KVCache(batch, *self.sizes) for _ in self.blocks]
+
+    def places(self, start, t):
+        return torch.arange(start, start + t)
+
+    def forward(self, ids, cache=None):
+        start = len(cache[0]) if cache else 0
+        if start + ids.shape[1] > self.sizes[1]:
+            raise ValueError(f"{start + ids.shape[1]} tokens; this model has {self.sizes[1]} positions")
+        x = self.token(ids) + self.position(self.places(start, ids.shape[1]))
+        for i, block in enumerate(self.blocks):
+            x = x + block["attn"](block["ln1"](x), cache[i] if cache else None)
+            x = x + block["mlp"](block["ln2"](x))
+        return self.head(self.norm(x))
+
+# %% [markdown]
+# What is left is the loop. The prompt goes in at once (this is called **prefill**), because large products run nearer to the
+# machine's limit (lesson 13); its last logits already give the first new token. From then on every call brings one token, and the
+# cache knows the rest. N new tokens need N predictions, so the last one does not have to be fed.
+
 # %% [markdown]
 # @exercise generate_cached
 #
-# `model.new_cache(batch)` → a cache; `model(ids, cache)`, ids (B, T) → logits (B, T, V), and the cache is longer by these tokens.
-# `ids` (B, T) → (B, T + max_new_tokens)
+# `model.new_cache(batch)` → a cache. `model(ids, cache)`, `ids` (B, T) → logits (B, T, V) of these tokens; the cache is then longer
+# by them. `ids` (B, T) int64 → (B, T + max_new_tokens) int64, the given ids first
+#
+# ```text
+# a new cache for B texts
+# feed the prompt, all of it; then, max_new_tokens times:
+#     the likeliest token after the last position, for each row
+#     append it to the text, and feed it, alone
+# ```
+#
+# Greedy. Each token goes into the model exactly once (the last new one need not). The model's mode stays as it was, no graph is
+# built, `ids` is not changed. `max_new_tokens` may be 0.
 
 # %% role="exercise" exercise="generate_cached"
 def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tensor:
@@ -181,3 +598,225 @@ def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tenso
 
 # %% role="check" exercise="generate_cached"
 check(generate_cached)
+
+# %% [markdown]
+# Now your checkpoint of lesson 12 writes, once as lesson 12 does and once with your cache. Where there is no checkpoint the
+# parameters are random: the text is noise then, and both ways must still agree.
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    @torch.no_grad()
+    def generate_again(model, ids, max_new_tokens):
+        """Lesson 12's loop, greedy: the whole text goes in each time."""
+        for _ in range(max_new_tokens):
+            ids = torch.cat([ids, model(ids)[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
+        return ids
+
+    characters, kept = sorted(set(figures.lesson_12.reference_text())), figures.lesson_12.checkpoint()
+    torch.manual_seed(15)
+    writer, ways = CachedWriter(len(characters)).eval(), {"again": generate_again, "cached": generate_cached}
+    if kept.is_file():
+        writer.load_state_dict(torch.load(kept, weights_only=True)["model"])
+    start = torch.tensor([[characters.index(c) for c in "If the object is "]])
+    texts = {name: way(writer, start, 47) for name, way in ways.items()}  # the model has 64 positions
+    print("".join(characters[i] for i in texts["cached"][0].tolist()))
+    print("the same characters:", torch.equal(texts["again"], texts["cached"]))
+    assert torch.equal(texts["again"], texts["cached"])
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    spent = dict.fromkeys(ways, math.inf)
+    for _ in range(25):  # in turn, and the quickest of each: other programs only ever add
+        for name, way in ways.items():
+            started = time.perf_counter()
+            way(writer, start, 47)
+            spent[name] = min(spent[name], time.perf_counter() - started)
+    ratio = spent["again"] / spent["cached"]
+    print("tokens per second: " + ", ".join(f"{name} {47 / s:.0f}" for name, s in spent.items()))
+    print(f"with the cache your model writes {ratio:.2f} times as fast")
+    print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the parameters are random, and so is the text.")
+
+# %% [markdown]
+# The same text, token for token, and on the machine of this copy {{ ratio:.2f }} times as many tokens per second. 64 characters are
+# a short text, and at this size the calls themselves take most of the time (lesson 13). The longer the text, the larger the
+# difference. So let us give the same model room for more, with random parameters, since only the time matters here.
+
+# %% [markdown]
+# @predict
+#
+# How does the time of *one more token* grow with the length of the text, without a cache and with one? From 64 tokens to 2,048, a
+# factor of 32:
+#
+# - **A** both about 32 times
+# - **B** without a cache more than 32 times, with one hardly at all
+# - **C** without a cache about 32 times, with one about 32 / 2 times
+#
+# @answer
+#
+# **B**. Here it was {{ rise:.0f }} times without a cache and {{ flat:.1f }} times with one. Without it, 32 times as many tokens go
+# through the layers, and attention's table grows by 32². With it one token goes through, and only attention looks back: 2,048 keys
+# are read in less time than the call itself takes.
+#
+# @wrong
+#
+# If you said A, you gave the cached step the work of all tokens. If you said C, you took half of T²; that is what is saved over a
+# whole text, and this is a single step. But "hardly" has an end: the new query is still compared with every key, and for very long
+# texts reading the cache is what each token waits for.
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    long, lengths = CachedWriter(100, max_len=2100).eval(), [64, 128, 256, 512, 1024, 2048]
+    text, times = torch.randint(100, (1, 2100)), {"without a cache": [], "with a cache": []}
+    with torch.no_grad():
+        for t in lengths:
+            cache = long.new_cache(1)
+            long(text[:, :t], cache)
+            calls = {"without a cache": lambda t=t: long(text[:, : t + 1]),
+                     "with a cache": lambda t=t, cache=cache: long(text[:, t : t + 1], cache)}  # fmt: skip
+            for name, call in calls.items():
+                best = math.inf
+                for _ in range(8):
+                    started = time.perf_counter()
+                    call()
+                    best = min(best, 1000 * (time.perf_counter() - started))
+                times[name].append(best)
+    figures.lesson_15.one_more(lengths, times)
+    rise, flat = (values[-1] / values[0] for values in times.values())
+    gain = times["without a cache"][-1] / times["with a cache"][-1]
+    print(f"after 2,048 tokens the next one comes {gain:.0f} times as fast with a cache")
+    assert gain > 5 and rise > 3 * flat
+
+# %% [markdown]
+# After 2,048 tokens the next one came {{ gain:.0f }} times as fast. This is why every serving program has a cache, why its size is
+# the subject of so many papers, and why the first answer of a chat takes longer than the following words: the prompt is read once,
+# then each token costs little.
+#
+# ## Break it on purpose
+#
+# A broken cache raises nothing. It writes a little worse, or nonsense that looks as if the model were badly trained. Here is the
+# property again as a test: the logits of one full run against those of a run in chunks. Then we break the model in two ways, and
+# the test has to say so.
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    passage = torch.tensor([[characters.index(c) for c in figures.lesson_12.reference_text()[2000:2048]]])
+
+    @torch.no_grad()
+    def gap(model, chunks):
+        """The largest difference between the logits of a full run and of a run in chunks with a cache."""
+        cache, rows, start = model.new_cache(1), [], 0
+        for n in chunks:
+            rows.append(model(passage[:, start : start + n], cache))
+            start += n
+        return (torch.cat(rows, dim=1) - writer(passage)).abs().max().item()
+
+    cuts = {"48 at once": (48,), "chunks of 16": (16,) * 3, "one by one": (1,) * 48}
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    restarted, unmasked = CachedWriter(len(characters)).eval(), CachedWriter(len(characters)).eval()
+    restarted.places = lambda start, t: torch.arange(t)  # as if every chunk were a text of its own
+    for block in unmasked.blocks:
+        block["attn"].mask = lambda t_q, t_k: torch.ones(t_q, t_k, dtype=torch.bool)  # "a cache needs no mask"
+    found = {}
+    for name, model in (("right", writer), ("positions restart at 0", restarted), ("no mask", unmasked)):
+        model.load_state_dict(writer.state_dict())
+        found[name] = {cut: gap(model, chunks) for cut, chunks in cuts.items()}
+        print(f"{name:24}" + "   ".join(f"{cut}: {value:8.1e}" for cut, value in found[name].items()))
+    assert max(found["right"].values()) < 1e-3 < found["no mask"]["chunks of 16"]
+    assert found["positions restart at 0"]["48 at once"] < 1e-3 < found["positions restart at 0"]["chunks of 16"]
+    assert found["no mask"]["one by one"] < 1e-3
+
+# %% [markdown]
+# Look at where the errors *hide*. Restarted positions are right as long as the text comes in one piece, since its first chunk does
+# begin at 0 (Blaizzy/mlx-vlm#1983: every token that was written stood at position 0). A missing mask is right one token at a time.
+# Each of the two tests that come to mind first misses one of them; uneven chunks find both. The same slip has a quieter form: in
+# ml-explore/mlx-lm#1097 the position was read before the append and used after it, and since it was an array that the append
+# changed in place, the queries were rotated as if one chunk further on.
+#
+# Three more that raise nothing, in four lines each:
+
+# %% role="demo" tags=["nbval-check-output"]
+kept_k, new_k = torch.zeros(1, 2, 1, 4), torch.ones(1, 2, 1, 4)  # two heads, one token each
+print("joined along axis 2:", tuple(torch.cat([kept_k, new_k], dim=2).shape), "two heads, two tokens")
+print("joined along axis 1:", tuple(torch.cat([kept_k, new_k], dim=1).shape), "four heads, one token")
+shared = torch.arange(3)  # key-value heads 0, 1, 2 for six query heads
+print("repeated:", shared.repeat_interleave(2).tolist(), "  tiled:", shared.repeat(2).tolist())
+back = torch.arange(6)[:, None] - torch.arange(6)  # how far back key j lies of query i
+for name, near in (("back < 3", back < 3), ("back <= 3", back <= 3)):
+    print(f"a window of 3 by {name}: the queries see", ((back >= 0) & near).sum(dim=1).tolist(), "keys")
+
+# %% [markdown]
+# The first one grows heads in place of tokens. The second one agrees with the right order in two of six places (heads 0 and 5), so
+# a test of one head may well pass. The third one is one key too generous, and shows only in texts longer than the window.
+#
+# ## What we keep
+#
+# - Causal rows never change, so keys and values can be kept: T tokens go through the model instead of T²/2.
+# - A cache costs 2 · layers · key-value heads · d_head numbers a token, for every text. It, and not the model, limits how many are
+#   served at once.
+# - Take the memory once, write into it, hand out views.
+# - Three ways to keep less: share heads (grouped queries), forget (a window with sinks), keep a smaller vector (a latent).
+# - One property tests a cache: filled in chunks of any size, it gives what the full run gives.
+#
+# | what | shape |
+# |---|---|
+# | the memory of a layer, twice | (B, H_kv, max_len, d_head) |
+# | keys and values so far, views of it | (B, H_kv, length, d_head) |
+# | queries of a chunk | (B, H, T_new, d_head) |
+# | their mask | (T_new, length), its corner at the bottom right |
+# | logits of a chunk | (B, T_new, V) |
+#
+# Sources: Shazeer 2019, *Fast Transformer decoding: one write-head is all you need*; Ainslie et al. 2023, *GQA*; Beltagy et al.
+# 2020, *Longformer*; Jiang et al. 2023, *Mistral 7B*; Xiao et al. 2024, *Efficient streaming language models with attention sinks*;
+# DeepSeek-AI 2024, *DeepSeek-V2*; Radford et al. 2019, *Language models are unsupervised multitask learners*; Touvron et al. 2023,
+# *Llama 2*; Grattafiori et al. 2024, *The Llama 3 herd of models*.
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners see that the speed of every chat program rests on one fact they already know: causal rows do not change. They leave with
+# a cache that they trust, because they know the property that tests it, and with the arithmetic that explains grouped heads,
+# windows and latents.
+#
+# ## Cut for 60 minutes
+#
+# `cache_bytes` together, on the board, with the table of models. `KVCache` and `generate_cached` in class, with the payoff at the
+# end. Show the solution of `grouped_query_attention`; leave `window_mask` as homework.
+#
+# ## Cut for 90 minutes
+#
+# All exercises but `window_mask`, whose figure is shown. Keep ten minutes for "Break it on purpose": let learners say beforehand
+# which of the three cuts finds which mistake.
+#
+# ## Mistakes to expect
+#
+# - cache_bytes CB1: What does a new token read of an earlier one, besides its key?
+# - cache_bytes CB8: What does `type(...)` say of your result, and can there be half a byte?
+# - KVCache KC1: Where does the tensor lie that you return, and where did it lie one append ago?
+# - KVCache KC4: What is in the places that nobody has written yet, and which weight would they get?
+# - KVCache KC6: Into a cache of 5 come 5 tokens. Should it refuse?
+# - KVCache KC7: After a refused append, what does `len` say?
+# - grouped_query_attention GQ1: With 6 query heads and 3 key-value heads, what does head 1 read in your code?
+# - grouped_query_attention GH6: A chunk of three comes to a cache of five. Which keys does its first query see?
+# - window_mask SW1: With a window of 1, what should a token see?
+# - window_mask WM4: Does query 0 see key 1, if there are two sinks?
+# - generate_cached GC5: Which call of the model gives the first new token?
+# - generate_cached GC1: After the second call, what is in the cache?
+#
+# ## To discuss
+#
+# - A colleague's cache passes every test with one token at a time, and the chat program still writes nonsense after long prompts.
+#   What do you ask? A good answer asks how the prompt goes in: a chunk needs a mask with its corner at the bottom right, and
+#   positions that go on where the cache ends. Uneven chunks against a full run would tell.
+# - You may halve the cache by halving the key-value heads, the layers' width in bits, or the window. What does each cost? A good
+#   answer: fewer heads have to be trained for and lose some difference between heads; fewer bits cost precision and no training; a
+#   window loses what lies further back than layers · (w − 1), and needs sinks.
+#
+# ## On paper
+#
+# A model has 4 layers, 6 query heads, 2 key-value heads and d_head 16, and its cache holds 16-bit numbers. How many bytes does a
+# text of 100 tokens take? Which key-value head do query heads 0 to 5 read? *Solution:* 2 · 4 · 2 · 16 · 100 · 2 = 51,200 bytes.
+# Groups of three: 0, 0, 0, 1, 1, 1.

@@ -91,6 +91,10 @@ def whole(text: str) -> int:
     return int(_checked(text, text.isdecimal() and int(text) > 0, "not a whole number of 1 or more"))
 
 
+def port(text: str) -> int:
+    return int(_checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port, a number from 1 to 65535"))
+
+
 def positive(text: str) -> float:
     return float(_checked(text, 0 < _float(text) < 1e9, "not a number above 0"))
 

@@ -64,12 +64,14 @@ def _lesson(what: str) -> str:
 
 
 def _progress(options: argparse.Namespace) -> int:
+    from grader.notebook import membership, room
     from grader.notebook.overview import shown, table
     from grader.notebook.record import Record, default_path
     from grader.notebook.workspace import folder
 
     record = Record(default_path(folder(options.folder).resolve()))
-    print(harmless(shown(table(record), record.take_notes())[0]))
+    in_a_room = room.on(membership.read(record.path.with_name(membership.NAME)))
+    print(harmless(shown(table(record), (*record.take_notes(), *([in_a_room] if in_a_room else ())))[0]))
     return PASSED
 
 

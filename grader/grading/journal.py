@@ -21,6 +21,7 @@ import numpy as np
 
 from grader.judging.verdict import Cut, LessonReport, Line, Statuses, SubmissionReport, Table, Verdict
 from grader.util.errors import InputError
+from grader.util.files import only_writer
 
 FORMAT = 2
 _TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip", "printed")
@@ -72,7 +73,8 @@ class Journal:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
         self._file: BinaryIO = open(path, "a+b")
         try:
-            _lock(self._file, path)
+            if not only_writer(self._file):  # two runs in one folder would lose each other's results
+                raise InputError(f"another run is writing to {path.parent}; wait for its end or name another folder.")
             self._open(dict(settings))
         except BaseException:
             self._file.close()
@@ -180,20 +182,6 @@ def _settings(line: bytes, path: Path) -> dict[str, Any]:
 
 def _begins_as_ours(path: Path) -> bool:
     return b'{"grader_journal"'.startswith(path.read_bytes()[:17])
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Two runs in one folder would lose each other's results. Where the system has no such lock, nothing is done."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(f"another run is writing to {path.parent}; wait for its end or name another folder.") from None
-    except OSError:  # a file system without locks
-        return
 
 
 def _sync_folder(folder: Path) -> None:

@@ -258,6 +258,8 @@ def _input(name: str, value: Any) -> str:
     if isinstance(array, np.ndarray):
         dtype = value.dtype if isinstance(value, Tensor) and value.dtype else array.dtype.name
         return f"{name} {array.shape} {dtype}"
+    if isinstance(value, tuple) and any(isinstance(item, Tensor) for item in value):
+        return f"{name} of shapes {', '.join(str(getattr(item, 'array', np.array(item)).shape) for item in value)}"
     return f"{name}={value!r}" if isinstance(value, (int, float, str, bool, type(None))) else name
 
 

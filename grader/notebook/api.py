@@ -5,6 +5,8 @@ None of them raises for anything a learner passes; each answers with an object t
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,8 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     record = _record()
     if judged.is_attempt(verdict):
         record.attempted(wanted.name, judged.attempt_key(wanted, namespace), verdict.status)
-    return verdict_shown(verdict, record.take_notes())
+    room = _room()
+    return verdict_shown(verdict, (*record.take_notes(), *(room.told(verdict) if room else ())))
 
 
 def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
@@ -125,7 +128,9 @@ def progress() -> Shown:
 
     record = _record()
     table = overview.table(record)
-    return printed(Shown(*overview.shown(table, record.take_notes(), judged.current_lesson())))
+    room = _room()
+    notes = (*record.take_notes(), *(room.told_of() if room else ()))
+    return printed(Shown(*overview.shown(table, notes, judged.current_lesson())))
 
 
 def replay(target: Any = MISSING) -> Shown:
@@ -151,6 +156,14 @@ def reset(target: Any = MISSING) -> Shown:
     except Refusal as refusal:
         return said(str(refusal))
     return resetting.shown(wanted, frame.f_globals)
+
+
+def _room() -> Any:
+    """The module of rooms where the learner may be in one; else None, and nothing of it is loaded."""
+    from grader.notebook import membership
+
+    known = "grader.notebook.room" in sys.modules or os.path.exists(membership.path())
+    return importlib.import_module("grader.notebook.room") if known else None
 
 
 _records: dict[Any, Any] = {}

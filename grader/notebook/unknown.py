@@ -28,6 +28,8 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
     name, found = error.name, _call(error, trace, namespace)
     if not name or found is None:
         return None
+    if name in grader.ROOM:
+        return f"`{name}` goes with a room, and is imported first: `from grader import {name}`."
     if name in grader.__all__:
         return f"`{name}` is not known in this kernel: run the lesson's first code cell, which imports it; {ABOVE}."
     if name in registry.exercise_names():

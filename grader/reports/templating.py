@@ -24,7 +24,7 @@ LOOKS = {
     "said": ("", "#8A8A8A", "solid"),
 }  # fmt: skip
 SENTENCE = 4_000  # characters of one sentence or quoted line
-_CALLS = re.compile(r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset)\([^()\n]{0,80}\))(?!</code>)")
+_CALLS = re.compile(r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)")
 
 
 def render(name: str, **values: Any) -> str:

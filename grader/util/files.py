@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> None:
@@ -31,3 +37,19 @@ def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> N
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def only_writer(file: IO[Any]) -> bool:
+    """Makes this process the only one that may write to an open file; False: another one is.
+
+    The lock ends with the file. Where the system or the file system has none, nothing is done, and that counts as True.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

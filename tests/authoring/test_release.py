@@ -173,7 +173,7 @@ def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, f
 
 
 def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
-    program = ("from grader import check, explain, figures, hint, passed, progress, replay, reset, solution; "
+    program = ("from grader import check, explain, figures, fine, hint, join, leave, passed, progress, replay, reset, solution, stuck; join(); "
                "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.lesson_01.scores_map))")
     full = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
     assert "FAILED: hard_lookup" in full.stdout, full.stderr

@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["check", "explain", "figures", "hint", "passed", "progress", "replay", "reset", "solution"]  # noqa: F822
+__all__ = [  # noqa: F822
+    "check", "explain", "figures", "fine", "hint", "join", "leave", "passed", "progress", "replay", "reset", "solution", "stuck",
+]  # fmt: skip
 
 _ELSEWHERE = "this copy of the course holds no solutions. Hand the notebook in: the result comes back from there."
 
@@ -37,6 +39,7 @@ explain = _closed("explanation")
 progress = _closed("record of progress")
 replay = _closed("failing input")
 reset = _closed("backup")
+join = leave = stuck = fine = _closed("room")
 
 
 def _name(target: Any) -> str:

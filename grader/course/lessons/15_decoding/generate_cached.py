@@ -42,7 +42,7 @@ class generate_cached:
 
     @holds("the model sees the prompt in one call, then each new token once, alone")
     def once(case, parts):
-        fed, t, new = parts[FED].ravel().tolist(), case.args[0].array.shape[1], case.args[1]
+        fed, t, new = parts[FED].astype(int).ravel().tolist(), case.args[0].array.shape[1], case.args[1]
         if fed == [t] * bool(new) + [1] * (new - 1):
             return None
         if not fed:

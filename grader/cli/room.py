@@ -1,0 +1,32 @@
+"""`grader room`: a room without a shared folder; learners' notebooks tell it what their checks found."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from grader.cli.arguments import command, port
+from grader.cli.exits import PASSED
+from grader.room import PORT
+
+
+def add(commands: Any) -> None:
+    """Adds the command to the parser."""
+    room = command(commands, "room", run, "open a room that learners' notebooks join, and show it live on a page")
+    room.add_argument("--port", type=port, default=PORT, help="that it listens at (default: %(default)s)")
+    room.add_argument("--host", default="", metavar="ADDRESS", help="of this computer, to be reached by that one alone (default: by all)")
+    room.add_argument("--journal", type=Path, metavar="FILE", help="that keeps the room (default: room-DATE.jsonl, here)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serves until it is stopped. Returns 0: being stopped is how a room ends."""
+    from grader.room.opened import serve
+
+    path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
+    try:
+        serve(path, options.host, options.port, lambda said: print(said, flush=True))
+    except KeyboardInterrupt:  # where the system has no signals for an event loop
+        pass
+    return PASSED

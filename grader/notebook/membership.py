@@ -1,0 +1,59 @@
+"""That a learner is in a room: a small file beside the record of progress, so that it holds in every notebook and after a restart."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grader.notebook.record import FOLDER, default_path
+from grader.util.files import write_whole
+
+NAME = "room.json"
+LASTS_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
+MAX_BYTES = 10_000
+
+
+@dataclass(frozen=True)
+class Membership:
+    """until: in seconds since 1970; 0: the learner has left. token: by which the room knows this learner, again too."""
+
+    address: str
+    name: str
+    token: str
+    until: float
+
+    @property
+    def on(self) -> bool:
+        return time.time() < self.until
+
+
+def path() -> Path:
+    return default_path().with_name(NAME)
+
+
+def read(file: Path | None = None) -> Membership | None:
+    """The membership that the file holds, also one that has ended; None: there is none that can be read."""
+    try:
+        with (file or path()).open("rb") as opened:
+            data = json.loads(opened.read(MAX_BYTES))
+        made = Membership(data["address"], data["name"], data["token"], float(data["until"]))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    texts = all(isinstance(text, str) for text in (made.address, made.name, made.token))
+    return made if texts and made.address.startswith(("http://", "https://")) else None
+
+
+def write(membership: Membership, file: Path | None = None) -> None:
+    """Raises: OSError."""
+    file = file or path()
+    if not file.parent.is_dir():
+        file.parent.mkdir(parents=True)
+        if file.parent.name == FOLDER:
+            (file.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    write_whole(file, json.dumps(asdict(membership)))
+    with contextlib.suppress(OSError):
+        os.chmod(file, 0o600)  # the token is the learner's own

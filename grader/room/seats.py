@@ -1,0 +1,128 @@
+"""Who is in a room, and what each told last. It changes by its journal's lines alone, so that a restart sees the same room."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.room.board import Board, Seat, State, following
+from grader.room.journal import RoomJournal
+from grader.room.message import Event, Refused, read, to_json
+
+MOST = 1_000  # learners in one room
+REMEMBERED = 512  # events of one learner by which a second copy of one is known
+
+
+@dataclass
+class Member:
+    """One learner. digest: of the token that their notebooks send; times: when each exercise was checked last, by their clock."""
+
+    name: str
+    digest: str
+    states: dict[str, State] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    last: str = ""
+    note: str = ""
+    noted: float = 0.0
+    gone: bool = False
+    seen: dict[Event, None] = field(default_factory=dict)
+
+    def take(self, event: Event, sentences: Mapping[str, str]) -> None:
+        self.seen[event] = None
+        if len(self.seen) > REMEMBERED:
+            del self.seen[next(iter(self.seen))]
+        if event.note:
+            self._noted(event)
+        elif event.at >= self.times.get(event.exercise, 0.0):
+            if event.at >= max(self.times.values(), default=0.0):
+                self.last = event.exercise
+            self.times[event.exercise] = event.at
+            self.states[event.exercise] = State(event.status, event.mistake, sentences.get(event.mistake, ""))
+            if event.status == "passed" and event.at >= self.noted:
+                self.note = ""
+
+    def _noted(self, event: Event) -> None:
+        if event.at >= self.noted:
+            self.noted, self.gone = event.at, event.note == "left"
+            self.note = "" if self.gone else event.note
+
+
+class Room:
+    """sentences: what each mistake is, by its id."""
+
+    def __init__(self, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
+        self._journal, self._sentences = journal, sentences
+        self._members: list[Member] = []
+        for line in journal.lines:
+            try:
+                self._apply(line)
+            except (Refused, LookupError, TypeError, ValueError, AttributeError):
+                journal.dropped += 1
+        journal.lines.clear()
+
+    @property
+    def full(self) -> bool:
+        return len(self._members) >= MOST
+
+    def join(self, name: str, token: str = "") -> str:
+        """Gives a learner a place; who was here before, and shows the token of then, takes the same one.
+
+        Returns: the token that belongs to the place. Raises: OSError.
+        """
+        number = self.place(token)
+        if number is None:
+            number, token = len(self._members), f"{len(self._members)}.{secrets.token_urlsafe(18)}"
+        self._write({"seat": number, "name": name, "digest": _digest(token), "got": time.time()})
+        return token
+
+    def place(self, token: str) -> int | None:
+        """The place that a token belongs to; None: none of this room's."""
+        number = token.partition(".")[0]
+        if not (number.isascii() and number.isdigit() and len(number) < 9 and int(number) < len(self._members)):
+            return None
+        return int(number) if hmac.compare_digest(_digest(token), self._members[int(number)].digest) else None
+
+    def take(self, place: int, events: Sequence[Event]) -> list[Event]:
+        """Keeps events; one that came before, since its sender missed the answer, counts once.
+
+        Returns: the new ones. Raises: OSError; a sender who sends all of them again loses none.
+        """
+        new = [event for event in dict.fromkeys(events) if event not in self._members[place].seen]
+        for event in new:
+            self._write({"seat": place, "got": round(time.time(), 3), **to_json(event)})
+        return new
+
+    def name(self, place: int) -> str:
+        return self._members[place].name
+
+    def board(self, address: str = "") -> Board:
+        """The room as its page shows it, without those who have left."""
+        return Board(tuple(_seat(one) for one in self._members if not one.gone), address, self._journal.code)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._journal.add(line)
+        self._apply(line)
+
+    def _apply(self, line: Mapping[str, Any]) -> None:
+        number = line["seat"]
+        if "name" in line:
+            if number == len(self._members):
+                self._members.append(Member(str(line["name"]), str(line["digest"])))
+            member = self._members[number]
+            member.name, member.gone = str(line["name"]), False
+        else:
+            event = read({key: value for key, value in line.items() if key not in ("seat", "got")})
+            self._members[number].take(event, self._sentences)
+
+
+def _seat(member: Member) -> Seat:
+    return Seat(member.name, dict(member.states), following(member.states, member.last) if member.last else "", member.note)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,90 @@
+"""A room as those see it who look at its page: made once for all of them, at most twice a second, however much arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from grader.room.board import Board
+from grader.room.journal import RoomJournal
+from grader.room.page import content
+from grader.room.seats import Room
+
+SHOW_S = 0.5  # between two looks at what changed
+BEAT_S = 15.0  # after which a page hears that the room still stands
+MAX_PAGES = 40
+
+
+class Live:
+    """address: as learners reach the server, such as '192.168.1.20:8765'. tell: called with sentences for the terminal."""
+
+    def __init__(self, room: Room, journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
+        self.room, self.address, self._journal, self._tell = room, address, journal, tell
+        self.code, self.key, self.key_with_names = journal.code, journal.key, journal.key_with_names
+        self._pages: dict[asyncio.Queue[str], bool] = {}
+        self._changed, self._unsynced, self._failing = False, False, False
+
+    def board(self) -> Board:
+        return self.room.board(f"http://{self.address}")
+
+    def written(self, handler: Any, work: Callable[[], Any]) -> Any:
+        """What work() returns, which writes to the journal. Raises: HTTPError where that can't be written."""
+        try:
+            made = work()
+        except OSError as error:
+            if not self._failing:
+                self._tell(f"The journal can't be written ({error.strerror}); learners' notebooks keep what they tell until it can.")
+            self._failing = True
+            raise handler.refuse(503, "The room can't keep what it is told at the moment.", 5) from None
+        self._changed = self._unsynced = True
+        self._failing = False
+        return made
+
+    @contextlib.contextmanager
+    def watched(self, names: bool) -> Iterator[asyncio.Queue[str] | None]:
+        """For a page that is open: a queue of what to send to it, the newest alone; None: there are too many."""
+        if len(self._pages) >= MAX_PAGES:
+            yield None
+            return
+        mine: asyncio.Queue[str] = asyncio.Queue(1)
+        mine.put_nowait(self._event(names))
+        self._pages[mine] = names
+        try:
+            yield mine
+        finally:
+            self._pages.pop(mine, None)
+
+    async def run(self) -> None:
+        """Shows changes for as long as it runs, and has the disk keep them."""
+        shown, minute = time.monotonic(), ""
+        while True:
+            await asyncio.sleep(SHOW_S)
+            if self._unsynced:
+                self._unsynced = False
+                with contextlib.suppress(OSError):  # the next write tells of it
+                    await asyncio.get_running_loop().run_in_executor(None, self._journal.sync)
+            if self._changed or time.strftime("%H:%M") != minute:
+                minute, shown = time.strftime("%H:%M"), time.monotonic()
+                self._changed = False
+                made = {names: self._event(names) for names in set(self._pages.values())}
+                for page, names in list(self._pages.items()):
+                    _put(page, made[names])
+            elif time.monotonic() - shown > BEAT_S:
+                shown = time.monotonic()
+                for page in list(self._pages):
+                    if page.empty():
+                        _put(page, ": the room stands\n\n")
+
+    def _event(self, names: bool) -> str:
+        lines = content(self.board(), names=names).splitlines()
+        return "".join(f"data: {line}\n" for line in lines) + "\n"
+
+
+def _put(page: asyncio.Queue[str], event: str) -> None:
+    """A page that reads slowly misses what is no longer so."""
+    with contextlib.suppress(asyncio.QueueEmpty):
+        page.get_nowait()
+    page.put_nowait(event)

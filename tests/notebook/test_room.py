@@ -1,0 +1,432 @@
+"""A learner in a room: what leaves the notebook, when, and what they see; a room that fails costs no check anything."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import grader
+from grader import check, fine, join, leave, progress, stuck
+from grader.cli import main
+from grader.notebook import judged, membership, room as rooms, sending
+from grader.notebook.sending import Line, Sender
+from grader.room.message import Event
+from tests.live import from_cells
+from tests.room.running import Running, running, until
+
+SENTINEL = "xyzzy_sentinel"
+RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
+WRONG = RIGHT.replace("argmax", "argmin")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(judged, "verdicts", {})
+    monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
+    monkeypatch.setattr(sending, "PAUSES_S", (0.05,))
+    yield
+    if rooms._kernel.sender is not None:
+        rooms._kernel.sender.close()
+
+
+@pytest.fixture
+def room(tmp_path):
+    with running(tmp_path / "room.jsonl") as made:
+        yield made
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """All bytes that leave this process by HTTP."""
+    found: list[bytes] = []
+    send = http.client.HTTPConnection.send
+
+    def noting(self, data):
+        found.append(bytes(data))
+        return send(self, data)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", noting)
+    return found
+
+
+def checked(source: str, name: str = "hard_lookup"):
+    return check(from_cells(name, source).obj)
+
+
+def states(room: Running) -> dict[str, str]:
+    return {name: state.status for seat in room.room.board().seats for name, state in seat.states.items()}
+
+
+def said(shown) -> str:
+    return " ".join(str(shown).split())
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
+    join(room.address, room.live.code, "ada")
+    raising = f'def hard_lookup(query, keys, values):\n    {SENTINEL} = "{SENTINEL}"  # {SENTINEL}\n    print({SENTINEL})\n    raise ValueError({SENTINEL})'
+    wrong = WRONG.replace("return", f"{SENTINEL} = 1\n    return")
+    assert SENTINEL in str(checked(raising))  # the learner sees it
+    until(lambda: states(room) == {"hard_lookup": "error"})
+    checked(wrong)
+    until(lambda: states(room) == {"hard_lookup": "failed"})
+    assert checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    stuck()
+    until(lambda: room.room.board().seats[0].note == "stuck")
+    fine()
+    until(lambda: room.room.board().seats[0].note == "fine")
+    leave()
+    assert not room.room.board().seats
+    bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
+    assert b'"hard_lookup"' in bodies and SENTINEL.encode() not in bodies and b"argm" not in bodies and b"values" not in bodies
+    fields = {key for body in sent if body.startswith(b"{") for event in json.loads(body).get("events", []) for key in event}
+    assert fields == {"at", "exercise", "status", "mistake", "note"}
+
+
+def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
+    program = "import sys; from grader import check; check('hard_lookup', lambda *_: 0); print([n for n in sys.modules if 'room' in n or n == 'http.client'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(os.environ))
+    assert done.stdout.strip().endswith("[]"), done.stderr
+    checked(WRONG)
+    for call in (leave, stuck, fine):
+        assert "you are in n" in said(call()).lower()
+    assert not sent and rooms._kernel.sender is None
+
+
+def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
+    join(room.address, room.live.code, "ada")
+    checked(WRONG)
+    until(lambda: states(room))
+    mine, other = rooms._kernel, rooms._Kernel()
+    monkeypatch.setattr(rooms, "_kernel", other)  # another notebook of the same learner
+    checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    monkeypatch.setattr(rooms, "_kernel", mine)
+    assert "nothing more is sent" in said(leave())
+    del sent[:]
+    checked(WRONG)
+    monkeypatch.setattr(rooms, "_kernel", other)
+    checked(RIGHT)
+    other.sender.put(Event(1.0, note="stuck"))  # even one that had waited
+    time.sleep(0.3)
+    assert not sent and states(room) == {}
+
+
+def test_progress_says_that_it_is_on(room, capsys):
+    assert "You are in the room" not in str(progress())
+    join(room.address, room.live.code, "ada")
+    on = f"You are in the room at {room.address} as ada: each check sends your name, the exercise, its status"
+    assert on in said(progress()) and "leave() ends it" in said(progress())
+    assert main(["progress"]) == 0
+    assert on in " ".join(capsys.readouterr().out.split())
+    leave()
+    assert "You are in the room" not in str(progress())
+
+
+def test_a_restarted_kernel_says_so_once_and_goes_on(room, monkeypatch):
+    join(room.address, room.live.code, "ada")
+    monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
+    assert "You are in the room" in said(checked(WRONG))
+    assert "You are in the room" not in said(checked(RIGHT))
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+
+
+def test_it_ends_by_itself_after_a_day(room, sent):
+    join(room.address, room.live.code, "ada")
+    mine = membership.read()
+    assert 11 * 3600 < mine.until - time.time() < 13 * 3600
+    membership.write(membership.Membership(mine.address, mine.name, mine.token, time.time() - 1))
+    del sent[:]
+    assert "is over" in said(checked(WRONG)) and "is over" not in said(checked(RIGHT))
+    assert not sent and "You are in the room" not in str(progress())
+
+
+def test_who_comes_back_has_the_same_place(room):
+    join(room.address, room.live.code, "ada")
+    leave()
+    join(room.address, room.live.code, "ada")
+    checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    assert len(room.room._members) == 1
+
+
+# --- what joins and what does not ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [
+    (), (7, "a", "b"), ("", "a", "b"), ("not an address", "a", "b"), ("ftp://x", "a", "b"), ("http://", "a", "b"), ("http://x:99999999", "a", "b"),
+    ("http://x:y", "a", "b"), ("http://[", "a", "b"), ("http://user:pass@x", "a", "b"), ("http://x/?a=b", "a", "b"), ("http://ä.b", "a", "b"),
+    ("http://x", "", "b"), ("http://x", None, "b"), ("http://x", "a-b-c", ""), ("http://x", "a-b-c", "\u200b"), ("http://x", "a-b-c", ["ada"]),
+    ("http://x\r\nHost: y", "a", "b"),
+])  # fmt: skip
+def test_what_joins_no_room_gets_an_example(given, sent):
+    assert 'join("http://192.168.1.20:8765", "amber-falcon-river", "ada")' in said(join(*given))
+    assert not sent and membership.read() is None
+
+
+def test_a_wrong_code_is_told(room):
+    assert "This is not the room's code." in said(join(room.address, "wrong-wrong-wrong", "ada"))
+    assert membership.read() is None
+    assert "You are in the room as ada" in said(join(f" 127.0.0.1:{room.port}/ ", room.live.code.upper().replace("-", " "), "ada"))
+
+
+def test_nobody_answers(unused):
+    shown = said(join(f"http://127.0.0.1:{unused}", "a-b-c", "ada"))
+    assert f"No room answers at http://127.0.0.1:{unused} (Connection refused)" in shown and "same network" in shown
+    assert "No room answers" in said(join("http://no-such-host.invalid", "a-b-c", "ada"))
+
+
+@pytest.fixture
+def unused() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+class Other(threading.Thread):
+    """A server that is no room: answers each connection with the same bytes, or holds it without an answer."""
+
+    def __init__(self, answer: bytes | None) -> None:
+        super().__init__(daemon=True)
+        self._answer, self._held = answer, []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            try:
+                taken, _ = self.socket.accept()
+            except OSError:
+                return
+            if self._answer is None:
+                self._held.append(taken)
+                continue
+            with taken:
+                taken.settimeout(1)
+                taken.recv(65_536)
+                taken.sendall(self._answer)
+
+
+def answer(status: str, body: bytes, more: str = "") -> bytes:
+    return f"HTTP/1.1 {status}\r\n{more}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize("bytes_", [
+    b"", b"SSH-2.0-OpenSSH\r\n", answer("200 OK", b"<html>a page</html>"), answer("200 OK", b"[]"), answer("200 OK", b'{"token": 7}'),
+    answer("404 Not Found", b"no"), answer("302 Found", b"", "Location: http://127.0.0.1:1/\r\n"), answer("200 OK", b"[" * 60_000),
+])  # fmt: skip
+def test_what_answers_may_be_no_room(bytes_):
+    other = Other(bytes_)
+    shown = said(join(other.address, "a-b-c", "ada"))
+    other.socket.close()
+    assert "is no room of this course" in shown or "No room answers" in shown
+    assert membership.read() is None
+
+
+def test_a_proxy_is_not_asked(room, monkeypatch, unused):
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused}")
+    assert "You are in the room" in said(join(room.address, room.live.code, "ada"))
+
+
+# --- a network that fails -----------------------------------------------------------------------
+
+
+def test_a_check_waits_for_no_network():
+    silent = Other(None)
+    membership.write(membership.Membership(silent.address, "ada", "0.x", time.time() + 100))
+    checked(RIGHT)  # which loads what checks need
+    started = time.monotonic()
+    for number in range(3):
+        checked(WRONG.replace("return", f"x = {number}\n    return"))
+    assert time.monotonic() - started < sending.TIMEOUT_S / 2
+    silent.socket.close()
+
+
+def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
+    with running(tmp_path / "room.jsonl") as room:
+        join(room.address, room.live.code, "ada")
+        port = room.port
+    lines = [said(checked(RIGHT.replace("return", f"x = {number}\n    return"))) for number in range(2)]
+    until(lambda: rooms._kernel.sender.failing)
+    lines += [said(checked(WRONG.replace("return", f"x = {number}\n    return"))) for number in range(3)]
+    assert sum("does not answer at the moment" in line for line in lines) == 1
+    assert all(line.startswith(("PASSED", "FAILED", "ERROR")) for line in lines)
+    with running(tmp_path / "room.jsonl", port) as again:
+        until(lambda: rooms._kernel.sender.drain(0.1))
+        kept = [json.loads(line) for line in (tmp_path / "room.jsonl").read_text().splitlines()]
+        assert [line["status"] for line in kept if "exercise" in line] == ["passed", "passed", "failed", "failed", "failed"]
+        assert again.room.board().seats[0].states["hard_lookup"].status == "failed"
+
+
+def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
+    join(room.address, room.live.code, "ada")
+    post, lost = Line.post, []
+
+    def losing(self, path, data):
+        found = post(self, path, data)
+        if not lost:
+            lost.append(found)
+            self.close()
+            raise ConnectionResetError
+        return found
+
+    monkeypatch.setattr(Line, "post", losing)
+    checked(RIGHT)
+    assert until(lambda: lost and rooms._kernel.sender.drain(1))
+    assert len(room.room._members[0].seen) == 1
+
+
+def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
+    membership.write(membership.Membership(room.address, "ada", "5.unknown", time.time() + 100))
+    checked(WRONG)
+    until(lambda: rooms._kernel.sender.refused)
+    shown = said(checked(RIGHT))
+    assert "takes nothing more from here: The room does not know this notebook. join() joins it again." in shown
+    del sent[:]
+    assert "takes nothing more" not in said(checked(WRONG)) and not sent
+    assert "You are in the room" not in str(progress())
+
+
+def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
+    monkeypatch.setattr(sending, "KEPT", 10)
+    sender = Sender(f"http://127.0.0.1:{unused}", "0.x")
+    for number in range(50):
+        sender.put(Event(float(number + 1), note="stuck"))
+    assert [event.at for event in sender._waiting] == [float(number) for number in range(41, 51)]
+    sender.close()
+
+
+def test_a_flood_is_sent_later(room):
+    token = room.joined("ada")
+    sender = Sender(room.address, token)
+    for number in range(120):
+        sender.put(Event(float(number + 1), "hard_lookup", "failed"))
+    until(lambda: len(room.room._members[0].seen) == 120, 30)
+    sender.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"address": 1}', b'{"address": "x", "name": "a", "token": "b", "until": 1}', b"\xff", b"[" * 9_000])
+def test_a_file_that_is_torn_is_no_membership(content, sent):
+    membership.path().parent.mkdir(parents=True, exist_ok=True)
+    membership.path().write_bytes(content)
+    assert checked(RIGHT) and not sent and "You are in the room" not in str(progress())
+
+
+def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(membership, "write_whole", full)
+    assert "No space left" in said(join(room.address, room.live.code, "ada"))
+    checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    leave()
+    checked(WRONG)
+    time.sleep(0.2)
+    assert states(room) == {}
+
+
+def test_nobody_else_reads_the_token(room):
+    join(room.address, room.live.code, "ada")
+    if os.name != "nt":
+        assert membership.path().stat().st_mode & 0o077 == 0
+
+
+# --- beside a kernel's other work ---------------------------------------------------------------
+
+
+def test_sending_touches_no_random_state_and_no_output(room, capsys):
+    join(room.address, room.live.code, "ada")
+    random.seed(1), np.random.seed(1)
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    stuck()
+    until(lambda: room.room.board().seats[0].note == "stuck")
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+    assert capsys.readouterr().err == ""
+
+
+def test_a_check_judges_as_ever_while_much_is_sent(room):
+    """Each verdict, forbidden operations too, is the same with the sender's thread at work as without it."""
+    shortcut = "def softmax_rows(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
+    alone = str(checked(shortcut, "softmax_rows"))
+    judged.verdicts.clear()
+    sender = Sender(room.address, room.joined("grace"))
+    sender.put(Event(0.5, note="stuck"))
+    stop = threading.Event()
+
+    def busy() -> None:
+        at = 1.0
+        while not stop.is_set():
+            sender.put(Event(at, note="stuck"))
+            at += 1
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        assert str(checked(shortcut, "softmax_rows")) == alone
+        assert checked(RIGHT) and not checked(WRONG)
+    finally:
+        stop.set()
+        thread.join()
+        sender.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_a_sender_of_its_own(room):
+    join(room.address, room.live.code, "ada")
+    checked(WRONG)
+    until(lambda: states(room))
+    child = os.fork()
+    if not child:
+        try:
+            stuck()
+            rooms._kernel.sender.drain(5)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    until(lambda: room.room.board().seats[0].note == "stuck")
+
+
+def test_a_script_that_ends_sends_what_waits(room):
+    program = f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+    subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
+    assert states(room) == {"hard_lookup": "error"}
+
+
+def test_where_no_thread_starts_checks_go_on(room, monkeypatch):
+    join(room.address, room.live.code, "ada")
+
+    def none(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    assert checked(RIGHT) and "no threads" in said(stuck())
+
+
+def test_a_cell_that_breaks_sockets_breaks_no_check(room, monkeypatch):
+    join(room.address, room.live.code, "ada")
+    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(http.client.HTTPConnection, "request", lambda *_, **__: 1 / 0)
+    assert checked(RIGHT)
+    until(lambda: rooms._kernel.sender.failing)
+    assert not checked(WRONG)
+
+
+def test_the_names_are_there_and_a_lesson_imports_none(monkeypatch):
+    assert set(grader.ROOM) <= set(grader.__all__) and all(callable(getattr(grader, name)) for name in grader.ROOM)
