@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.cli.arguments import command, port
 from grader.cli.exits import PASSED
-from grader.room.opened import PORT, serve
+from grader.room import PORT
 
 
 def add(commands: Any) -> None:
@@ -22,6 +22,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves until it is stopped. Returns 0: being stopped is how a room ends."""
+    from grader.room.opened import serve
+
     path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
     try:
         serve(path, options.host, options.port, lambda said: print(said, flush=True))

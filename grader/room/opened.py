@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import registry
+from grader.room import PORT
 from grader.room.journal import RoomJournal
 from grader.room.seats import Room
 from grader.util.errors import InputError
-
-PORT = 8765
 
 
 def serve(path: Path, host: str, port: int, tell: Callable[[str], None]) -> None:
     """Keeps a room open until it is told to end. tell: called with each sentence for the terminal.
 
-    Raises: InputError where tornado is missing, the port is taken, or the journal is none; OSError.
+    Raises: InputError where the port is taken or the journal is none; OSError; ImportError without tornado, which comes with
+    JupyterLab.
     """
-    server_of = _server()
     sockets = _listening(host, port)
     try:
         journal = RoomJournal(path)
@@ -33,17 +32,7 @@ def serve(path: Path, host: str, port: int, tell: Callable[[str], None]) -> None
             each.close()
         raise
     with contextlib.closing(journal):
-        asyncio.run(_open(server_of, sockets, journal, f"{_address(host)}:{port}", tell))
-
-
-def _server() -> Any:
-    try:
-        import tornado  # noqa: F401
-    except ImportError:
-        raise InputError("grader room needs tornado, which comes with JupyterLab: python -m pip install tornado") from None
-    from grader.room import server
-
-    return server
+        asyncio.run(_open(sockets, journal, f"{_address(host)}:{port}", tell))
 
 
 def _listening(host: str, port: int) -> list[socket.socket]:
@@ -75,12 +64,13 @@ def _address(host: str) -> str:
             return "127.0.0.1"
 
 
-async def _open(server_of: Any, sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
+async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
+    from grader.room import server as rooms
     from grader.room.shown import Live
 
     room = Room(journal, known_mistakes())
     live = Live(room, journal, address, tell)
-    server = server_of.made(live, tell)
+    server = rooms.made(live, tell)
     server.add_sockets(sockets)
     for line in _welcome(live, room, journal):
         tell(line)

@@ -18,7 +18,6 @@ from grader.cli import main
 from grader.notebook.sending import Sender
 from grader.room import opened
 from grader.room.message import Event
-from grader.util.errors import InputError
 from tests.conftest import ROOT, heed_interrupts
 
 
@@ -100,10 +99,12 @@ def test_a_journal_that_is_none_is_told_and_stays(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("grader: ")
 
 
-def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tornado" or name in ("grader.room.server", "grader.room.opened")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tornado", None)
-    with pytest.raises(InputError, match="comes with JupyterLab: python -m pip install tornado"):
-        opened.serve(tmp_path / "r.jsonl", "127.0.0.1", free(), print)
+    assert main(["room", "--journal", str(tmp_path / "r.jsonl")]) != 0
+    assert "tornado is not installed" in (said := capsys.readouterr().err) and "attention-course[lab]" in said
 
 
 def test_every_mistake_has_its_sentence_before_the_first_learner_comes():
