@@ -102,7 +102,7 @@ def _marks(seats: Sequence[Seat], names: bool, exercise: str = "") -> list[Mark]
     """Those who are stuck first, then who has something wrong."""
     marks = [_mark(seat, seat.states.get(exercise), names) for seat in seats]
     rank = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}
-    return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.kind))
+    return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.sign))
 
 
 def _mark(seat: Seat, state: State | None, names: bool) -> Mark:
