@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pytest
 
 from grader.course import registry
 from grader.data import heads, smollm2
@@ -51,8 +50,8 @@ def test_without_the_weights_the_lesson_runs_to_its_end_on_the_stored_run(monkey
     assert smollm2.how_to_get() in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not smollm2.available(), reason="SmolLM2's weights are an extra; CI installs them")
 def test_the_stored_run_is_what_the_weights_give():
+    assert smollm2.available(), smollm2.how_to_get()
     stored = heads.stored_run()
     for name, found in fresh_run(only="maps").items():
         for key, values in found.items():
