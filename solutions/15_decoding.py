@@ -69,8 +69,8 @@ for total in (10, 100, 1000):
 figures.lesson_15.passes()
 
 # %% [markdown]
-# With a memory, T tokens go through the model instead of T²/2, and a head computes T²/2 scores instead of T³/3. But may we keep
-# what was computed? Only if a later token changes nothing about it.
+# Dark is what a step computes, pale what it finds in memory. With a memory, T tokens go through the model instead of T²/2, and a
+# head computes T²/2 scores instead of T³/3. But may we keep what was computed? Only if a later token changes nothing about it.
 #
 # ## Why a row never changes
 #
@@ -86,8 +86,8 @@ for t in (1, 2, 3):
 
 # %% [markdown]
 # Rows 0 and 1 stay as they are, digit for digit: token 1 sees tokens 0 and 1, and token 2 comes too late to matter. The same holds
-# in the next layer, since its inputs are these rows, and so on upwards. That is what causality buys: **the past is final**, so it
-# can be kept.
+# in the next layer, since its inputs are these rows, and so on upwards. That is what the causal mask buys: **the past is final**,
+# so it can be kept.
 #
 # Now the third token by hand. Its query is (1, 1). The kept keys are (1, 1), (1, 0) and its own (0, 1), so the scores are 2, 1 and
 # 1, divided by √2. Softmax makes 0.50, 0.25 and 0.25 of them. The kept values are (10, 0), (0, 10) and its own (5, 5), and the
@@ -104,7 +104,7 @@ for q, k, v in zip(Q, K, V):
     scores = torch.stack([q @ key for key in keys]) / math.sqrt(2)
     weights = torch.softmax(scores, dim=0)
     blend = sum(weight * value for weight, value in zip(weights, values))
-    print(f"{len(keys)} keys kept, output [{blend[0]:.2f}, {blend[1]:.2f}]")
+    print(f"keys kept: {len(keys)}   output [{blend[0]:.2f}, {blend[1]:.2f}]")
 assert torch.allclose(blend, out[-1])
 
 # %% [markdown]
@@ -238,7 +238,9 @@ class KVCache:
     dtype, device: of the numbers that are kept. len(cache) is the number of tokens in it.
     """
 
-    def __init__(self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None) -> None:
+    def __init__(
+        self, batch: int, num_kv_heads: int, max_len: int, d_head: int, dtype=torch.float32, device=None
+    ) -> None:
         """max_len: how many tokens there is room for."""
         # region solution
         shape = batch, num_kv_heads, max_len, d_head
@@ -254,11 +256,12 @@ class KVCache:
         Raises: ValueError where they do not fit; then nothing has changed.
         """
         # region solution
-        for name, new in (("k", k), ("v", v)):  # written into the memory, another batch would be broadcast and a dtype converted
-            if new.shape != (*self.keys.shape[:2], k.shape[2], self.keys.shape[3]):
-                raise ValueError(f"{name} has shape {tuple(new.shape)}; this cache takes {(*self.keys.shape[:2], 'T', self.keys.shape[3])}")
+        b, h, _, d = self.keys.shape
+        for name, new in (("k", k), ("v", v)):  # else another batch would be broadcast, and another dtype converted
+            if new.shape != (b, h, k.shape[2], d):
+                raise ValueError(f"{name} has shape {tuple(new.shape)}; this cache takes ({b}, {h}, T, {d})")
             if (new.dtype, new.device) != (self.keys.dtype, self.keys.device):
-                raise ValueError(f"{name} is {new.dtype} on {new.device}; this cache holds {self.keys.dtype} on {self.keys.device}")
+                raise ValueError(f"{name} is {new.dtype} on {new.device}; the cache is {self.keys.dtype} on {self.keys.device}")
         start, end = self.length, self.length + k.shape[2]
         if end > self.max_len:
             raise ValueError(f"{end} tokens do not fit into a cache of {self.max_len}")
@@ -331,9 +334,10 @@ if passed(KVCache):
 # chunks of any size, it gives what one full run gives.** The check of your class asks for it as well.
 #
 # **Wrong in print.** The two wrong options of the prediction have been shipped. Mikyx-1/TinyLLM applied the causal mask only where
-# there was no cache, and the prompt went in with one: "garbage despite low train loss" (TinyLLM#17). In huggingface/candle one
-# model's mask knew nothing of the cached part (candle#3743), and hyprstream's mask kept its corner at the top left, so that a
-# second chunk saw nothing of the first (hyprstream/hyprstream#1521). All three are invisible with one token at a time.
+# there was no cache, and the prompt went in with one, so that it wrote garbage although it was well trained (TinyLLM#17). In
+# huggingface/candle one model's mask knew nothing of the cached part (candle#3743), and hyprstream's mask kept its corner at the
+# top left, so that a second chunk saw nothing of the first (hyprstream/hyprstream#1521). All three are invisible with one token at
+# a time.
 #
 # ## Fewer heads to keep
 #
@@ -404,11 +408,11 @@ if passed(grouped_query_attention) and passed(cache_bytes):
     q = torch.randn(1, 32, 1, 128)  # one new token, 32 query heads
     for kv_heads in (32, 8, 1):
         k, v = torch.randn(2, 1, kv_heads, 64, 128)
-        out = grouped_query_attention(q, k, v)
-        one = attend(q[:, 9:10], *(x[:, 9 * kv_heads // 32, None] for x in (k, v)))  # head 9 by itself
-        assert out.shape == q.shape and torch.allclose(out[:, 9:10], one, atol=1e-5)
+        out, read = grouped_query_attention(q, k, v), 9 * kv_heads // 32  # what head 9 reads
+        alone = attend(q[:, 9], k[:, read], v[:, read])  # head 9 by itself
+        assert out.shape == q.shape and torch.allclose(out[:, 9], alone, atol=1e-5)
         gib = cache_bytes(32, kv_heads, 128, 4096) / 2**30
-        print(f"{kv_heads:2} key-value heads: output {tuple(out.shape)}, head 9 reads number {9 * kv_heads // 32}, cache {gib:.4f} GiB")
+        print(f"key-value heads: {kv_heads:2}   head 9 reads number {read}   output {tuple(out.shape)}   cache {gib:.4f} GiB")
 
 # %% [markdown]
 # The output keeps its shape, because all 32 heads still ask; what they read has become less. 8 heads save three quarters, and that
@@ -416,7 +420,7 @@ if passed(grouped_query_attention) and passed(cache_bytes):
 #
 # **Wrong in print.** Which query heads share is a convention, and it has to be the one the model was trained with. The standard
 # operator of ONNX *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each in its place, 0, 0, 1, 1 (onnx/onnx#7274): right
-# shapes, other numbers. Another simulator divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads and 8
+# shapes, other numbers. The simulator ONNXim divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads and 8
 # groups both are 8, and the two agree; with 32 and 8 half of the key-value heads were never read. And a review of
 # PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. Sizes that differ pairwise find all three.
 #
@@ -486,7 +490,7 @@ if passed(window_mask):
     hears = torch.eye(12)
     for layer in (1, 2, 3):
         hears = (window_mask(12, 12, 4).float() @ hears > 0).float()
-        print(f"after {layer} layers, the last token has heard of tokens {int(hears[-1].argmax())} to 11")
+        print(f"layers: {layer}   the last token has heard of tokens {int(hears[-1].argmax())} to 11")
     assert int(hears[-1].argmax()) == 11 - 3 * (4 - 1)
 
 # %% [markdown]
@@ -542,16 +546,19 @@ class CachedWriter(nn.Module):
         return torch.arange(start, start + t)
 
     def forward(self, ids, cache=None):
-        x = self.token(ids) + self.position(self.places(len(cache[0]) if cache else 0, ids.shape[1]))
+        start = len(cache[0]) if cache else 0
+        if start + ids.shape[1] > self.sizes[1]:
+            raise ValueError(f"{start + ids.shape[1]} tokens; this model has {self.sizes[1]} positions")
+        x = self.token(ids) + self.position(self.places(start, ids.shape[1]))
         for i, block in enumerate(self.blocks):
             x = x + block["attn"](block["ln1"](x), cache[i] if cache else None)
             x = x + block["mlp"](block["ln2"](x))
         return self.head(self.norm(x))
 
 # %% [markdown]
-# What is left is the loop. The prompt goes in at once, because large products run nearer to the machine's limit (lesson 13); its
-# last logits already give the first new token. From then on every call brings one token, and the cache knows the rest. N new tokens
-# need N predictions, so the last one does not have to be fed.
+# What is left is the loop. The prompt goes in at once (this is called **prefill**), because large products run nearer to the
+# machine's limit (lesson 13); its last logits already give the first new token. From then on every call brings one token, and the
+# cache knows the rest. N new tokens need N predictions, so the last one does not have to be fed.
 
 # %% [markdown]
 # @exercise generate_cached
@@ -641,19 +648,20 @@ if passed(KVCache) and passed(generate_cached):
 # factor of 32:
 #
 # - **A** both about 32 times
-# - **B** without: more than 32 times; with: a few times at most
-# - **C** with a cache it does not grow at all
+# - **B** without a cache more than 32 times, with one hardly at all
+# - **C** without a cache about 32 times, with one about 32 / 2 times
 #
 # @answer
 #
-# **B**. Without a cache, 32 times as many tokens go through the layers, and attention's table grows by more than that. With a cache
-# one token goes through, and only attention looks back: its keys are read once, 32 times as many, which is small beside the rest of
-# the work at first.
+# **B**. Here it was {{ rise:.0f }} times without a cache and {{ flat:.1f }} times with one. Without it, 32 times as many tokens go
+# through the layers, and attention's table grows by 32². With it one token goes through, and only attention looks back: 2,048 keys
+# are read in less time than the call itself takes.
 #
 # @wrong
 #
-# If you said C, think of what the new query does: it is still compared with every key. That part grows with T, and for very long
-# texts reading the cache is what each token waits for. If you said A, you gave the cached step the work of all tokens.
+# If you said A, you gave the cached step the work of all tokens. If you said C, you took half of T²; that is what is saved over a
+# whole text, and this is a single step. But "hardly" has an end: the new query is still compared with every key, and for very long
+# texts reading the cache is what each token waits for.
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):
@@ -673,9 +681,10 @@ if passed(KVCache) and passed(generate_cached):
                     best = min(best, 1000 * (time.perf_counter() - started))
                 times[name].append(best)
     figures.lesson_15.one_more(lengths, times)
-    rise, gain = times["without a cache"][-1] / times["without a cache"][0], times["without a cache"][-1] / times["with a cache"][-1]
+    rise, flat = (values[-1] / values[0] for values in times.values())
+    gain = times["without a cache"][-1] / times["with a cache"][-1]
     print(f"after 2,048 tokens the next one comes {gain:.0f} times as fast with a cache")
-    assert gain > 5 and rise > 3 * times["with a cache"][-1] / times["with a cache"][0]
+    assert gain > 5 and rise > 3 * flat
 
 # %% [markdown]
 # After 2,048 tokens the next one came {{ gain:.0f }} times as fast. This is why every serving program has a cache, why its size is
@@ -684,9 +693,9 @@ if passed(KVCache) and passed(generate_cached):
 #
 # ## Break it on purpose
 #
-# A broken cache raises nothing. It writes worse, or it writes nonsense that looks like a badly trained model. Here is the property
-# again as a test: the logits of one full run against those of a run in chunks. Then we break the model in two ways, and the test
-# has to say so.
+# A broken cache raises nothing. It writes a little worse, or nonsense that looks as if the model were badly trained. Here is the
+# property again as a test: the logits of one full run against those of a run in chunks. Then we break the model in two ways, and
+# the test has to say so.
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):

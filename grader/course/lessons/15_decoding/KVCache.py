@@ -127,8 +127,8 @@ class KVCache:
             patch(KEYS, f"self.keys = k if start == 0 else torch.cat([{OLD_K}, k], dim=2)",
                   VALUES, f"self.values = v if start == 0 else torch.cat([{OLD_V}, v], dim=2)", RETURN, "return (self.keys, self.values)"),
             says="The first chunk is kept as it was handed over: the cache shares its memory with the caller.",
-            why="""`self.keys = k` copies nothing. Whoever writes into k afterwards (a buffer that is used again, an operation in place)
-            changes what the model remembers. Later chunks take new memory each time."""),
+            why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
+            place) changes what the model remembers. Later chunks take new memory each time."""),
         "KC10": mistake(patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
             patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
             says="Keys and values are exchanged.",
