@@ -30,8 +30,7 @@ from grader.room.shown import Live
 LARGEST = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
 HEADERS = 8_192
 IDLE_S = 75.0
-MAX_CONNECTIONS = 1_500  # at once; of one sender, which may be a hub with all the learners, a thousand
-MAX_OF_ONE = 1_000
+MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
           "form-action 'none'")  # fmt: skip
 
@@ -112,7 +111,7 @@ class Front(Asked):
         """For who opens the address itself in a browser."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish('A room of the attention course. It is joined from a notebook:\n\n    from grader import join\n'
-                    f'    join("http://{self.live.address}", "the room\'s code", "your name")\n')  # fmt: skip
+                    f'    join("{self.live.address}", "the room\'s code", "your name")\n')  # fmt: skip
 
 
 class Join(Asked):
@@ -203,10 +202,11 @@ class Server(HTTPServer):
     def initialize(self, *values: Any, **options: Any) -> None:
         super().initialize(*values, **options)
         self._open: dict[str, int] = {}
+        self._most = min(MAX_CONNECTIONS, descriptors() - 60)
 
     def handle_stream(self, stream: Any, address: Any) -> None:
-        who = sender(str(address[0]))
-        if self._open.get(who, 0) >= MAX_OF_ONE or sum(self._open.values()) >= MAX_CONNECTIONS:
+        who, all_open = sender(str(address[0])), sum(self._open.values())
+        if self._open.get(who, 0) >= 2 * self._most // 3 or all_open >= self._most:  # a sender may be a hub with all the learners
             stream.close()
             return
         self._open[who] = self._open.get(who, 0) + 1
@@ -218,6 +218,21 @@ class Server(HTTPServer):
         left = self._open.pop(who, 1) - 1
         if left > 0:
             self._open[who] = left
+
+
+def descriptors() -> int:
+    """How many files and connections this process may have open, after it asked for enough."""
+    try:
+        import resource
+    except ImportError:  # Windows counts otherwise
+        return 10_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return 10_000 if soft == resource.RLIM_INFINITY else soft
 
 
 def made(live: Live, tell: Any) -> Server:

@@ -517,7 +517,8 @@ def test_run_autograder_without_a_notebook_says_so(autograder, from_release):
 @NOT_ON_POSIX
 @pytest.mark.parametrize(
     "code, results, notebooks",
-    [(2, "", True), (3, "", True), (3, '{"score": 0}', True), (3, "", False), (3, '{"score": 0}', False), (137, "", True)],
+    [(2, "", True), (3, "", True), (3, '{"score": 0}', True), (3, "", False), (3, '{"score": 0}', False), (137, "", True),
+     (137, '{"score": 4}', True), (2, '{"score": 4}', True)],
 )
 def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, results, notebooks):
     (autograder / "submission").mkdir()
