@@ -543,8 +543,8 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
     print(f"kept for the way back: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
 
 # %% [markdown]
-# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the way back as your functions do,
-# and the ratio doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
+# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the way back as your
+# functions do, and the ratio doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
 #
 # ## Break it on purpose
 #
