@@ -83,7 +83,7 @@ class Small(nn.Module):
 # %% role="demo"
 text = figures.lesson_12.reference_text()
 characters = sorted(set(text))
-ids = torch.tensor([characters.index(character) for character in text[-40_000:]])  # the end of the text, which was held out
+ids = torch.tensor([characters.index(character) for character in text[9 * len(text) // 10 :]])  # the last tenth was held out
 torch.manual_seed(17)
 small, checkpoint = Small(len(characters)).eval().requires_grad_(False), figures.lesson_12.checkpoint()
 if checkpoint.is_file():
@@ -365,7 +365,7 @@ check(induction_score)
 class OneLayer(nn.Module):
     """Tokens and positions, one attention of one head, logits."""
 
-    def __init__(self, vocabulary=24, d=64, t=28):
+    def __init__(self, vocabulary=24, d=64, t=20):
         super().__init__()
         self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(t, d)
         self.attention, self.head = CausalHeads(d, 1), nn.Linear(d, vocabulary, bias=False)
@@ -375,7 +375,7 @@ class OneLayer(nn.Module):
         return self.head(x + self.attention(x)), self.attention.weights(x)
 
 
-def repeated(count, period, t=28):
+def repeated(count, period, t=20):
     """ids (count, t): random tokens, the same again after `period`."""
     return torch.randint(24, (count, period)).repeat(1, -(-t // period))[:, :t]
 
@@ -596,9 +596,10 @@ if passed(head_contributions):
 
 # %% [markdown]
 # In the course's copy the loss rises from {{ loss_of():.2f }} to {{ needed[worst]:.2f }} nats without head {{ worst[0] }}.{{ worst[1] }},
-# the one that gives {{ previous_token_score(small(windows)[1][worst[0]])[worst[1]]:.0% }} of its weight to the character before. Most of
-# the others can go at a small price, as Michel et al. (2019) found for far larger models. The lengths of the contributions do not tell
-# which is which.
+# and that head gives {{ previous_token_score(small(windows)[1][worst[0]])[worst[1]]:.0% }} of its weight to the character before. Most of
+# the others can go at a small price, as Michel et al. (2019) found for far larger models. Length is a poor measure of that price: the
+# longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times as long as the shortest, and the dearest head costs
+# {{ (needed[worst] - loss_of()) / (min(needed.values()) - loss_of()):.0f }} times as much as the cheapest.
 #
 # A warning about ablation. A model without a head is a model that nobody trained. What is missing may be more than the head's own work,
 # since later layers have never seen such vectors. It may also be less, since others can step in (McGrath et al. 2023).
@@ -852,8 +853,8 @@ if passed(attention_rollout):
 
 # %% role="payoff" exercise="attention_rollout"
 if passed(attention_rollout) and passed(induction_score):
-    by_position = torch.full((1, 1, 28, 28), -torch.inf)  # a head of pure position: every token looks nine places back
-    places = torch.arange(28)
+    by_position = torch.full((1, 1, 20, 20), -torch.inf)  # a head of pure position: every token looks nine places back
+    places = torch.arange(20)
     by_position[0, 0, places, (places - 9).clamp(min=0)] = 0
     by_position = by_position.softmax(dim=-1)
     for period in (10, 13):

@@ -165,8 +165,7 @@ def sinks(weight: Any, length: Any) -> None:
     layers = np.arange(len(weight))
     left.bar(layers, weight, color=COLOURS["blue"], width=0.75)
     left.axhline(float(np.mean(weight)), color=_INK, linewidth=1, linestyle="--")
-    left.text(len(layers) - 0.5, float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="right", fontsize=9,
-              bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})  # fmt: skip
+    left.text(int(np.argmin(weight)), float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="center", fontsize=9)
     left.set(ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …")
     right.bar(layers, length, color=COLOURS["orange"], width=0.75)
     right.axhline(1, color=_INK, linewidth=1, linestyle="--")
@@ -243,8 +242,8 @@ def needed(losses: Mapping[str, float], whole: float, lengths: Sequence[float]) 
     left.axhline(whole, color=_INK, linewidth=1, linestyle="--")
     for at, value in enumerate(losses.values()):
         left.text(at, value + 0.03, f"{value:.2f}", ha="center", fontsize=8.5)
-    left.set(xlabel="head that is removed (block.head)", ylabel="held-out loss (nats a character)", ylim=(min(1.0, 0.8 * whole), None),
-             title=f"Without it; dashed: nothing removed, {whole:.2f}")  # fmt: skip
+    left.set(xlabel="head that is removed (block.head)", ylabel="held-out loss (nats a character)",
+             title=f"The loss without it; dashed: nothing removed, {whole:.2f}")  # fmt: skip
     left.margins(y=0.12)
     right.bar(names, list(lengths), color=[COLOURS["vermillion"] if name == worst else COLOURS["orange"] for name in names], width=0.7)
     right.set(xlabel="head (block.head)", ylabel="mean length of what it adds", title="How much it adds")
@@ -297,7 +296,7 @@ def twins(leaning: Mapping[str, Any], names: Sequence[str]) -> None:
             ax.plot((mean, mean), (low - 0.5, high - 0.5), color=COLOURS["green"], linewidth=2)
         ax.set_yticks(rows, names if not number else [""] * len(names))
         ax.tick_params(axis="y", labelsize=8)
-        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.75, 1.05), title=title)
+        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, 0.85), title=title)
         said.append(f"{title}: mean {values[:8].mean():.2f} on the first eight, {values[8:].mean():.2f} on the others, "
                     f"{right.sum()} of {len(values)} positive")  # fmt: skip
     axes[len(axes) // 2].set_xlabel("more weight on the noun that fits  →   (green: mean of eight pairs; shaded: the first eight)")
@@ -309,8 +308,8 @@ def rollout(tokens: Sequence[str], rolled: Any, moved: Any) -> None:
     fig, (left, right) = panels(2, width=9.6, height=3.2)
     names = [_seen(token) for token in tokens]
     for ax, values, colour, label, title in (
-        (left, rolled, "vermillion", "share", "Rollout: it all comes from the first token"),
-        (right, moved, "blue", "nats", "Experiment: how far the prediction moves\nwhere a token is replaced"),
+        (left, rolled, "vermillion", "share of the last token", "Rollout: it all comes from the first token"),
+        (right, moved, "blue", "the prediction moves by (nats)", "Experiment: each token replaced in turn"),
     ):
         ax.bar(range(len(names)), values, color=COLOURS[colour], width=0.65)
         ax.set_xticks(range(len(names)), names)

@@ -46,11 +46,18 @@ class Person:
         return self.values.get(field, "")
 
     @property
+    def first_last(self) -> tuple[str, str]:
+        """First and last name, '' where the roster doesn't tell them apart."""
+        name = self["name"]
+        if "," in name and not (self["first"] or self["last"]):  # Canvas: 'Lovelace, Ada'
+            last, first = (part.strip() for part in name.split(",", 1))
+            return first, last
+        return self["first"], self["last"]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The ways in which the name may be written: as the roster has it, 'Last, First' and 'First Last'."""
-        first, last, name = self["first"], self["last"], self["name"]
-        if "," in name and not (first or last):  # Canvas: 'Lovelace, Ada'
-            last, first = (part.strip() for part in name.split(",", 1))
+        (first, last), name = self.first_last, self["name"]
         return tuple(dict.fromkeys(each for each in (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", ")) if each))
 
 

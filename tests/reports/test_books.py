@@ -136,6 +136,7 @@ def test_nbgrader_s_table_has_a_row_a_lesson_and_learner(books):
         ("01_three_tokens", "ada.lovelace", "2", "2", "4"), ("01_three_tokens", "g.hopper", "4", "4", "4"),
         ("05_x", "ada.lovelace", "2", "2", "2"), ("05_x", "g.hopper", "2", "2", "2"),
     ]  # fmt: skip
+    assert lines[0][4:7] == ["Lovelace", "Ada", ""]
     assert {line[3] for line in rows(nbgrader.render(STRANGER, books))[1:]} == {"ada.lovelace", "g.hopper"}
 
 
