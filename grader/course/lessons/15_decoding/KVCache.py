@@ -13,7 +13,9 @@ RETURN = "return (self.keys[:, :, :end], self.values[:, :, :end])"
 FULL = "raise ValueError(f'{end} tokens do not fit into a cache of {self.max_len}')"
 OLD_K, OLD_V = "self.keys[:, :, :start]", "self.values[:, :, :start]"
 TAKEN = ("self.keys = torch.zeros(shape, dtype=dtype, device=device)", "self.values = torch.zeros(shape, dtype=dtype, device=device)")
-CARELESS = patch("for name, new in (('k', k), ('v', v)):", "for name, new in ():")  # it would come before the mistake
+CARELESS = patch(  # the solution's own refusal would come before the mistake
+    "b, h, _, d = self.keys.shape\n        for name, new in (('k', k), ('v', v)):", "for name, new in ():"
+)
 PAIR = ("keys", "values")
 
 
@@ -164,5 +166,9 @@ class KVCache:
         "KC17": mistake(patch("self.length = end", "self.length += 1"),
             says="The appends are counted; a chunk may bring several tokens, and all of them count.",
             why="One token at a time the two are the same. A prompt comes at once, and the token after it would overwrite most of it."),
+        "KC18": mistake(patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
+            says="Keys and values share one memory: what is written second overwrites the first.",
+            why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory
+            each."""),
         "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
     }  # fmt: skip
