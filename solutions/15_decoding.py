@@ -46,8 +46,8 @@ figures.machine.draw(lit=("key", "value"), title="What a new token needs of ever
 #
 # @wrong
 #
-# If you said 100 · 100 = 10,000, you took every pass for a long one; the first ones are short, and the mean is half as long. If you
-# said 100 for both, you thought of the tokens that are written and not of those that are read.
+# If you said 100 · 100 = 10,000, you gave every pass the full length. The first ones are short, and the mean is half as long. If
+# you said 100 for both, you thought of the tokens that are written and not of those that are read.
 
 # %% role="demo" tags=["nbval-check-output"]
 def work(total, remember):
@@ -152,7 +152,7 @@ check(cache_bytes)
 # |---|---|---|---|---|---|
 # | GPT-2 (124 million) | 12 | 12 | 12 | 64 | Radford et al. 2019, Table 2, and the released `hparams.json` |
 # | Llama 2 7B | 32 | 32 | 32 | 128 | Touvron et al. 2023, and the released `params.json` |
-# | Llama 2 70B | 80 | 64 | 8 | 128 | as above; section 2.2 says that 70B shares heads |
+# | Llama 2 70B | 80 | 64 | 8 | 128 | as above; Table 1 marks it as sharing heads |
 # | Llama 3 8B | 32 | 32 | 8 | 128 | Grattafiori et al. 2024, Table 3 |
 # | SmolLM2-135M | 30 | 9 | 3 | 64 | the model's own configuration; lesson 16 loads it |
 # | DeepSeek-V2 | 60 | 128 | a *latent* | 576 together | DeepSeek-AI 2024, sections 2.1 and 3.1.2 |
@@ -197,7 +197,7 @@ if passed(cache_bytes):
 # 70B is ten times as large as Llama 2 7B and its token costs less. With a key and a value of 128 numbers for each of its 128 heads,
 # DeepSeek-V2 would need 3.75 MiB a token; its latent takes 67.5 KiB, one part in 57. (GPT-2 itself stops at 1,024 tokens.)
 #
-# So how many heads keep keys matters more than how large the model is. We come back to that after building the memory.
+# So the number of heads that keep keys matters more than the size of the model. We come back to that after building the memory.
 #
 # ## A memory that is taken once
 #
@@ -228,8 +228,8 @@ for name, tensor in (("a slice", view), ("torch.cat", joined)):
 # len(cache):       how many tokens are in it
 # ```
 #
-# A chunk may bring any number of tokens, a whole prompt or a single one. What is stored shares no memory with k and v. No gradients
-# are asked for.
+# A chunk may bring any number of tokens: a whole prompt (that is called **prefill**) or a single one. What is stored shares no
+# memory with k and v. No gradients are asked for.
 
 # %% role="exercise" exercise="KVCache"
 class KVCache:
@@ -292,7 +292,10 @@ def causal(t_q, t_k):
 
 def attend(q, k, v, mask=causal):
     """Attention on torch's operator. mask: makes a boolean mask of the numbers of queries and keys."""
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(q.shape[-2], k.shape[-2]))
+    t_q, t_k = q.shape[-2], k.shape[-2]
+    if mask is causal and t_q == t_k:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)  # the operator's own, faster than a table
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(t_q, t_k))
 
 # %% [markdown]
 # @predict
@@ -350,9 +353,9 @@ if passed(KVCache):
 figures.lesson_15.sharing()
 
 # %% [markdown]
-# Why groups, and not one for all? In Ainslie et al. (2023, section 3) one key-value head for all loses quality, and eight come
-# close to the full number, at nearly the speed of one. With 6 query heads and 3 key-value heads, heads 0 and 1 read number 0, heads
-# 2 and 3 number 1, heads 4 and 5 number 2.
+# Why groups, and not one for all? Ainslie et al. (2023, section 3) tried it on T5: one key-value head for all loses quality, and
+# eight come close to the full number, at nearly the speed of one. With 6 query heads and 3 key-value heads, heads 0 and 1 read
+# number 0, heads 2 and 3 number 1, heads 4 and 5 number 2.
 
 # %% [markdown]
 # @exercise grouped_query_attention
@@ -415,13 +418,13 @@ if passed(grouped_query_attention) and passed(cache_bytes):
         print(f"key-value heads: {kv_heads:2}   head 9 reads number {read}   output {tuple(out.shape)}   cache {gib:.4f} GiB")
 
 # %% [markdown]
-# The output keeps its shape, because all 32 heads still ask; what they read has become less. 8 heads save three quarters, and that
+# The output keeps its shape, because all 32 heads still ask. They only read less. 8 key-value heads save three quarters, and that
 # is what Llama 3 8B does.
 #
-# **Wrong in print.** Which query heads share is a convention, and it has to be the one the model was trained with. The standard
-# operator of ONNX *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each in its place, 0, 0, 1, 1 (onnx/onnx#7274): right
-# shapes, other numbers. The simulator ONNXim divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads and 8
-# groups both are 8, and the two agree; with 32 and 8 half of the key-value heads were never read. And a review of
+# **Wrong in print.** Which query heads share is a convention, and it has to be the one the model was trained with. The definition
+# of ONNX's attention *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each in its place, 0, 0, 1, 1 (found in onnx/onnx#7274):
+# right shapes, other numbers. The simulator ONNXim divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads
+# and 8 groups both are 8, and the two agree; with 32 and 8 half of the key-value heads were never read. And a review of
 # PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. Sizes that differ pairwise find all three.
 #
 # ## Windows and sinks
@@ -449,7 +452,7 @@ if passed(grouped_query_attention) and passed(cache_bytes):
 # Forgetting the beginning has a price that nobody expected. Trained models put a large part of their weight on the first few tokens
 # of a text, whatever these say. Softmax has to put its weight somewhere, and a head that finds nothing puts it there: an
 # **attention sink**. When the first tokens fall out of the window, the text falls apart, and keeping as few as four of them repairs
-# it (Xiao et al. 2024). So the mask below has both: a window, and the first `sinks` keys, which stay visible for ever.
+# it (Xiao et al. 2024). So the mask below has both: a window, and the first `sinks` keys, which stay visible forever.
 
 # %% [markdown]
 # @exercise window_mask
@@ -496,11 +499,11 @@ if passed(window_mask):
 # %% [markdown]
 # **Wrong in print.** Does a window of w hold w tokens, or w before the present one? FlashAttention's argument counts those
 # *before*, and Hugging Face's Transformers passed the number of *all*, so that models ran with one key too many
-# (huggingface/transformers#39408); MLX's mask had the same slip (ml-explore/mlx-lm#390). nanochat left the window out where a
-# single token is decoded, so that it was trained with one and wrote without (karpathy/nanochat#452). LitGPT kept a ring of w places
-# and put the mask of the whole text on it: after the first lap, keys stood in other places than the mask thought
-# (Lightning-AI/litgpt#2182). And with rotary positions (lesson 07) a key that is kept already carries its rotation: a cache that
-# moves keys to other places has to rotate them again, and the sink cache of Transformers left the newest one out
+# (huggingface/transformers#39408); MLX's mask had the same slip (ml-explore/mlx-lm#390). nanochat's fallback for machines without
+# FlashAttention left the window out where a single token is decoded: trained with one, it wrote without (karpathy/nanochat#452).
+# LitGPT kept a ring of w places and put the mask of the whole text on it: after the first lap, keys stood in other places than the
+# mask thought (Lightning-AI/litgpt#2182). And with rotary positions (lesson 07) a key that is kept already carries its rotation: a
+# cache that moves keys to other places has to rotate them again, and the sink cache of Transformers left the newest one out
 # (huggingface/transformers#33691, #35350).
 #
 # ## Writing with a cache
@@ -526,8 +529,8 @@ class CachedAttention(nn.Module):
         return self.proj(attend(q, k, v, self.mask).transpose(1, 2).flatten(2))
 
 # %% role="given"
-class CachedWriter(nn.Module):
-    """Lesson 12's model, names as in its checkpoint. new_cache needs your KVCache, one for each block."""
+class Layers(nn.Module):
+    """The layers of lesson 12's model, names as in its checkpoint."""
 
     def __init__(self, vocabulary, d=128, heads=4, layers=2, max_len=64):
         super().__init__()
@@ -538,6 +541,14 @@ class CachedWriter(nn.Module):
             "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
         }) for _ in range(layers))  # fmt: skip
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
+
+# %% [markdown]
+# Each block needs a cache of its own, since each has keys and values of its own. How many tokens a cache holds says at which
+# position the next one stands: that is the line with `start`, and the one that is most often forgotten.
+
+# %% role="given"
+class CachedWriter(Layers):
+    """Lesson 12's model with a cache: your KVCache, one for each block."""
 
     def new_cache(self, batch):
         return [KVCache(batch, *self.sizes) for _ in self.blocks]
@@ -556,9 +567,9 @@ class CachedWriter(nn.Module):
         return self.head(self.norm(x))
 
 # %% [markdown]
-# What is left is the loop. The prompt goes in at once (this is called **prefill**), because large products run nearer to the
-# machine's limit (lesson 13); its last logits already give the first new token. From then on every call brings one token, and the
-# cache knows the rest. N new tokens need N predictions, so the last one does not have to be fed.
+# What is left is the loop. The prompt goes in at once, because large products run nearer to the machine's limit (lesson 13); its
+# last logits already give the first new token. From then on every call brings one token, and the cache knows the rest. N new tokens
+# need N predictions, so the last one does not have to be fed.
 
 # %% [markdown]
 # @exercise generate_cached
@@ -665,21 +676,24 @@ if passed(KVCache) and passed(generate_cached):
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):
-    long, lengths = CachedWriter(100, max_len=2100).eval(), [64, 128, 256, 512, 1024, 2048]
-    text, times = torch.randint(100, (1, 2100)), {"without a cache": [], "with a cache": []}
-    with torch.no_grad():
-        for t in lengths:
-            cache = long.new_cache(1)
+    @torch.no_grad()
+    def one_more(t, cached, best=math.inf):
+        """Milliseconds for one more token after t, the quickest of eight."""
+        cache = long.new_cache(1) if cached else None
+        if cached:
             long(text[:, :t], cache)
-            calls = {"without a cache": lambda t=t: long(text[:, : t + 1]),
-                     "with a cache": lambda t=t, cache=cache: long(text[:, t : t + 1], cache)}  # fmt: skip
-            for name, call in calls.items():
-                best = math.inf
-                for _ in range(8):
-                    started = time.perf_counter()
-                    call()
-                    best = min(best, 1000 * (time.perf_counter() - started))
-                times[name].append(best)
+        for _ in range(8):
+            started = time.perf_counter()
+            long(text[:, t : t + 1] if cached else text[:, : t + 1], cache)
+            best = min(best, 1000 * (time.perf_counter() - started))
+        return best
+
+    long, lengths = CachedWriter(100, max_len=2100).eval(), [64, 128, 256, 512, 1024, 2048]
+    text = torch.randint(100, (1, 2100))
+    times = {"without a cache": [one_more(t, False) for t in lengths], "with a cache": [one_more(t, True) for t in lengths]}
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
     figures.lesson_15.one_more(lengths, times)
     rise, flat = (values[-1] / values[0] for values in times.values())
     gain = times["without a cache"][-1] / times["with a cache"][-1]
@@ -734,7 +748,7 @@ if passed(KVCache) and passed(generate_cached):
 # ml-explore/mlx-lm#1097 the position was read before the append and used after it, and since it was an array that the append
 # changed in place, the queries were rotated as if one chunk further on.
 #
-# Three more that raise nothing, in four lines each:
+# Three more that raise nothing:
 
 # %% role="demo" tags=["nbval-check-output"]
 kept_k, new_k = torch.zeros(1, 2, 1, 4), torch.ones(1, 2, 1, 4)  # two heads, one token each

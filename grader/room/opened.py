@@ -18,8 +18,10 @@ from grader.room.seats import Room
 from grader.util.errors import InputError
 
 
-def serve(path: Path, host: str, port: int, tell: Callable[[str], None]) -> None:
-    """Keeps a room open until it is told to end. tell: called with each sentence for the terminal.
+def serve(path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
+    """Keeps a room open until it is told to end.
+
+    tell: called with each sentence for the terminal. address: as learners reach it; '': as this computer is called in its network.
 
     Raises: InputError where the port is taken or the journal is none; OSError; ImportError without tornado, which comes with
     JupyterLab.
@@ -32,7 +34,7 @@ def serve(path: Path, host: str, port: int, tell: Callable[[str], None]) -> None
             each.close()
         raise
     with contextlib.closing(journal):
-        asyncio.run(_open(sockets, journal, f"{_address(host)}:{port}", tell))
+        asyncio.run(_open(sockets, journal, address or f"http://{_address(host)}:{port}", tell))
 
 
 def _listening(host: str, port: int) -> list[socket.socket]:
@@ -100,9 +102,9 @@ def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
         yield f"{journal.dropped} lines of {journal.path} could not be read and were left out."
     yield from (
         "In a notebook, each learner runs, with a name of their own:", "", "    from grader import join, leave, stuck, fine",
-        f'    join("http://{live.address}", "{live.code}", "ada")', "",
-        f"For the projector, without names:  http://{live.address}/room/{live.key}",
-        f"For you, with names:               http://{live.address}/room/{live.key_with_names}",
+        f'    join("{live.address}", "{live.code}", "ada")', "",
+        f"For the projector, without names:  {live.address}/room/{live.key}",
+        f"For you, with names:               {live.address}/room/{live.key_with_names}",
         f"What arrives is kept in {journal.path}. Ctrl-C closes the room.", "",
     )  # fmt: skip
 

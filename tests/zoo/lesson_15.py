@@ -201,6 +201,7 @@ WRONG["KVCache"] = [
         "        self.pos += n\n        return", "        return").replace("self.pos:self.pos + n]", "self.pos - n:self.pos]")),
     ("KC8", _TOGETHER.replace('raise ValueError(f"{new} tokens, room for {room}")',
                               "self.memory = self.memory.roll(room - new, 3)\n            self.n += room - new")),
+    ("KC18", _CACHE.replace("torch.empty_like(self.k)", "self.k")),
     ("KC10", _CACHE.replace("+ n] = k\n", "+ n] = w\n").replace("+ n] = v\n", "+ n] = k\n").replace("+ n] = w\n", "+ n] = v\n")),
     ("KC11", _TOGETHER.replace("dtype=dtype, ", "")),
     ("KC12", _TOGETHER.replace(", device=device)", ")")),

@@ -45,10 +45,9 @@ class merge_partial:
     """Merge what two sets of keys contribute to attention into what both together contribute."""
 
     def cases(rng):
-        # Scores 0 and 1 with values 3 and 6 in a; score 2 with value 1 in b.
-        a = partial(np.array([[0.0, 1.0]]), np.array([[3.0], [6.0]]))
-        b = partial(np.array([[2.0]]), np.array([[1.0]]))
-        yield Case("small", "one query: scores 0 and 1 with values 3 and 6, then score 2 with value 1", (a, b))
+        ln2 = float(np.log(2))
+        a, b = partial(np.array([[ln2, 0.0]]), np.array([[4.0], [8.0]])), partial(np.array([[2 * ln2, 0.0]]), np.array([[2.0], [0.0]]))
+        yield Case("small", "one query: scores ln 2 and 0 with values 4 and 8, then ln 4 and 0 with 2 and 0", (a, b))
         yield Case("small falling", "the same, exchanged: the larger score is in a", (b, a))
         for key, title in (("sizes", "all sizes different"), ("seen-again", "the same sizes, new numbers")):
             yield Case(key, title, halves(rng, (2, 3, 5), 4, 7, 6))
@@ -127,15 +126,16 @@ class merge_partial:
             says="""exp was taken of a maximum itself, which overflows above 88 in float32; take it of a difference from the common
             maximum.""",
             why="""On paper exp(m_a) / exp(m) and exp(m_a − m) agree. In float32 exp(89) is infinite and exp(−104) is 0, and the
-            quotient is NaN. A published sequence-parallel attention merged its parts so, and overflowed.""",
-            evidence="jzhang38/EasyContext#14"),
+            quotient is NaN. A published ring attention took exp of a difference that may be positive, and overflowed as soon as the
+            new part lay 89 above the old one.""",
+            evidence="zhuzilin/ring-flash-attention#30"),
         "OS7": mistake(patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-50000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-10000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
             says="A large negative number stands in the place of −∞: over no keys at all, m has to be −∞.",
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and whoever looks for m =
-            −∞ to find rows without a key finds none.""", evidence="flashinfer-ai/flashinfer#4267"),
+            −∞ to find rows without a key finds none.""", evidence="flashinfer-ai/flashinfer#4450"),
         "OS8": mistake(patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
             patch(RETURN, "return (torch.nan_to_num(m, neginf=0.0), l, o)"),
             says="Over no keys m became 0; it stays −∞, or the next merge takes 0 for a score that was seen.",

@@ -80,9 +80,9 @@ class tiled_attention:
     def cases(rng):
         ln2 = float(np.log(2))
         q = np.array([[[[1.0]]]], np.float32)
-        k = np.array([[[[0.0], [ln2], [2 * ln2], [0.0]]]], np.float32)
-        v = np.array([[[[8.0], [4.0], [2.0], [0.0]]]], np.float32)
-        yield _case("small", "one query, scores 0, ln 2, ln 4 and 0, two tiles", (q, k, v), 2, False)
+        k = np.array([[[[ln2], [0.0], [2 * ln2], [0.0]]]], np.float32)
+        v = np.array([[[[4.0], [8.0], [2.0], [0.0]]]], np.float32)
+        yield _case("small", "one query, scores ln 2, 0, ln 4 and 0, two tiles", (q, k, v), 2, False)
         for key, title, sizes, block_size, causal in SIZES:
             yield _case(key, title, qkv(rng, sizes), block_size, causal)
         yield from _levels(rng)

@@ -41,9 +41,9 @@ class tiled_attention_backward:
 
     def cases(rng):
         ln2 = float(np.log(2))
-        small = ([[[[1.0]]]], [[[[0.0], [ln2], [2 * ln2], [0.0]]]], [[[[8.0], [4.0], [2.0], [0.0]]]])
+        small = ([[[[1.0]]]], [[[[ln2], [0.0], [2 * ln2], [0.0]]]], [[[[4.0], [8.0], [2.0], [0.0]]]])
         yield _case(rng, "small",
-                "one query, scores 0, ln 2, ln 4 and 0, two tiles", tuple(np.array(a, np.float32) for a in small), 2, False)
+                "one query, scores ln 2, 0, ln 4 and 0, two tiles", tuple(np.array(a, np.float32) for a in small), 2, False)
         for key, title, sizes, block_size, causal in SIZES:
             yield _case(rng, key, title, qkv(rng, sizes), block_size, causal)
         yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)

@@ -13,7 +13,9 @@ RETURN = "return (self.keys[:, :, :end], self.values[:, :, :end])"
 FULL = "raise ValueError(f'{end} tokens do not fit into a cache of {self.max_len}')"
 OLD_K, OLD_V = "self.keys[:, :, :start]", "self.values[:, :, :start]"
 TAKEN = ("self.keys = torch.zeros(shape, dtype=dtype, device=device)", "self.values = torch.zeros(shape, dtype=dtype, device=device)")
-CARELESS = patch("for name, new in (('k', k), ('v', v)):", "for name, new in ():")  # it would come before the mistake
+CARELESS = patch(  # the solution's own refusal would come before the mistake
+    "b, h, _, d = self.keys.shape\n        for name, new in (('k', k), ('v', v)):", "for name, new in ():"
+)
 PAIR = ("keys", "values")
 
 
@@ -127,8 +129,8 @@ class KVCache:
             patch(KEYS, f"self.keys = k if start == 0 else torch.cat([{OLD_K}, k], dim=2)",
                   VALUES, f"self.values = v if start == 0 else torch.cat([{OLD_V}, v], dim=2)", RETURN, "return (self.keys, self.values)"),
             says="The first chunk is kept as it was handed over: the cache shares its memory with the caller.",
-            why="""`self.keys = k` copies nothing. Whoever writes into k afterwards (a buffer that is used again, an operation in place)
-            changes what the model remembers. Later chunks take new memory each time."""),
+            why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
+            place) changes what the model remembers. Later chunks take new memory each time."""),
         "KC10": mistake(patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
             patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
             says="Keys and values are exchanged.",
@@ -164,5 +166,9 @@ class KVCache:
         "KC17": mistake(patch("self.length = end", "self.length += 1"),
             says="The appends are counted; a chunk may bring several tokens, and all of them count.",
             why="One token at a time the two are the same. A prompt comes at once, and the token after it would overwrite most of it."),
+        "KC18": mistake(patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
+            says="Keys and values share one memory: what is written second overwrites the first.",
+            why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory
+            each."""),
         "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
     }  # fmt: skip
