@@ -114,6 +114,8 @@ def explorer(maps: Maps, layer: int, head: int) -> None:
 
     start = next(iter(maps))
     layers, heads = maps[start][1].shape[:2]
+    if not (0 <= layer < layers and 0 <= head < heads):
+        raise ValueError(f"there is no head {_name(layer, head)}: layers go from 0 to {layers - 1}, heads from 0 to {heads - 1}")
     try:
         from ipywidgets import Dropdown, IntSlider
     except ImportError:
