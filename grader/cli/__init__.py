@@ -16,6 +16,7 @@ from typing import Any
 from grader.cli.arguments import course, lesson_name
 from grader.cli.author import add as add_author
 from grader.cli.classroom import add as add_class
+from grader.cli.collect import add as add_collect
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
 from grader.cli.grade import add as add_grade
 from grader.cli.learner import add as add_learner
@@ -27,7 +28,8 @@ from grader.course.registry import VARIABLE
 from grader.util.errors import AuthorError, InputError
 from grader.util.lacking import why
 
-GROUPS = (add_grade, add_class, add_watch, add_room, add_release, add_author, add_learner)  # as `grader --help` lists their commands
+# as `grader --help` lists their commands
+GROUPS = (add_grade, add_collect, add_class, add_watch, add_room, add_release, add_author, add_learner)
 
 __all__ = ["lesson_name", "main", "parser"]
 
@@ -70,10 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _take_course(arguments: Sequence[str]) -> None:
     """Makes the lessons of --course, or of the environment, those of this process and all that it starts. Raises: InputError."""
-    folder = course(arguments)
-    if folder is not None:
-        os.environ[VARIABLE] = str(folder.expanduser().resolve())
-    named = os.environ.get(VARIABLE)
+    named = course(arguments) or os.environ.get(VARIABLE)
+    if named:
+        os.environ[VARIABLE] = str(Path(named).expanduser().resolve())  # what this process starts may be elsewhere
     if named or registry.own() is not None:
         from grader.course import own
 

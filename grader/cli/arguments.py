@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,6 +94,11 @@ def whole(text: str) -> int:
 
 def port(text: str) -> int:
     return int(_checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port, a number from 1 to 65535"))
+
+
+def web_address(text: str) -> str:
+    right = re.fullmatch(r"https?://[A-Za-z0-9._\-\[\]:]+(/[\w./-]*)?", text) is not None
+    return _checked(text, right, "not an address such as https://room.example.org").rstrip("/")
 
 
 def positive(text: str) -> float:

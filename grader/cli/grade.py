@@ -48,6 +48,8 @@ def add(commands: Any) -> None:
         metavar="S",
         help="wall-clock seconds for one exercise, and for one cell",
     )
+    grade.add_argument("--deadline", type=seconds, default=None, metavar="S",
+                       help="wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway")  # fmt: skip
     grade.add_argument(
         "--require-isolation",
         choices=("process", "full"),
@@ -75,7 +77,9 @@ def _grade(options: argparse.Namespace) -> int:
 
         classroom50.check()
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
-    chosen["require"] = options.require_isolation
+    chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
+    if options.gradescope and options.gradescope != "-":  # a container that is stopped at its limit leaves what was done
+        chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
     try:
         report = grade(options.paths, lessons=options.lessons, seed=options.seed, told=_told, **chosen)
     except SubmissionError as error:

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import command, port
+from grader.cli.arguments import command, port, web_address
 from grader.cli.exits import PASSED
-from grader.room.opened import PORT, serve
+from grader.room import PORT
 
 
 def add(commands: Any) -> None:
@@ -17,14 +17,17 @@ def add(commands: Any) -> None:
     room = command(commands, "room", run, "open a room that learners' notebooks join, and show it live on a page")
     room.add_argument("--port", type=port, default=PORT, help="that it listens at (default: %(default)s)")
     room.add_argument("--host", default="", metavar="ADDRESS", help="of this computer, to be reached by that one alone (default: by all)")
+    room.add_argument("--address", type=web_address, metavar="URL", help="as learners reach it, where something stands between")
     room.add_argument("--journal", type=Path, metavar="FILE", help="that keeps the room (default: room-DATE.jsonl, here)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Serves until it is stopped. Returns 0: being stopped is how a room ends."""
+    from grader.room.opened import serve
+
     path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
     try:
-        serve(path, options.host, options.port, lambda said: print(said, flush=True))
+        serve(path, options.host, options.port, lambda said: print(said, flush=True), options.address or "")
     except KeyboardInterrupt:  # where the system has no signals for an event loop
         pass
     return PASSED

@@ -18,11 +18,13 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from grader.course import index, lessons as package, registry
+from grader.course import index, registry
 from grader.course.spec import Lesson
 from grader.util.errors import AuthorError, InputError
 
+_LESSONS = "grader.course.lessons"  # under this name lessons are imported, whoever's they are
 _NEEDED = "lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine"
 
 
@@ -37,7 +39,7 @@ def use(folder: Path | None) -> None:
     folder = folder.expanduser().resolve()
     slips = list(_amiss(folder))
     if not slips:
-        package.__path__.append(str(folder / "lessons"))  # after the package's: theirs never hides one of ours
+        _package().__path__.append(str(folder / "lessons"))  # after the package's: theirs never hides one of ours
         importlib.invalidate_caches()
         registry.settle(folder, '{"lessons": {}, "given": {}}')
         try:
@@ -67,13 +69,18 @@ def enter_beside(here: Path) -> None:
     enter()
 
 
+def _package() -> Any:
+    """The package of the lessons, which has no part in a notebook's first line."""
+    return importlib.import_module(_LESSONS)
+
+
 def _leave() -> None:
     """The package's lessons are the course again, and nothing of another one stays imported."""
     before = registry.own()
     if before is not None:
         registry.settle(None, registry.package_index())
-        del package.__path__[1:]
-    for name in [name for name in sys.modules if name.startswith(f"{package.__name__}.")]:
+        del _package().__path__[1:]
+    for name in [name for name in sys.modules if name.startswith(f"{_LESSONS}.")]:
         if before is not None and str(getattr(sys.modules[name], "__file__", "")).startswith(str(before)):
             del sys.modules[name]
 

@@ -227,7 +227,7 @@ def pristine(name: str) -> dict[str, Any]:
     """
     from grader.course.stubs import learner_notebook
 
-    return learner_notebook(name, cells(name), lesson(name))
+    return learner_notebook(name, cells(name), lesson(name), opening=opening(name))
 
 
 def handed_out(name: str, among: Sequence[str] | None = None) -> dict[str, Any]:
@@ -239,10 +239,17 @@ def handed_out(name: str, among: Sequence[str] | None = None) -> dict[str, Any]:
     from grader.course.stubs import learner_notebook
 
     try:
-        return learner_notebook(name, cells(name), lesson(name), quoted(name), way(name, among))
+        return learner_notebook(name, cells(name), lesson(name), quoted(name), way(name, among), opening(name))
     except prose.Unsaid as error:
         sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {name[:2]}`."
         raise AuthorError([LintError(f"solutions/{name}.ipynb", 0, sentence)]) from None
+
+
+def opening(name: str) -> list[dict[str, Any]]:
+    """The cells that say how to get the grader; none for lessons that are not the package's own."""
+    from grader.course import opening
+
+    return [] if own() else opening.cells(name, needs_torch(name), opening.address(home()))
 
 
 def quoted(name: str) -> prose.Said:

@@ -24,10 +24,15 @@ LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "pytho
 
 
 def learner_notebook(
-    name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None, way: str = ""
+    name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None, way: str = "", opening: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """The notebook that a learner opens: stubs in place of solutions, no outputs. said, way: see `as_cells`."""
+    """The notebook that a learner opens: stubs in place of solutions, no outputs.
+
+    said, way: see `as_cells`. opening: cells that come before the first code.
+    """
     made = as_cells(cells, lesson, stubbed, said, way)
+    first = next((at for at, cell in enumerate(made) if cell["cell_type"] == "code"), len(made))
+    made[first:first] = opening
     return notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
 
 

@@ -309,20 +309,26 @@ def picture(fig: Figure, *, alt: str) -> Picture:
     return Picture(buffer.getvalue(), " ".join(alt.split()), round(fig.get_figwidth() * SCREEN_DPI))
 
 
-def follow(draw: Callable[[Any], Picture], control: Any) -> None:
-    """A control of ipywidgets, and below it a picture that follows it.
+def follow(draw: Callable[..., Picture], *controls: Any) -> None:
+    """Controls of ipywidgets, and below them a picture that follows them.
 
-    draw: makes the picture of the control's value. The picture is an output of the cell and no widget: a notebook that is
-    opened again, where no kernel answers the control, still shows the last one.
+    draw: makes the picture of the controls' values, in their order. The picture is an output of the cell and no widget: a
+    notebook that is opened again, where no kernel answers the controls, still shows the last one.
     """
+
+    def drawn() -> Picture:
+        return draw(*(control.value for control in controls))
+
     try:
         from IPython.display import display
     except ImportError:
-        print(draw(control.value))
+        print(drawn())
         return
-    display(control)
-    handle = display(draw(control.value), display_id=True)
-    control.observe(lambda change: handle.update(draw(change["new"])), names="value")
+    for control in controls:
+        display(control)
+    handle = display(drawn(), display_id=True)
+    for control in controls:
+        control.observe(lambda _: handle.update(drawn()), names="value")
 
 
 def show(fig: Figure, *, alt: str) -> None:

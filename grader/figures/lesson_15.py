@@ -16,7 +16,7 @@ def passes(t: int = 8) -> None:
     """Which tokens go through the model at each step, without a cache and with one."""
     again = np.tri(t)
     fig, axes = panels(2, width=8.2, height=3.7)
-    titles = f"without: {t * (t + 1) // 2} tokens", f"with a cache: {t} tokens"
+    titles = f"without a cache: {t * (t + 1) // 2} tokens computed", f"with one: {t} computed, the pale ones kept"
     for ax, cells, title in zip(axes, (again, np.eye(t)), titles, strict=True):
         shown = cells + 0.35 * (again - cells)  # pale: kept, and not computed again
         matrix(np.where(again > 0, shown, 0), title, ax=ax, xlabel="token", ylabel="step", fmt="")

@@ -10,6 +10,7 @@ from typing import Any
 
 from grader.course import registry
 from grader.course.spec import Exercise
+from grader.grading.deadline import Deadline
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
@@ -31,6 +32,8 @@ def grade_submission(
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
     sandbox: Sandbox | None = None,
+    deadline: Deadline | None = None,
+    done: Callable[[SubmissionReport], None] = lambda report: None,
 ) -> SubmissionReport:
     """The report on one learner's notebook or folder of notebooks, or on what was read of it.
 
@@ -39,6 +42,7 @@ def grade_submission(
     exercises: only these of the lessons' count; by default all.
     seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one with `timeout_s` is made for this submission.
+    deadline: of the whole run; by default there is none. done: called after each lesson but the last, with the lessons so far.
     Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
@@ -53,8 +57,18 @@ def grade_submission(
             sandbox.need_torch()
         stack.callback(sandbox.end_submission)
         seed = registry.SEED if seed is None else seed
-        reports = tuple(_grade_lesson(submission, lesson, asked(lesson, exercises), sandbox, seed) for lesson in submission.lessons)
-    return SubmissionReport(submission.name, submission.path, reports, submission.message)
+        reports: list[LessonReport] = []
+        for lesson in submission.lessons:
+            if reports:
+                done(_so_far(submission, reports))
+            reports.append(_grade_lesson(submission, lesson, asked(lesson, exercises), sandbox, seed, deadline or Deadline()))
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message)
+
+
+def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> SubmissionReport:
+    left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
+    told = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
+    return SubmissionReport(submission.name, submission.path, tuple(reports), told)
 
 
 def grade(
@@ -66,25 +80,37 @@ def grade(
     timeout_s: float = TIMEOUT_S,
     told: Callable[[str], None] = lambda path: None,
     require: str = "process",
+    deadline_s: float | None = None,
+    done: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """The report on several submissions, one after another.
 
     told:    called with each path before it is graded.
     require: the least isolation to grade with, 'process' or 'full'.
+    deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see deadline.py.
+    done:    called after each lesson but the last, with all that is graded so far.
     Raises:  SubmissionError, and TooOpen where less isolation holds, before it grades any.
     """
-    paths = list(paths)
+    paths, deadline = list(paths), Deadline(deadline_s)
     with ExitStack() as stack:
         reader = stack.enter_context(Reader())
         torch = any(_needs_torch(read_submission(path, None, lessons, reader)) for path in paths)
         sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader))
         if require != "process":
             sandbox.verify()
-        reports = []
+        reports: list[SubmissionReport] = []
+
+        def report(*more: SubmissionReport) -> Report:
+            submissions, drawn = (*reports, *more), registry.SEED if seed is None else seed
+            return Report(submissions, drawn, isolation=sandbox.isolation, course=registry.title())
+
         for path in paths:
             told(str(path))
-            reports.append(grade_submission(path, lessons=lessons, exercises=exercises, seed=seed, sandbox=sandbox))
-        return Report(tuple(reports), registry.SEED if seed is None else seed, isolation=sandbox.isolation, course=registry.title())
+            reports.append(grade_submission(
+                path, lessons=lessons, exercises=exercises, seed=seed, sandbox=sandbox, deadline=deadline,
+                done=lambda one: done(report(one)),
+            ))  # fmt: skip
+        return report()
 
 
 def _needs_torch(submission: Submission) -> bool:
@@ -108,17 +134,21 @@ def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in registry.CONTRACT[lesson] if exercises is None or name in exercises)
 
 
-def _grade_lesson(submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int) -> LessonReport:
+def _grade_lesson(
+    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int, deadline: Deadline
+) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
         if registry.needs_torch(lesson) and not installed("torch"):
             return LessonReport(lesson, tuple(ours(name, told("torch")) for name in names), points)
+        if deadline.over:
+            return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
-    verdicts = _led_back([_verdict(exercises[name], candidates[name], seed) for name in names], candidates)
+    verdicts = _led_back([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
@@ -140,11 +170,13 @@ def _led_back(verdicts: Sequence[Verdict], candidates: Mapping[str, Any]) -> tup
     )
 
 
-def _verdict(exercise: Exercise, candidate: Any, seed: int) -> Verdict:
+def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) -> Verdict:
     from grader.judging.judge import judge
 
+    if deadline.over:
+        return deadline.verdict(exercise.name)
     try:
-        return limited(judge(exercise, candidate, seed))
+        return limited(deadline.timed(lambda: judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return ours(exercise.name, _words(error))
 

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.submission import platforms
-from grader.submission.discover import MACHINES, find, in_place_of_notebooks
+from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks
 from grader.submission.ipynb import MAX_BYTES
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import alike, labels, of_learner, printable
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-NOT_LEARNERS = (*MACHINES, "backups", "solutions")  # in lower case, directly in a class's folder
+BACKUPS = "backups"  # of notebooks that `grader reset` replaced, of attempts that `grader collect` found later ones of
+NOT_LEARNERS = (*MACHINES, BACKUPS, "solutions")  # in lower case, directly in a class's folder
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
         raise InputError(f"there is no folder {said}.") from None
     except NotADirectoryError:
         packed = platforms.packed([folder.name])
-        raise InputError(f"{said} is an archive, which is not opened: unpack it, and name the folder that holds one subfolder "
-                         "or notebook a learner." if packed else
+        raise InputError(f"{said} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
+                         "one folder a learner; name that." if packed else
                          f"{said} is a file; a folder with one subfolder or notebook a learner is expected. "
                          "`grader grade` takes a single notebook.") from None  # fmt: skip
     except OSError as error:
@@ -94,7 +95,7 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     if not found:
         raise InputError(f"{said} holds no learner: one subfolder or one .ipynb file each is expected.")
     found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return found, [name for name in passed if name.lower() not in MACHINES]
+    return found, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED)]
 
 
 def _entry(path: Path, key: str) -> RosterEntry | None:

@@ -12,7 +12,7 @@ from grader.judging.compare import numbers, same_numbers
 from grader.judging.crop import cut, place
 from grader.judging.verdict import Table
 from grader.judging.wording import named
-from grader.worker.values import Part
+from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
 
@@ -96,7 +96,7 @@ def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: flo
 
 
 def _arrays(case: Case) -> list[tuple[str, np.ndarray]]:
-    found = ((name, getattr(value, "array", value)) for name, value in named(case))
+    found = ((name, getattr(value, "array", value)) for name, value in leaves(named(case)))
     return [(name, array) for name, array in found if isinstance(array, np.ndarray)]
 
 

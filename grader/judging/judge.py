@@ -170,8 +170,8 @@ class _Judging:
         return self._fail(unwritten, finding)
 
     def _forbidden_while_running(self) -> Verdict | None:
-        for observation in self.actual.values():
-            offence = runtime_policy.forbidden(self.exercise.forbids, observation)
+        for i, observation in self.actual.items():
+            offence = runtime_policy.forbidden(self.exercise.forbids, self.drawn.cases[i], observation)
             if offence:
                 return self._forbidden(offence)
         return None
@@ -289,6 +289,8 @@ class _Judging:
         for i, observation in self.actual.items():
             if observation.modified:
                 return self._fail(i, Finding("modified", names=observation.modified), wording.of_modified())
+        if any("table" in case.options for case in self.drawn.cases):
+            self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":
             self.verified.append(wording.UNTOUCHED)
         return None

@@ -1,10 +1,12 @@
-"""Judges by the operations that ran, as worker/watch.py saw them: whether a forbidden one did, and an asked-for one did not.
+"""Judges by the operations that ran, as worker/watch.py saw them: whether a forbidden one did, an asked-for one did not, or one
+made a tensor that is larger than the exercise allows.
 
 What the source says is judged in source/policy.py.
 """
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -18,8 +20,8 @@ from grader.worker.watch import UNWATCHED
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 
-def forbidden(forbids: tuple[str, ...], observation: Observation) -> Offence | None:
-    """The first forbidden operation that ran, whatever the source looked like."""
+def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
+    """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
     if forbids and UNWATCHED in observation.calls:
         return Offence("While it ran, it switched off what looks at which operators run; an answer of one's own has no need to.")
     for group in forbids:
@@ -27,7 +29,22 @@ def forbidden(forbids: tuple[str, ...], observation: Observation) -> Offence | N
             if call in GROUPS.get(group, ()):
                 name = "a library's operator" if call == "torch" else f"`{call}`"
                 return Offence(f"While it ran, {name} was called: {WORDS[group]}.", name=call)
-    return None
+    return _table(case, observation) if "table" in forbids else None
+
+
+def _table(case: Case, observation: Observation) -> Offence | None:
+    """A tensor with as many numbers as the table of all scores has. The case's option `table` is that one's shape (B, H, T_q, T_k)."""
+    largest, whole = observation.largest, case.options.get("table")
+    if largest is None or whole is None or largest.elements < math.prod(whole):
+        return None
+    t_q, t_k = whole[-2:]
+    made = f"a tensor of shape {largest.shape}"
+    if math.prod(largest.shape) < largest.elements:
+        made += f", part of a block of {largest.elements:,} numbers,"
+    return Offence(
+        f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {made} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
+        "numbers for each item and head are the whole table. Every tensor has to stay smaller than that.", largest.line,
+    )  # fmt: skip
 
 
 def einsum_missing(case: Case, observation: Observation) -> Offence | None:

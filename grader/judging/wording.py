@@ -258,6 +258,8 @@ def _input(name: str, value: Any) -> str:
     if isinstance(array, np.ndarray):
         dtype = value.dtype if isinstance(value, Tensor) and value.dtype else array.dtype.name
         return f"{name} {array.shape} {dtype}"
+    if isinstance(value, tuple) and any(isinstance(item, Tensor) for item in value):
+        return f"{name} of shapes {', '.join(str(getattr(item, 'array', np.array(item)).shape) for item in value)}"
     return f"{name}={value!r}" if isinstance(value, (int, float, str, bool, type(None))) else name
 
 
@@ -287,6 +289,7 @@ def following(exercise: Exercise) -> str:
 
 LAST = "That was the last exercise of the course."
 FITTING = "type, shape and dtype are as expected"
+SMALL = "no tensor was as large as the T × T table, at any moment"
 UNTOUCHED = "the inputs are left as they are"
 CLOSE = "each number is within the tolerance"
 

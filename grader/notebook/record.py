@@ -29,6 +29,7 @@ except ImportError:  # Windows: reading, merging and replacing follow each other
 FORMAT = 1
 FOLDER = ".attention-course"
 VARIABLE = "ATTENTION_COURSE_PROGRESS"
+HOSTED = Path("/content/drive/MyDrive/Colab Notebooks")  # where Colab keeps notebooks, once Drive is mounted; its own disk is lost
 MAX_ATTEMPTS = 100  # of one exercise that are kept; the oldest go first
 MAX_BYTES = 5_000_000  # a larger file is not this record
 
@@ -48,18 +49,38 @@ def default_path(here: Path | None = None) -> Path:
 
     here: the folder, by default the current one, which for a notebook is its own. The environment variable
     ATTENTION_COURSE_PROGRESS names a file instead. Where a parent already has a record, or the folder holds a folder
-    `notebooks` of the course, that one is used, so that one learner has one record.
+    `notebooks` of the course, that one is used, so that one learner has one record; in Colab it is the Drive's, once that is mounted.
     """
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
     here = here or Path.cwd()
-    if not any((here / f"{name}.ipynb").is_file() for name in registry.CONTRACT):
-        if any((here / "notebooks" / f"{name}.ipynb").is_file() for name in registry.CONTRACT):
+    if not _has_lessons(here):
+        if _has_lessons(here / "notebooks"):
             here = here / "notebooks"
+        elif HOSTED.is_dir():
+            here = HOSTED
         else:
             here = next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
     return here / FOLDER / "progress.json"
+
+
+def _has_lessons(folder: Path) -> bool:
+    """Whether a notebook of the course lies in a folder, also renamed: 'Copy of 01_three_tokens.ipynb', '01_three_tokens (1).ipynb'."""
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".ipynb") and entry.is_file()]
+    except OSError:
+        return False
+    return any(lesson in name for name in names for lesson in registry.CONTRACT)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder of a learner's own files, which have no place in anybody's repository. Raises: OSError."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True)
+    if folder.name == FOLDER:
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 class Record:
@@ -158,15 +179,8 @@ class Record:
 
     def _write(self, data: dict[str, Any]) -> None:
         """Replaces the file in one step: a crash leaves the old record or the new one, never half of one."""
-        self._make_folder()
+        make_folder(self.path.parent)
         write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
-
-    def _make_folder(self) -> None:
-        if self.path.parent.is_dir():
-            return
-        self.path.parent.mkdir(parents=True)
-        if self.path.parent.name == FOLDER:  # a learner's record has no place in anybody's repository
-            (self.path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -174,7 +188,7 @@ class Record:
         if fcntl is None or self._memory is not None:
             yield
             return
-        self._make_folder()
+        make_folder(self.path.parent)
         with (self.path.parent / "progress.lock").open("ab") as lock:
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)

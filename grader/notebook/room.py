@@ -200,9 +200,8 @@ def _keep(mine: Membership) -> tuple[str, ...]:
     file = membership.path()
     if mine.on:
         _kernel.said.add(f"on {mine.token}")  # what join says at length need not be said again
-        if _kernel.sender is not None:
-            _kernel.sender.close()
-        _kernel.of = ("", "")
+        if _refused():
+            _kernel.sender, _kernel.of = None, ("", "")
     try:
         membership.write(mine, file)
     except OSError as error:

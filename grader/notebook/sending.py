@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from grader.room.message import FORMAT, MAX_EVENTS, Event, to_json
 
 TIMEOUT_S = 3.0
+LARGEST = 65_536  # bytes of an answer that are read
 KEPT = 200  # events; where more wait, the oldest go
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # between tries, the last one from then on
 AT_EXIT_S = 2.0  # that a process which ends waits for what is still to be sent
@@ -45,16 +46,14 @@ class Line:
     def post(self, path: str, data: dict[str, Any]) -> dict[str, Any]:
         """Sends one message. Returns: the answer. Raises: OSError where nobody answers, NoRoom for a refusal."""
         body = json.dumps({"format": FORMAT, **data}).encode()
+        kept = self._connection.sock is not None
         try:
-            self._connection.request("POST", self._base + path, body, {"Content-Type": "application/json"})
-            answer = self._connection.getresponse()
-            raw = answer.read(65_536)
-        except (http.client.HTTPException, ValueError) as error:
+            answer, raw = self._asked(path, body)
+        except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            raise NoRoom(0) from error
-        except OSError:
-            self.close()
-            raise
+            if kept:  # a server ends connections that were quiet for long; that is no failure
+                return self.post(path, data)
+            raise error if isinstance(error, OSError) else NoRoom(0) from error
         said = _parsed(raw)
         if answer.will_close or answer.status != 200:
             self.close()
@@ -63,6 +62,11 @@ class Line:
             wait_s = answer.getheader("Retry-After") or ""
             raise NoRoom(answer.status, error if isinstance(error, str) else "", float(wait_s) if wait_s.isdecimal() else 0.0)
         return said
+
+    def _asked(self, path: str, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        self._connection.request("POST", self._base + path, body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        return answer, answer.read(LARGEST)
 
     def close(self) -> None:
         self._connection.close()

@@ -71,9 +71,12 @@ def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str,
         return None
     text = "".join(linecache.getlines(trace.tb_frame.f_code.co_filename))
     line, tree = trace.tb_lineno, parse(text)
-    for node in ast.walk(tree) if tree is not None else ():
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
         if isinstance(node, ast.Name) and node.id == error.name in grader.__all__ and node.lineno == line:
-            return error.name
+            if node.id not in grader.ROOM or id(node) in called:  # `fine` and `leave` may well be a learner's own variables
+                return error.name
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or line):
             root = node.func
             while isinstance(root, ast.Attribute):

@@ -77,6 +77,6 @@ def remark(room: ClassSummary) -> str:
         )
     return (
         "Discrimination: how passing an exercise goes with the score on all the others, from −1 to 1. Around 0 or below, those who do "
-        "well elsewhere do no better here, and the exercise deserves a look; – where all did alike. "
+        "well elsewhere do no better here, and the exercise deserves a look; a dash stands where all did alike. "
         f"With {count} learners a value is known to about ±{2 / math.sqrt(count - 1):.1f}."
     )

@@ -35,5 +35,5 @@ def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
             lesson = next((lesson for lesson in one.lessons if lesson.name == name), None)
             if lesson is None or lesson.score is None or (books.enrolled and not person):
                 continue
-            about = [person[field] for field in ("last", "first", "email")] if person else ["", "", ""]
+            about = [*reversed(person.first_last), person["email"]] if person else ["", "", ""]
             yield [name, "", "", identifier(person.key) if person else label, *about, lesson.score, 0, lesson.score, lesson.max_score]

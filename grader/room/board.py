@@ -58,14 +58,15 @@ class Wrong:
 
 
 def wrongs(seats: Sequence[Seat]) -> tuple[Wrong, ...]:
-    """What the room gets wrong now, the most frequent first; what nobody has attempted is not wrong."""
+    """What the room gets wrong now, the most frequent first, of as many the mistakes that have a name; what nobody has
+    attempted is not wrong."""
     found: dict[tuple[str, str], tuple[State, list[str]]] = {}
     for seat in seats:
         for exercise, state in seat.states.items():
             if state.wrong:
                 found.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(seat.name)
     made = [Wrong(name, state.status, state.mistake, state.said, tuple(who)) for (name, _), (state, who) in found.items()]
-    return tuple(sorted(made, key=lambda wrong: (-len(wrong.learners), wrong.exercise)))
+    return tuple(sorted(made, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))
 
 
 @dataclass(frozen=True)

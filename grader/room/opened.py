@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import registry
+from grader.room import PORT
 from grader.room.journal import RoomJournal
 from grader.room.seats import Room
 from grader.util.errors import InputError
 
-PORT = 8765
 
+def serve(path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
+    """Keeps a room open until it is told to end.
 
-def serve(path: Path, host: str, port: int, tell: Callable[[str], None]) -> None:
-    """Keeps a room open until it is told to end. tell: called with each sentence for the terminal.
+    tell: called with each sentence for the terminal. address: as learners reach it; '': as this computer is called in its network.
 
-    Raises: InputError where tornado is missing, the port is taken, or the journal is none; OSError.
+    Raises: InputError where the port is taken or the journal is none; OSError; ImportError without tornado, which comes with
+    JupyterLab.
     """
-    server_of = _server()
     sockets = _listening(host, port)
     try:
         journal = RoomJournal(path)
@@ -33,17 +34,7 @@ def serve(path: Path, host: str, port: int, tell: Callable[[str], None]) -> None
             each.close()
         raise
     with contextlib.closing(journal):
-        asyncio.run(_open(server_of, sockets, journal, f"{_address(host)}:{port}", tell))
-
-
-def _server() -> Any:
-    try:
-        import tornado  # noqa: F401
-    except ImportError:
-        raise InputError("grader room needs tornado, which comes with JupyterLab: python -m pip install tornado") from None
-    from grader.room import server
-
-    return server
+        asyncio.run(_open(sockets, journal, address or f"http://{_address(host)}:{port}", tell))
 
 
 def _listening(host: str, port: int) -> list[socket.socket]:
@@ -75,12 +66,13 @@ def _address(host: str) -> str:
             return "127.0.0.1"
 
 
-async def _open(server_of: Any, sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
+async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
+    from grader.room import server as rooms
     from grader.room.shown import Live
 
     room = Room(journal, known_mistakes())
     live = Live(room, journal, address, tell)
-    server = server_of.made(live, tell)
+    server = rooms.made(live, tell)
     server.add_sockets(sockets)
     for line in _welcome(live, room, journal):
         tell(line)
@@ -110,9 +102,9 @@ def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
         yield f"{journal.dropped} lines of {journal.path} could not be read and were left out."
     yield from (
         "In a notebook, each learner runs, with a name of their own:", "", "    from grader import join, leave, stuck, fine",
-        f'    join("http://{live.address}", "{live.code}", "ada")', "",
-        f"For the projector, without names:  http://{live.address}/room/{live.key}",
-        f"For you, with names:               http://{live.address}/room/{live.key_with_names}",
+        f'    join("{live.address}", "{live.code}", "ada")', "",
+        f"For the projector, without names:  {live.address}/room/{live.key}",
+        f"For you, with names:               {live.address}/room/{live.key_with_names}",
         f"What arrives is kept in {journal.path}. Ctrl-C closes the room.", "",
     )  # fmt: skip
 

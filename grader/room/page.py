@@ -12,14 +12,13 @@ from grader.course import registry
 from grader.reports import text
 from grader.reports.templating import LOOKS, render
 from grader.room import fit
-from grader.room.board import Board, Seat, State, at_work, tiles, wrongs
+from grader.room.board import Board, Seat, State, Tile, at_work, tiles, wrongs
 from grader.room.fit import Mark
 from grader.util.names import labels
 
 GENERATOR = "attention course: a room"  # by which an earlier page is known from a file that is somebody's work
 REFRESH_S = 2  # after which a browser reads the file anew
 MAX_TILES = 8  # exercises that can be read from ten metres
-MAX_ASIDE = 1  # lines of those who are at no exercise
 MAX_WRONG = 6  # those that the page has no height for are left out by it
 UNEXPLAINED = {
     "failed": "A wrong result that no known mistake explains.", "error": "The code raises an error.",
@@ -41,9 +40,9 @@ def live_page(board: Board, nonce: str, *, names: bool = False) -> str:
 def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
     seats = _labeled(board.seats)
-    working = at_work(seats)
-    shown = _fitting(working) or registry.lessons()[:1]
-    found = tuple(tile for lesson in shown for tile in tiles(seats, lesson))
+    working, nowhere = at_work(seats), _nowhere(seats)
+    shown = _fitting(working, MAX_TILES - len(nowhere)) or registry.lessons()[:1]
+    found = (*(tile for lesson in shown for tile in tiles(seats, lesson)), *nowhere)
     columns = 2 if len(found) > 3 else 1
     marks = [_marks(tile.here, names, tile.exercise) for tile in found]
     lines = fit.heights(marks, columns)
@@ -53,7 +52,6 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
         stuck=sum(seat.note == "stuck" for seat in seats), fine=sum(seat.note == "fine" for seat in seats),
         titles=[_title(lesson) for lesson in shown], others=_others(seats, [one for one in working if one not in shown]),
         tiles=list(zip(found, groups)), columns=columns, rows=[fit.HEAD + fit.LINE * each for each in lines],
-        aside=[(said, fit.cut(_marks(who, names), fit.WIDTH[1], MAX_ASIDE)) for said, who in _aside(seats) if who],
         wrongs=wrongs(seats)[:MAX_WRONG], unexplained=UNEXPLAINED, passed=LOOKS["passed"][0], wrong=LOOKS["failed"][0],
         idle=LOOKS["not_started"][0],
     )  # fmt: skip
@@ -69,11 +67,11 @@ def _labeled(seats: Sequence[Seat]) -> list[Seat]:
     return [Seat(name, seat.states, seat.here, seat.note) for name, seat in zip(labels([seat.name for seat in seats]), seats)]
 
 
-def _fitting(working: Sequence[str]) -> tuple[str, ...]:
+def _fitting(working: Sequence[str], most: int) -> tuple[str, ...]:
     """The lessons with most learners whose exercises fit on the page, in the course's order; one at least."""
     shown: list[str] = []
     for name in working:
-        if shown and sum(len(registry.CONTRACT[one]) for one in (*shown, name)) > MAX_TILES:
+        if shown and sum(len(registry.CONTRACT[one]) for one in (*shown, name)) > most:
             break
         shown.append(name)
     return tuple(sorted(shown))
@@ -93,16 +91,18 @@ def _others(seats: Sequence[Seat], lessons: Sequence[str]) -> list[tuple[str, in
     return [(_title(name), here.count(name)) for name in sorted(lessons)]
 
 
-def _aside(seats: Sequence[Seat]) -> tuple[tuple[str, list[Seat]], ...]:
+def _nowhere(seats: Sequence[Seat]) -> list[Tile]:
+    """Those who are at no exercise, in tiles of no lesson."""
     nowhere = [seat for seat in seats if not seat.here]
-    return (("no check yet", [s for s in nowhere if not s.states]), ("everything passed", [s for s in nowhere if s.states]))
+    groups = {"no check yet": [s for s in nowhere if not s.states], "everything passed": [s for s in nowhere if s.states]}
+    return [Tile("", said, 0, 0, 0, tuple(who)) for said, who in groups.items() if who]
 
 
 def _marks(seats: Sequence[Seat], names: bool, exercise: str = "") -> list[Mark]:
     """Those who are stuck first, then who has something wrong."""
     marks = [_mark(seat, seat.states.get(exercise), names) for seat in seats]
     rank = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}
-    return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.kind))
+    return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.sign))
 
 
 def _mark(seat: Seat, state: State | None, names: bool) -> Mark:

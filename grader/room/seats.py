@@ -100,6 +100,10 @@ class Room:
     def name(self, place: int) -> str:
         return self._members[place].name
 
+    def here(self, place: int) -> str:
+        """The exercise that a learner is at; '' for none."""
+        return _here(self._members[place])
+
     def board(self, address: str = "") -> Board:
         """The room as its page shows it, without those who have left."""
         return Board(tuple(_seat(one) for one in self._members if not one.gone), address, self._journal.code)
@@ -121,7 +125,11 @@ class Room:
 
 
 def _seat(member: Member) -> Seat:
-    return Seat(member.name, dict(member.states), following(member.states, member.last) if member.last else "", member.note)
+    return Seat(member.name, dict(member.states), _here(member), member.note)
+
+
+def _here(member: Member) -> str:
+    return following(member.states, member.last) if member.last else ""
 
 
 def _digest(token: str) -> str:

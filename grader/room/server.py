@@ -30,8 +30,8 @@ from grader.room.shown import Live
 LARGEST = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
 HEADERS = 8_192
 IDLE_S = 75.0
-MAX_CONNECTIONS = 1_500  # at once; of one sender, which may be a hub with all the learners, a thousand
-MAX_OF_ONE = 1_000
+KEY = "([A-Za-z0-9_-]{1,64})"
+MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
           "form-action 'none'")  # fmt: skip
 
@@ -112,7 +112,7 @@ class Front(Asked):
         """For who opens the address itself in a browser."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish('A room of the attention course. It is joined from a notebook:\n\n    from grader import join\n'
-                    f'    join("http://{self.live.address}", "the room\'s code", "your name")\n')  # fmt: skip
+                    f'    join("{self.live.address}", "the room\'s code", "your name")\n')  # fmt: skip
 
 
 class Join(Asked):
@@ -161,8 +161,11 @@ class Events(Asked):
         new = self.live.written(self, lambda: self.room.take(place, events))
         for event in new:
             if event.note:
-                self.tell(f"{self.room.name(place)} {'left' if event.note == 'left' else f'is {event.note}'}.")
+                self.tell(f"{self.room.name(place)} {self.did(event.note, self.room.here(place))}.")
         self.finish({"taken": len(events)})
+
+    def did(self, note: str, here: str) -> str:
+        return "left" if note == "left" else f"is {note}{f' at {here}' if here else ''}"
 
 
 class Page(Asked):
@@ -188,6 +191,7 @@ class Stream(Page):
     async def get(self, key: str) -> None:
         names = self.names(key)
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
         with self.live.watched(names) as changes:
             if changes is None:
                 raise self.refuse(503, "This page is open in too many places.", 10)
@@ -203,10 +207,11 @@ class Server(HTTPServer):
     def initialize(self, *values: Any, **options: Any) -> None:
         super().initialize(*values, **options)
         self._open: dict[str, int] = {}
+        self._most = min(MAX_CONNECTIONS, descriptors() - 60)
 
     def handle_stream(self, stream: Any, address: Any) -> None:
-        who = sender(str(address[0]))
-        if self._open.get(who, 0) >= MAX_OF_ONE or sum(self._open.values()) >= MAX_CONNECTIONS:
+        who, all_open = sender(str(address[0])), sum(self._open.values())
+        if self._open.get(who, 0) >= 2 * self._most // 3 or all_open >= self._most:  # a sender may be a hub with all the learners
             stream.close()
             return
         self._open[who] = self._open.get(who, 0) + 1
@@ -220,11 +225,26 @@ class Server(HTTPServer):
             self._open[who] = left
 
 
+def descriptors() -> int:
+    """How many files and connections this process may have open, after it asked for enough."""
+    try:
+        import resource
+    except ImportError:  # Windows counts otherwise
+        return 10_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return 10_000 if soft == resource.RLIM_INFINITY else soft
+
+
 def made(live: Live, tell: Any) -> Server:
     """A server that does not listen yet. tell: called with each sentence for the instructor's terminal."""
     logging.getLogger("tornado").setLevel(logging.CRITICAL)  # a flood of what is no request is not to flood the terminal
     shared = {"live": live, "guarded": Guarded(), "tell": tell}
-    routes = [("/", Front), ("/join", Join), ("/events", Events), (r"/room/([\w-]{1,64})", Page), (r"/room/([\w-]{1,64})/live", Stream)]
+    routes = [("/", Front), ("/join", Join), ("/events", Events), (f"/room/{KEY}", Page), (f"/room/{KEY}/live", Stream)]
     app = Application([(path, handler, shared) for path, handler in routes], default_handler_class=Nowhere, default_handler_args=shared,
                       log_function=lambda handler: None)  # fmt: skip
     return Server(app, max_body_size=LARGEST, max_header_size=HEADERS, idle_connection_timeout=IDLE_S, body_timeout=10.0)

@@ -19,7 +19,7 @@ MAX_PAGES = 40
 
 
 class Live:
-    """address: as learners reach the server, such as '192.168.1.20:8765'. tell: called with sentences for the terminal."""
+    """address: as learners reach the server, such as 'http://192.168.1.20:8765'. tell: called with sentences for the terminal."""
 
     def __init__(self, room: Room, journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
         self.room, self.address, self._journal, self._tell = room, address, journal, tell
@@ -28,7 +28,7 @@ class Live:
         self._changed, self._unsynced, self._failing = False, False, False
 
     def board(self) -> Board:
-        return self.room.board(f"http://{self.address}")
+        return self.room.board(self.address)
 
     def written(self, handler: Any, work: Callable[[], Any]) -> Any:
         """What work() returns, which writes to the journal. Raises: HTTPError where that can't be written."""

@@ -17,7 +17,7 @@ from grader.source.dependencies import TooMuch
 from grader.source.mentions import HIDDEN, Mention, Reading
 from grader.source.slips import Slip, slips
 from grader.source.tampering import TEXT_RUN
-from grader.worker.operations import ATTENTION, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
+from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset({
     "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
@@ -35,10 +35,17 @@ NORM_LAYERS = frozenset({
     "LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "LayerNormalization", "StandardScaler", "standardize",
     *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
 })  # fmt: skip
+DERIVATIVES = frozenset({
+    "backward", "grad", "grad_and_value", "requires_grad_", "enable_grad", "vjp", "jvp", "vhp", "hvp", "jacobian", "hessian", "jacrev",
+    "jacfwd", "linearize", "make_dual",
+})  # fmt: skip
+NUMPY_ARRAYS = NUMPY_PRODUCTS | {
+    "array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full", "einsum", "from_dlpack",
+}  # fmt: skip
 NAMES = {
     "attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS,
     "normalization": NORMALIZATION | NORM_LAYERS,
-    "recurrent": RECURRENT | RECURRENT_LAYERS,
+    "recurrent": RECURRENT | RECURRENT_LAYERS, "autograd": AUTOGRAD | DERIVATIVES,
 }  # fmt: skip
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
@@ -48,6 +55,8 @@ WORDS = {
     "normalization": "a ready-made normalization; this exercise is written from scratch",
     "recurrent": "a ready-made recurrent network; this exercise writes its loop itself",
     "torch": "a library with gradients built in; this exercise is written in NumPy",
+    "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
+    "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
 
@@ -139,6 +148,8 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str], in
         asks = called in ASKING and not isinstance(mention.node, ast.Call)
         if group == "torch" and top in TENSOR_LIBRARIES and into.partition(".")[0] not in TENSOR_LIBRARIES and not asks:
             return _at(mention, f"`{called}` belongs to {WORDS[group]}.", called)
+        if group == "table" and top == "numpy" and last in NUMPY_ARRAYS:
+            return _at(mention, f"`{called}` makes an array: {WORDS[group]}.", called)
         if called in TEXT_RUN or called.removeprefix("builtins.") in TEXT_RUN or last in _TORCH_TEXT:
             return _at(mention, f"`{called}` runs code from text, which cannot be checked for {group}.", called)
         # torch itself is asked for dtypes and functions by name; what runs then is seen.

@@ -16,6 +16,7 @@ MAX_FOLDERS = 1000  # that are looked into
 MAX_NOTES = 20
 DEPTH = 4  # folders below the learner's own
 MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
+COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand

@@ -9,6 +9,8 @@ and Classroom 50's (username, first_name, last_name, email).
 from __future__ import annotations
 
 import csv
+import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +31,9 @@ FIELDS = {  # what a column holds -> its headings, in lower case
     "section": ("section", "sections", "section name"),
 }  # fmt: skip
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
-NOT_LEARNERS = ("points possible", "student, test")  # rows of Canvas' export
+POSSIBLE = "points possible"
+NOT_LEARNERS = (POSSIBLE, "student, test")  # rows of Canvas' export
+_ASSIGNMENT = re.compile(r".*\s\(\d+\)", re.DOTALL)
 MOST_BYTES = 16 << 20
 ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -46,22 +50,33 @@ class Person:
         return self.values.get(field, "")
 
     @property
+    def first_last(self) -> tuple[str, str]:
+        """First and last name, '' where the roster doesn't tell them apart."""
+        name = self["name"]
+        if "," in name and not (self["first"] or self["last"]):  # Canvas: 'Lovelace, Ada'
+            last, first = (part.strip() for part in name.split(",", 1))
+            return first, last
+        return self["first"], self["last"]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The ways in which the name may be written: as the roster has it, 'Last, First' and 'First Last'."""
-        first, last, name = self["first"], self["last"], self["name"]
-        if "," in name and not (first or last):  # Canvas: 'Lovelace, Ada'
-            last, first = (part.strip() for part in name.split(",", 1))
+        (first, last), name = self.first_last, self["name"]
         return tuple(dict.fromkeys(each for each in (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", ")) if each))
 
 
 @dataclass(frozen=True)
 class Enrolled:
-    """The learners of a roster. field: of which kind the key is; notes: sentences on rows without one."""
+    """The learners of a roster. field: of which kind the key is; notes: sentences on rows without one.
+
+    possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
+    """
 
     path: str
     people: tuple[Person, ...]
     field: str
     notes: tuple[str, ...] = ()
+    possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def of(self, key: str) -> Person | None:
         """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
@@ -93,10 +108,14 @@ def read(path: Path, by: str = "") -> Enrolled:
     heading = next((row for row in rows if any(row[1])), (1, []))
     columns = _columns(heading[1])
     at, field = _key(path, heading[1], columns, by)
-    people, blank = [], []
+    people, blank, possible = [], [], {}
+    if "canvas" in columns:
+        possible = {title: "" for title in heading[1] if _ASSIGNMENT.fullmatch(title)}
     for line, cells in rows[rows.index(heading) + 1 :] if heading in rows else []:
         values = {name: cells[where] for name, where in columns.items() if where < len(cells)}
         key = cells[at] if at < len(cells) else ""
+        if values.get("name", "").lower() == POSSIBLE:
+            possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
         if not any(values.values()) or values.get("name", "").lower().strip() in NOT_LEARNERS:
             continue
         if key:
@@ -107,7 +126,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         raise InputError(f"{path} has no learner below its heading.")
     _no_two_alike(path, people, heading[1][at])
     notes = (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",) if blank else ()
-    return Enrolled(str(path), tuple(people), field, notes)
+    return Enrolled(str(path), tuple(people), field, notes, possible)
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

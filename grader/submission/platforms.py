@@ -27,11 +27,11 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
     return ""
 
 
-_DO = {
-    "Moodle": "The number is the submission's, not the learner's: rename each folder to the learner's user name, or put "
-    "each file into a folder of that name",
-    "Canvas": "A file stands for one notebook, not for one learner: make a folder for each learner, named by the login, "
-    "move that learner's files into it",
+_DO = {  # whose they are, `grader collect` finds out, with a roster under the names that the grade book knows
+    "Moodle": "The number is the submission's, not the learner's: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
+    "a folder for each learner; name that one",
+    "Canvas": "A file stands for one notebook, not for one learner: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
+    "a folder for each learner; name that one",
 }
 
 
@@ -41,5 +41,5 @@ def packed(names: Sequence[str]) -> str:
     if not theirs:
         return ""
     more = f" and {len(theirs) - 1} more" if len(theirs) > 1 else ""
-    return (f"holds archives, which are not opened: {printable(theirs[0])}{more}. Unpack each into a folder named by its "
-            f"learner, move the archives elsewhere, {AGAIN}")  # fmt: skip
+    return (f"holds archives, which are not opened: {printable(theirs[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
+            f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}")  # fmt: skip

@@ -21,11 +21,11 @@ from numpy import array, errstate, ndarray
 from numpy.random import Generator
 
 from . import output
-from .operations import LIBRARY_FILES
+from .operations import LIBRARY_FILES, SIZED
 from .originals import BUILTINS, of_torch
 from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
-from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor
-from .watch import watching
+from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
+from .watch import Seen, watching
 
 __builtins__ = BUILTINS
 
@@ -47,7 +47,7 @@ def observe(candidate: Any, case: Any) -> Observation:
     output.forget()
     try:
         run = _prepare(case)
-        given = [(name, value) for name, value in run.named().items() if isinstance(value, ndarray) or is_tensor(value)]
+        given = [(name, value) for name, value in leaves(run.named().items()) if isinstance(value, ndarray) or is_tensor(value)]
         seed()  # before anything is watched: it calls torch
         groups, parts = tuple(run.options.get("watch", ())), {}
         run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
@@ -62,13 +62,14 @@ def observe(candidate: Any, case: Any) -> Observation:
     except BaseException as error:
         return Observation(failure=failure_from(error), printed=output.kept(), warned=_warned(raised))
     calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen)
-    return Observation(parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised))
+    return Observation(parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest)
 
 
-def _part(value: Any, groups: tuple[str, ...], ran: list[str]) -> Part:
+def _part(value: Any, groups: tuple[str, ...], ran: Seen) -> Part:
     """What a probe gives, described; a True or False that it found itself is a flag."""
     marked = value if type(value) is Marked else Marked(value, "flag" if type(value) is bool else "value")
-    with watching(() if is_plain(marked.value) else groups, ran):
+    # Reading it is what leaves torch here, so that this and sizes are not looked at.
+    with watching(() if is_plain(marked.value) else tuple(group for group in groups if group not in SIZED), ran):
         part = describe(marked.value)
     if marked.role == "value":
         return part

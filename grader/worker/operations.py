@@ -22,6 +22,9 @@ ATTENTION = frozenset({
     "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_attention_math_for_mps",
     "_transformer_encoder_layer_fwd", "_triton_scaled_dot_attention", "_triton_multi_head_attention",
     "_flash_attention_forward", "_efficient_attention_forward", "flex_attention", "varlen_attn",
+    *(f"_scaled_dot_product_{kind}_backward" for kind in (
+        "flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu", "fused_attention_overrideable")),
+    "_flash_attention_backward", "_efficient_attention_backward",
     "_safe_softmax",  # attention's own: all that is seen of an operator that was traced, and whose parts run one by one
 })  # fmt: skip
 LAYERS_RUN = frozenset({"multi_head_attention_forward", "_native_multi_head_attention", "_transformer_encoder_layer_fwd"})
@@ -43,12 +46,15 @@ RECURRENT = frozenset({
     "rnn_tanh", "rnn_relu", "gru", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "gru_cell", "lstm_cell", "_cudnn_rnn", "miopen_rnn",
     "mkldnn_rnn_layer", "_lstm_mps", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell",
 })  # fmt: skip
+AUTOGRAD = frozenset({"run_backward", "_make_dual"})  # what every way back and every forward derivative of torch's own comes to
+OUT_OF_TORCH = frozenset({"numpy", "__array__", "__dlpack__", "from_numpy", "frombuffer"})  # where no tensor's size is seen
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
     "attention": ATTENTION, "layers": LAYERS_RUN, "softmax": SOFTMAX, "cross_entropy": LOSSES, "normalization": NORMALIZATION,
     "einsum": frozenset({"einsum"}), "torch": frozenset({"torch"}),
-    "recurrent": RECURRENT,
+    "recurrent": RECURRENT, "autograd": AUTOGRAD, "table": OUT_OF_TORCH,
 }  # fmt: skip
+SIZED = frozenset({"table"})  # the groups with which sizes are looked at, too
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""
     add sub rsub mul div true_divide floor_divide remainder neg pow square sqrt rsqrt exp expm1 log log1p sin cos tanh sigmoid abs sign

@@ -55,6 +55,7 @@ class OfTorch:
         self._of, self._functions, self._dispatch = of, _C.DisableTorchFunction, _C._DisableTorchDispatch
         self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
         self._data_ptr, self._numel, self._size, self._stride = of.data_ptr, of.numel, of.element_size, of.stride
+        self._storage, self._nbytes = of.untyped_storage, _C.StorageBase.nbytes
         self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
         self._getters = {name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")}
         self._dict_of = vars(nn.Module)["__dict__"].__get__
@@ -107,6 +108,13 @@ class OfTorch:
             shape, start = tuple(self._getters["shape"](tensor)), self._data_ptr(tensor)
             last = sum((size - 1) * step for size, step in zip(shape, self._stride(tensor), strict=True))
             return start, start + (0 if 0 in shape else (last + 1) * self._size(tensor))
+
+    def held(self, tensor: Any) -> int:
+        """How many numbers of its type the memory has in which it lies."""
+        try:
+            return self._nbytes(self._storage(tensor)) // self._size(tensor)  # asked for each operator that runs, so without a context
+        except (NotImplementedError, RuntimeError):  # it has none, or in pieces: sparse, nested, of a transform's own
+            return self.numel(tensor)
 
     def moved(self, tensor: Any, device: str) -> Any:
         """A tensor on that device, cut off from what it was computed of."""
@@ -162,10 +170,10 @@ class OfTorch:
                 found[prefix + name] = value, name not in passing
         return found
 
-    def plain(self, module: Any) -> list[str]:
-        """The attributes that are tensors of more than one number and neither parameters nor buffers: `module.to` leaves them behind."""
+    def plain(self, module: Any) -> dict[str, Any]:
+        """By name: tensors of more than one number that are neither parameters nor buffers; `module.to` leaves them behind."""
         attributes = ((prefix + name, value) for prefix, own in self.parts(module) for name, value in dict.items(own))
-        return [name for name, value in attributes if is_a(value, self.Tensor) and self.numel(value) > 1]
+        return {name: value for name, value in attributes if is_a(value, self.Tensor) and self.numel(value) > 1}
 
     def saved(self, module: Any) -> list[str]:
         """The names in `state_dict`, sorted."""

@@ -26,6 +26,7 @@ from .values import (
     MAX_TEXT,
     ROLES,
     AtHand,
+    Created,
     Failure,
     Observation,
     Part,
@@ -261,6 +262,7 @@ def observation_to_message(observation: Observation, placed: Callable[[np.ndarra
         "after": [[name, _part_to_message(part, placed)] for name, part in observation.after.items()],
         "calls": list(observation.calls), "printed": observation.printed[:MAX_TEXT],
         "warned": [one[:MAX_TEXT] for one in observation.warned[:5]],
+        "largest": None if observation.largest is None else [list(part) if type(part) is tuple else part for part in observation.largest],
     }
 
 
@@ -290,10 +292,11 @@ def observation_from_message(message: Any) -> Observation:
         failure = None if message["failure"] is None else failure_from_message(message["failure"])
         after = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)}
         calls = tuple(_call(name) for name in _list(message["calls"], 10_000))
+        largest = None if message["largest"] is None else _created(*message["largest"])
         printed, warned = _text(message["printed"], MAX_TEXT), tuple(_text(one, MAX_TEXT) for one in _list(message["warned"], 5))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"not an observation: {error}") from error
-    return Observation(parts, failure, after, calls, printed=printed, warned=warned)
+    return Observation(parts, failure, after, calls, printed=printed, warned=warned, largest=largest)
 
 
 def failure_from_message(message: Any) -> Failure:
@@ -311,11 +314,21 @@ def failure_from_message(message: Any) -> Failure:
         raise WireError(f"not a failure: {error}") from error
 
 
+def _created(shape: Any, elements: Any, line: Any) -> Created:
+    return Created(_sizes(shape), *_sizes([elements]), _text(line, MAX_TEXT))
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    sizes = tuple(_list(value, MAX_AXES))
+    if not all(type(size) is int and 0 <= size < 10**12 for size in sizes):
+        raise WireError("not sizes")
+    return sizes
+
+
 def _at_hand(name: Any, said: Any, kind: Any, shape: Any, value: Any) -> AtHand:
-    sizes = tuple(_list(shape, MAX_AXES))
-    if kind not in ("", "array", "float") or not all(type(size) is int and 0 <= size < 10**12 for size in sizes):
+    if kind not in ("", "array", "float"):
         raise WireError("not a variable at hand")
-    return AtHand(_text(name, MAX_TEXT), _text(said, MAX_TEXT), kind, sizes, float(_text(value, 40)))
+    return AtHand(_text(name, MAX_TEXT), _text(said, MAX_TEXT), kind, _sizes(shape), float(_text(value, 40)))
 
 
 def _part(message: Any, depth: int) -> Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -123,11 +124,20 @@ class Failure:
         return exception in (self.type, *self.bases)
 
 
+class Created(NamedTuple):
+    """A tensor that was made. elements: how many numbers the memory holds in which it lies; line: the learner's own that made it."""
+
+    shape: tuple[int, ...]
+    elements: int
+    line: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """What one case showed of a candidate: named parts in the probe's order, or a failure.
 
-    after: the inputs as they were left. calls: the watched operations that ran.
+    after: the inputs as they were left. calls: the watched operations that ran. largest: the largest tensor that they made, where
+    sizes were looked at.
     modified: the inputs that were changed in place; grader/course/readings.py, which knows what they were, fills it.
     printed: the beginning of what was printed; warned: the warnings that the learner's code raised, a line each.
     digest: of the message by which it came from a worker: where it is the same, so is all else. b"" for one that did not come so.
@@ -141,12 +151,22 @@ class Observation:
     printed: str = ""
     warned: tuple[str, ...] = ()
     digest: bytes = b""
+    largest: Created | None = None
 
 
 def is_tensor(value: Any) -> bool:
     """True for a torch tensor; never imports torch."""
     torch = of_torch()
     return torch is not None and is_a(value, torch.Tensor)
+
+
+def leaves(named: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The values of these names; of a tuple what is in it, called a[0], a[1], …"""
+    for name, value in named:
+        if type(value) is tuple:
+            yield from leaves((f"{name}[{i}]", item) for i, item in enumerate(value))
+        else:
+            yield name, value
 
 
 def is_plain(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Which ready-made operations ran while a learner's object was exercised.
+"""Which ready-made operations ran while a learner's object was exercised, and how large a tensor they made.
 
 What is looked for is named in operations.py. Three observers in every thread, because each alone
 can be walked around: a profile hook (Python and C functions), torch's function mode, and torch's dispatch mode
@@ -10,6 +10,7 @@ reach into its own process can blind whatever lives there.
 from __future__ import annotations
 
 import contextlib
+import linecache
 import operator
 import sys
 import threading
@@ -19,7 +20,9 @@ from functools import cache, partial
 from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
-from .operations import ELEMENTARY, GROUPS, LIBRARIES, LIBRARY_FILES, einsum_size
+from .operations import ELEMENTARY, GROUPS, LIBRARIES, LIBRARY_FILES, SIZED, einsum_size
+from .originals import is_a, of_torch
+from .values import MAX_TEXT, Created
 
 _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
 _NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
@@ -42,12 +45,19 @@ def _library(module: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] in LIBRARIES
 
 
+class Seen(list[str]):
+    """What ran, in order. largest: of all tensors that were made the first of the largest ones, where sizes are looked at."""
+
+    largest: Created | None = None
+
+
 class _Watch:
-    """What is looked for at the moment, and what was seen of it; without names nothing is."""
+    """What is looked for at the moment, and what was seen of it; without names nothing is. sized: whether sizes are looked at."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
-        self.seen: list[str] = []
+        self.seen = Seen()
+        self.sized = False
 
 
 _now = _Watch()  # one for all threads
@@ -63,18 +73,19 @@ class watching:
 
     groups: keys of GROUPS; with none, nothing is watched. seen: a list to fill; by default a new one. The block gets it:
     names, for each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand, and
-    UNWATCHED where the code inside switches the watching off.
+    UNWATCHED where the code inside switches the watching off. With a group of SIZED, `seen.largest` is filled as well.
     """
 
-    def __init__(self, groups: tuple[str, ...], seen: list[str] | None = None) -> None:
+    def __init__(self, groups: tuple[str, ...], seen: Seen | None = None) -> None:
         self._names = _names(groups)
-        self._seen: list[str] = [] if seen is None else seen
+        self._sized = not SIZED.isdisjoint(groups)
+        self._seen = Seen() if seen is None else seen
 
-    def __enter__(self) -> list[str]:
+    def __enter__(self) -> Seen:
         if self._names:
-            self._before = _now.names, _now.seen
+            self._before = _now.names, _now.seen, _now.sized
             self._hooks = _getprofile(), threading.getprofile(), _gettrace(), threading.gettrace()
-            _now.names, _now.seen = self._names, self._seen
+            _now.names, _now.seen, _now.sized = self._names, self._seen, self._sized
             self._modes = [mode.__enter__() for mode in _torch_modes()]
             self._heights = [stack.height() for stack in _stacks] if self._modes else []
             threading.setprofile(_look_in_thread)
@@ -89,7 +100,7 @@ class watching:
         same &= trace is not None or _gettrace() is None  # a debugger that was there may change its own
         _restore_profile(profile)
         threading.setprofile(in_threads)
-        _now.names, _now.seen = self._before
+        _now.names, _now.seen, _now.sized = self._before
         for stack, mode, height in zip(_stacks, self._modes, self._heights, strict=False):
             same &= stack.put_right(mode, height)
         if not same:
@@ -203,6 +214,28 @@ def _note_beginning(starter: Any) -> None:
     _now.seen.append(UNWATCHED)
 
 
+def _note_sizes(made: Any) -> None:
+    """Notes what an operator returned where it is larger than all before. It counts the memory in which a tensor lies, so that an
+    expanded view, which has none of its own, counts as what it was expanded from, and a piece of a table as that table."""
+    torch, seen = of_torch(), _now.seen
+    for item in made if isinstance(made, (tuple, list)) else (made,):
+        if is_a(item, torch.Tensor):
+            elements = torch.held(item)
+            if seen.largest is None or elements > seen.largest.elements:
+                try:
+                    shape = tuple(map(int, torch.get(item, "shape")))
+                except RuntimeError:  # one of tensors of several shapes
+                    shape = (elements,)
+                seen.largest = Created(shape, elements, _own_line(sys._getframe(2)))
+
+
+def _own_line(frame: Any) -> str:
+    """The learner's own line that is running; '' where none is, as in a thread that runs an operator alone."""
+    while frame is not None and frame.f_code.co_filename.startswith(_NOBODY_S):
+        frame = frame.f_back
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:MAX_TEXT] if frame is not None else ""
+
+
 def _note_library(frame: Any) -> None:
     """Notes a call into a library, but not what runs while one is imported: a guard may import torch to ask for its type."""
     while frame is not None and frame.f_code.co_filename.startswith(_NOBODY_S):
@@ -252,6 +285,7 @@ def _mode_classes() -> tuple[type, type]:
     pop, push = (getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack"))
     simple = elementary() if pop and push else frozenset()  # a torch that has them no more: then every operator is looked at
     plain = ((), (torch.Tensor,), (torch.nn.Parameter,))
+    transformed = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: True)
 
     heights, tops = ([getattr(torch._C, name.format(kind), None) for kind in ("function", "dispatch")]
                      for name in ("_len_torch_{}_stack", "_get_{}_stack_at"))  # fmt: skip
@@ -263,7 +297,8 @@ def _mode_classes() -> tuple[type, type]:
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             names, aside = _now.names, None
-            if func not in simple or func.__name__ in names or types not in plain or "torch" in names:
+            inner = func not in simple or func.__name__ in names or types not in plain or "torch" in names
+            if inner or (_now.sized and transformed() is not None):  # under vmap a result says nothing of the size of what is computed
                 name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
                 if name in names:
                     _now.seen.append(name)
@@ -276,10 +311,13 @@ def _mode_classes() -> tuple[type, type]:
                     push(aside)
                     aside = None
             try:
-                return func(*args, **(kwargs or {}))
+                made = func(*args, **(kwargs or {}))
             finally:
                 if aside is not None:
                     push(aside)
+            if _now.sized:
+                _note_sizes(made)
+            return made
 
     class Operators(TorchDispatchMode):
         @classmethod
@@ -291,6 +329,9 @@ def _mode_classes() -> tuple[type, type]:
             name = "torch" if "torch" in names else func.__name__.partition(".")[0]
             if name in names:
                 _now.seen.append(name)
-            return func(*args, **(kwargs or {}))
+            made = func(*args, **(kwargs or {}))
+            if _now.sized:
+                _note_sizes(made)
+            return made
 
     return Functions, Operators

@@ -87,7 +87,7 @@ def from_release(released, tmp_path_factory) -> Path:
 def test_the_hand_out_holds_what_a_learner_needs(released):
     files = sorted(path.relative_to(released).as_posix() for path in released.rglob("*") if path.is_file())
     assert [name for name in files if name.endswith(".ipynb")] == [f"notebooks/{name}.ipynb" for name in CHOSEN]
-    assert {"README.md", "environment.yml", "requirements.txt", ".gitignore", ".github/workflows/grade.yml"} <= set(files)
+    assert {"README.md", "environment.yml", "requirements.txt", ".gitignore", ".github/workflows/grade.yml", ".gitlab-ci.yml", "AGENTS.md"} <= set(files)
     for name in CHOSEN:
         assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == registry.handed_out(name, CHOSEN)
     page = (released / "README.md").read_text(encoding="utf-8")
@@ -426,6 +426,77 @@ def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_pa
     assert unset.returncode == 2 and "GRADER is not set" in unset.stdout
 
 
+# --- the same on GitLab ------------------------------------------------------------------------
+
+def pipeline(*arguments: str) -> dict:
+    return yaml.safe_load(handout(CHOSEN, False, *arguments)[".gitlab-ci.yml"])
+
+
+def test_the_pipeline_is_one_that_gitlab_takes():
+    made = pipeline()
+    assert set(made) == {"grade"}
+    assert set(made["grade"]) == {"image", "timeout", "interruptible", "variables", "cache", "before_script", "script", "artifacts"}
+    assert all(isinstance(value, str) for value in made["grade"]["variables"].values())
+    assert made["grade"]["variables"]["LESSONS"] == "00,01" and made["grade"]["variables"]["GRADER"] == ""
+    (wheel,) = [name for name in handout(CHOSEN) if name.endswith(".whl")]
+    assert made["grade"]["cache"]["key"].endswith(wheel.split("-")[1])
+    kept = {f"$CI_PROJECT_DIR/{path}" for path in made["grade"]["cache"]["paths"]}
+    assert kept == {made["grade"]["variables"][name] for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR")}
+    named = "attention-course @ https://example.org/it's \"a\": wheel.whl#sha256=0"
+    assert pipeline(named)["grade"]["variables"]["GRADER"] == named
+    for part in ("before_script", "script"):
+        assert run("bash", "-n", "-c", "\n".join(made["grade"][part])).returncode == 0
+
+
+def test_the_pipeline_installs_what_the_workflow_installs():
+    def installs(script: str) -> list[str]:
+        return [line.strip() for line in script.splitlines() if "pip install" in line]
+
+    (job,) = workflow()["jobs"].values()
+    (theirs,) = [step["run"] for step in job["steps"] if "trusted" in step.get("name", "")]
+    assert installs("\n".join(pipeline()["grade"]["before_script"])) == installs(theirs) != []
+
+
+@NOT_ON_POSIX
+def test_the_pipeline_s_own_commands_grade_a_push(released, from_release, tmp_path):
+    job = pipeline()["grade"]
+    project, temporary = tmp_path / "project", tmp_path / "temp"
+    shutil.copytree(released, project)
+    solved(project / "notebooks" / f"{CHOSEN[0]}.ipynb")
+    (project / "grader").mkdir()  # what a submission might bring to be imported
+    (project / "grader" / "__init__.py").write_text("raise SystemExit('a grader of the submission')")
+    (project / "results").mkdir()
+    temporary.mkdir()
+    (temporary / "grader").symlink_to(from_release.parent.parent)
+    env = {**job["variables"], "CI_PROJECT_DIR": str(project), "TMPDIR": str(temporary)}
+    for asked, code in (("0", 0), ("100%", 1)):
+        done = run("bash", "-e", "-c", "\n".join(job["script"]), env={**env, "MIN_SCORE": asked}, cwd=project)
+        assert done.returncode == code, done.stderr
+    assert {path.name for path in (project / "results").iterdir()} == {"results.json", "results.xml", "summary.md"}
+    assert json.loads((project / "results" / "results.json").read_text())["submissions"][0]["score"] == 1
+    assert project.joinpath(job["artifacts"]["reports"]["junit"]).is_file() and job["artifacts"]["when"] == "always"
+    unset = run("bash", "-e", "-c", "\n".join(job["before_script"]), env=env, cwd=project)
+    assert unset.returncode == 2 and "GRADER is not set" in unset.stdout
+
+
+# --- coding assistants -------------------------------------------------------------------------
+
+def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release):
+    """What it is told to run runs, and quotes the grader."""
+    page = (released / "AGENTS.md").read_text(encoding="utf-8")
+    assert "`check(hard_lookup)`" in page and "Never paste, complete or dictate a solution" in page and "ask one question" in page
+    assert "@" not in page and not leaks({"AGENTS.md": page.encode()})
+    place = from_release.parent
+    told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
+    assert [command.split()[0] for command in told] == ["grader", "grader", "python", "grader"]
+    answers = [run("bash", "-c", f"{place}/{command}", cwd=released, env={"ATTENTION_COURSE_PROGRESS": os.devnull}) for command in told]
+    assert answers[0].returncode == 1 and "hard_lookup" in answers[0].stdout  # it is not solved yet
+    assert answers[1].stdout.startswith("HL1: ") and "Hint 1 of 3 for hard_lookup" in answers[2].stdout
+    assert answers[3].returncode == 0, answers[3].stdout
+    without = (bare / "AGENTS.md").read_text(encoding="utf-8")
+    assert "Never paste" in without and "can judge an answer" in without and ".venv/bin" not in without and "@" not in without
+
+
 # --- Gradescope ------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -517,7 +588,8 @@ def test_run_autograder_without_a_notebook_says_so(autograder, from_release):
 @NOT_ON_POSIX
 @pytest.mark.parametrize(
     "code, results, notebooks",
-    [(2, "", True), (3, "", True), (3, '{"score": 0}', True), (3, "", False), (3, '{"score": 0}', False), (137, "", True)],
+    [(2, "", True), (3, "", True), (3, '{"score": 0}', True), (3, "", False), (3, '{"score": 0}', False), (137, "", True),
+     (137, '{"score": 4}', True), (2, '{"score": 4}', True)],
 )
 def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, results, notebooks):
     (autograder / "submission").mkdir()

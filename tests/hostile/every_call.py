@@ -12,13 +12,14 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import platform
 import signal
 import sys
 import time
 
 from grader.worker import limits, system_calls
 
-BESIDE_FILTERS = (335, 336) if os.uname().machine == "x86_64" else ()  # uretprobe, uprobe: no filter sees them; they act on their caller
+BESIDE_FILTERS = (335, 336) if platform.machine() == "x86_64" else ()  # uretprobe, uprobe: no filter sees them; they act on their caller
 NUMBERS = (*range(481), 512, 547, 1023, 0x7FFFFFFF, *(0x40000000 + number for number in (*range(513, 548), 62, 101, 302)))
 WIDE = 0x100000000  # where nothing but zeros lies: as a limit, none is left
 HIGH = 0xABCD00000000
@@ -81,7 +82,7 @@ def apart(numbers: tuple[int, ...], patience_s: float, *arguments: str | int) ->
 if __name__ == "__main__":
     folder, pid, path = sys.argv[1:]
     limits.apply(1 << 30, 60)
-    which = 0 if os.uname().machine == "x86_64" else 1
+    which = 0 if platform.machine() == "x86_64" else 1
     listed = {numbers[which] for numbers in system_calls.ALLOWED.values()}
     apart(tuple(number for number in NUMBERS if number not in listed and number not in BESIDE_FILTERS), 10 * PATIENCE_S, folder, int(pid), path)
     for number in listed - {-1}:

@@ -291,6 +291,38 @@ def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     assert len(room.room._members[0].seen) == 1
 
 
+def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(room, monkeypatch):
+    join(room.address, room.live.code, "ada")
+    checked(WRONG)
+    until(lambda: states(room))
+    room._loop.call_soon_threadsafe(lambda: [one.stream.close() for one in list(room.server._connections)])
+    until(lambda: not room.server._connections)
+    failed = []
+    monkeypatch.setattr(Sender, "_failed", lambda self: failed.append(1))
+    checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    assert not failed
+
+
+def test_joining_again_keeps_what_waits(room):
+    join(room.address, room.live.code, "ada")
+    checked(WRONG)
+    sender = rooms._kernel.sender
+    join(room.address, room.live.code, "ada")  # as Run All does
+    checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    assert rooms._kernel.sender is sender and len(room.room._members) == 1
+
+
+def test_who_was_refused_can_join_again(room):
+    membership.write(membership.Membership(room.address, "ada", "5.unknown", time.time() + 100))
+    checked(WRONG)
+    until(lambda: rooms._kernel.sender.refused)
+    assert "You are in the room" in said(join(room.address, room.live.code, "ada"))
+    checked(RIGHT)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+
+
 def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
     membership.write(membership.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
@@ -404,7 +436,8 @@ def test_a_forked_child_has_a_sender_of_its_own(room):
 
 
 def test_a_script_that_ends_sends_what_waits(room):
-    program = f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+    slowly = "import time, grader.notebook.sending as s; post = s.Line.post; s.Line.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
+    program = slowly + f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
     subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
     assert states(room) == {"hard_lookup": "error"}
 

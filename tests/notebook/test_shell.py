@@ -49,6 +49,12 @@ def cells(capsys, monkeypatch, tmp_path):
         vars(sys).pop(prompt, None)
 
 
+def test_what_goes_with_a_room_says_how_it_is_imported(cells):
+    assert "from grader import join" in cells.run('join("http://x", "a-b-c", "ada")', raises=True) + cells.printed
+    cells.run("print(fine)", raises=True)
+    assert "goes with a room" not in cells.printed  # a variable of the learner's own
+
+
 # --- a cell that failed ---------------------------------------------------------------------------
 
 BROKEN = {

@@ -39,8 +39,8 @@ class Running:
         self.port = socket.getsockname()[1]
         with contextlib.closing(RoomJournal(self._path)) as journal:
             self.room = Room(journal, SAID)
-            self.live = Live(self.room, journal, f"127.0.0.1:{self.port}", self.told.append)
-            made = server.made(self.live, self.told.append)
+            self.live = Live(self.room, journal, f"http://127.0.0.1:{self.port}", self.told.append)
+            self.server = made = server.made(self.live, self.told.append)
             made.add_socket(socket)
             showing = asyncio.create_task(self.live.run())
             self._ready.set()

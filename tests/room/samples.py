@@ -25,7 +25,7 @@ def seat(number: int, name: str, lesson: str) -> Seat:
     states = {each: State("passed") for each in names[:at]}
     if at < len(names):
         status = STATUSES[number % len(STATUSES)]
-        mistake = ("SM1", "AT2", "SC3")[at % 3] if status == "failed" and number % 5 else ""
+        mistake = ("AT2", "SC3", "SM1")[at % 3] if status == "failed" and number % 5 else ""
         states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
     here = following(states, names[min(at, len(names) - 1)])
     return Seat(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))

@@ -18,13 +18,12 @@ from grader.cli import main
 from grader.notebook.sending import Sender
 from grader.room import opened
 from grader.room.message import Event
-from grader.util.errors import InputError
 from tests.conftest import ROOT, heed_interrupts
 
 
-def start(journal: Path, port: int) -> tuple[subprocess.Popen, str]:
+def start(journal: Path, port: int, *more: str) -> tuple[subprocess.Popen, str]:
     """A room that listens, and what it printed."""
-    command = [sys.executable, "-m", "grader", "room", "--host", "127.0.0.1", "--port", str(port), "--journal", str(journal)]
+    command = [sys.executable, "-m", "grader", "room", "--host", "127.0.0.1", "--port", str(port), "--journal", str(journal), *more]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
                                preexec_fn=heed_interrupts if os.name != "nt" else None)  # fmt: skip
     said = ""
@@ -64,8 +63,9 @@ def test_a_room_survives_its_server(tmp_path):
 
     sender = Sender(address, token)  # goes on while nobody listens
     sender.put(Event(2.0, "weighted_sum", "passed"))
-    running, again = start(tmp_path / "room.jsonl", port)
+    running, again = start(tmp_path / "room.jsonl", port, "--address", "https://room.example.org/ours/")
     assert "goes on, with 1 learner." in again and code in again and with_names in again
+    assert 'join("https://room.example.org/ours", ' in again
     assert sender.drain(10)
     sender.close()
     status, page = ask(port, with_names)
@@ -85,11 +85,12 @@ def test_a_port_in_use_is_told_with_another_one(tmp_path, capsys):
     assert not (tmp_path / "r.jsonl").exists()
 
 
-@pytest.mark.parametrize("wrong", [["--port", "0"], ["--port", "65536"], ["--port", "x"], ["--host", "no.such.host.invalid"], ["--host", "203.0.113.7"]])
+@pytest.mark.parametrize("wrong", [["--port", "0"], ["--port", "65536"], ["--port", "x"], ["--host", "no.such.host.invalid"], ["--host", "203.0.113.7"],
+                                   ["--address", "room.example.org"], ["--address", "http://x\"), evil("]])
 def test_an_address_that_is_none_is_told(tmp_path, capsys, wrong):
     assert main(["room", "--journal", str(tmp_path / "r.jsonl"), *wrong]) == 2
     said = capsys.readouterr().err
-    assert "a number from 1 to 65535" in said or "no address of this computer" in said
+    assert "a number from 1 to 65535" in said or "no address of this computer" in said or "not an address such as https" in said
 
 
 def test_a_journal_that_is_none_is_told_and_stays(tmp_path, capsys):
@@ -100,10 +101,12 @@ def test_a_journal_that_is_none_is_told_and_stays(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("grader: ")
 
 
-def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tornado" or name in ("grader.room.server", "grader.room.opened")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tornado", None)
-    with pytest.raises(InputError, match="comes with JupyterLab: python -m pip install tornado"):
-        opened.serve(tmp_path / "r.jsonl", "127.0.0.1", free(), print)
+    assert main(["room", "--journal", str(tmp_path / "r.jsonl")]) != 0
+    assert "tornado is not installed" in (said := capsys.readouterr().err) and "attention-course[lab]" in said
 
 
 def test_every_mistake_has_its_sentence_before_the_first_learner_comes():

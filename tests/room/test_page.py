@@ -179,3 +179,22 @@ def test_the_command_refuses_what_it_cannot_write(tmp_path, capsys):
     assert "is a folder" in capsys.readouterr().err
     assert main(["watch", str(tmp_path), "--names"]) == 2
     assert "--page FILE" in capsys.readouterr().err
+
+
+def test_a_watch_writes_the_page_with_every_change(tmp_path):
+    from grader.cli.watch import _rooms
+
+    def room(status: str) -> WatchedRoom:
+        report = LessonReport(LESSON, (Verdict(FIRST, status, ""),), {FIRST: 1})
+        return WatchedRoom("here", (LearnerState("ada", {LESSON: report}, LESSON),), False, 0)
+
+    class Watcher:
+        def __init__(self):
+            self._rooms = iter([room("not_started"), None, None, room("error")])
+
+        def look(self):
+            return next(self._rooms)
+
+    rooms = _rooms(Watcher(), PageFile(tmp_path / "room.html"))
+    assert next(rooms) is not None and "The code raises an error." not in (tmp_path / "room.html").read_text()
+    assert next(rooms).seats and "The code raises an error." in (tmp_path / "room.html").read_text()

@@ -30,9 +30,9 @@ def test_a_learners_name_is_not_taken_for_one(name):
 
 
 @pytest.mark.parametrize("name, said", [
-    *((name, "rename each folder to the learner's user name") for name in MOODLE[:1]),
-    *((name, "make a folder for each learner, named by the login, move") for name in CANVAS[:2]),
-    ("submissions.zip", "Unpack each into a folder named by its learner"), ("ada.TAR.GZ", "which are not opened"),
+    *((name, "`grader collect FOLDER --to collected --roster ROSTER` sorts them") for name in MOODLE[:1]),
+    *((name, "`grader collect FOLDER --to collected --roster ROSTER` sorts them") for name in CANVAS[:2]),
+    ("submissions.zip", "`grader collect ARCHIVE --to collected` sorts what"), ("ada.TAR.GZ", "which are not opened"),
 ])  # fmt: skip
 def test_a_class_of_them_is_refused_and_nothing_is_graded(tmp_path, capsys, name, said):
     folder = hand_in(tmp_path / "class", ada=WRONG)
@@ -56,7 +56,7 @@ def test_grade_does_not_take_them_for_one_learners_folder(tmp_path, capsys, name
 def test_an_archive_in_a_folders_place_is_to_be_unpacked(tmp_path, capsys):
     (tmp_path / "class.zip").write_bytes(b"PK")
     assert main(["class", str(tmp_path / "class.zip"), "--out", str(tmp_path / "out")]) == 2
-    assert "class.zip is an archive, which is not opened: unpack it" in capsys.readouterr().err
+    assert "class.zip is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts" in capsys.readouterr().err
     assert main(["grade", str(tmp_path / "class.zip")]) == 2
     assert "Unpack it first." in capsys.readouterr().err
 

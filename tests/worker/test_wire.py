@@ -148,6 +148,8 @@ FORGED = {
     "a failure of unknown kind": {**good(), "failure": protocol.failure_to_message(Failure("passed"))},
     "a failure with a float for a line": {**good(), "failure": {**protocol.failure_to_message(Failure("died")), "line_number": 1.5}},
     "calls that are none": {**good(), "calls": ["einsum <b>"]},
+    "a largest tensor that is none": {**good(), "largest": [[2, 3], "6", ""]},
+    "a largest tensor of a negative size": {**good(), "largest": [[2, -3], 6, ""]},
     "inputs that are none": {**good(), "after": "x"},
     "too many inputs": {**good(), "after": good()["parts"] * 100},
     "too many parts": {**good(), "parts": good()["parts"] * 100},

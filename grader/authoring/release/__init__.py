@@ -87,8 +87,11 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[lab]\n".encode()
     files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
+    files["AGENTS.md"] = _for_assistants(lessons, without_solutions).encode()
     if not without_solutions:
         files[".github/workflows/grade.yml"] = _workflow(lessons, grader, wheel.split("-")[1]).encode()
+        values = {"LESSONS": _numbers(lessons), "GRADER": json.dumps(grader), "VERSION": wheel.split("-")[1]}
+        files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", **values).encode()
     return files
 
 
@@ -105,8 +108,8 @@ def gradescope(lessons: Sequence[str]) -> bytes:
 def _notes(without_solutions: bool, grader: str) -> tuple[str, ...]:
     if without_solutions:
         return (
-            "No workflow is in it: a repository that learners may write to keeps no references secret. Grade what you "
-            "collect with `grader class`, or on Gradescope (--gradescope).",
+            "No workflow is in it, for GitHub or GitLab: a repository that learners may write to keeps no references secret. "
+            "Grade what you collect with `grader class`, or on Gradescope (--gradescope).",
         )
     if grader:
         return (f"The workflow installs the grader by {grader!r}.",)
@@ -177,6 +180,15 @@ def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
     return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=asked, VERSION=version)
 
 
+def _for_assistants(lessons: Sequence[str], without_solutions: bool) -> str:
+    """How a coding assistant is to be a tutor: with what the grader itself says, where there is one."""
+    if without_solutions:
+        return _filled("AGENTS.md", HOW=_template("AGENTS_unjudged.md").strip())
+    first = registry.lesson(lessons[0]).exercises[0]
+    how = _filled("AGENTS_judged.md", NAME=first.name, LESSON=lessons[0], MISTAKE=first.mistakes[0].id.partition("+")[0])
+    return _filled("AGENTS.md", HOW=how.strip())
+
+
 def _environment(torch: bool) -> str:
     wanted = ["-c constraints.txt", "uv"] if torch else ["-r requirements.txt"]
     return _filled("environment.yml", THEN=f" && {UV}" if torch else "", PIP="\n".join(f"      - {line}" for line in wanted))
@@ -214,7 +226,7 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
             "`hint(...)` asks a question first. In a second terminal, `.venv/bin/grader watch` checks each save and "
             "shows the next thing to do."
         )
-        push = "Where this folder is a repository on GitHub, every push is graded, too: see the run's summary."
+        push = "Where this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
     if torch:
         install = ["pip install -c constraints.txt uv", UV]
         build = "uv takes torch's build for this computer, which without a GPU is some gigabytes smaller."

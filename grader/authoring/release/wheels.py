@@ -166,6 +166,7 @@ def _about(torch: bool) -> str:
     tensors = [line.partition(";")[0].strip() for line in asked if torch and _TORCH.match(line)]
     lab = [line for line in asked if re.search(r"extra == ['\"]lab['\"]", line)]
     lines = [f"Summary: {own['Summary']}", f"Requires-Python: {own['Requires-Python']}", "Provides-Extra: lab"]
+    lines += [f"Project-URL: {url}" for url in own.get_all("Project-URL") or []]
     return "\n".join([*lines, *(f"Requires-Dist: {line}" for line in [*plain, *tensors, *lab])]) + "\n"
 
 

@@ -16,7 +16,7 @@ from numpy import shape
 
 from ..originals import BUILTINS, OfTorch, is_a, of_torch
 from ..values import Marked
-from ..watch import paused, watching
+from ..watch import Seen, paused, watching
 
 __builtins__ = BUILTINS
 
@@ -39,7 +39,7 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
-    seen: list[str] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)
 
     def named(self) -> dict[str, Any]:
         names = [*self.names, *(f"argument {i + 1}" for i in range(len(self.names), len(self.args)))]

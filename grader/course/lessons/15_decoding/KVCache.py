@@ -13,7 +13,9 @@ RETURN = "return (self.keys[:, :, :end], self.values[:, :, :end])"
 FULL = "raise ValueError(f'{end} tokens do not fit into a cache of {self.max_len}')"
 OLD_K, OLD_V = "self.keys[:, :, :start]", "self.values[:, :, :start]"
 TAKEN = ("self.keys = torch.zeros(shape, dtype=dtype, device=device)", "self.values = torch.zeros(shape, dtype=dtype, device=device)")
-CARELESS = patch("for name, new in (('k', k), ('v', v)):", "for name, new in ():")  # it would come before the mistake
+CARELESS = patch(  # the solution's own refusal would come before the mistake
+    "b, h, _, d = self.keys.shape\n        for name, new in (('k', k), ('v', v)):", "for name, new in ():"
+)
 PAIR = ("keys", "values")
 
 
@@ -46,7 +48,7 @@ class KVCache:
             v = np.round(rng.normal(size=shape), 2) if v is None else v
             return Case(key, title, (*sizes, Tensor(k, dtype), Tensor(v, dtype)), probe="lesson_15.appended", raises=raises,
                         options={"chunks": chunks, "dtype": None if dtype == "float32" else dtype, **options},
-                        names=("batch", "num_kv_heads", "max_len", "d_head", "k", "v"), dtype=(dtype, "int64"),
+                        names=("batch", "num_kv_heads", "max_len", "d_head", "k to append", "v to append"), dtype=(dtype, "int64"),
                         reading=readings.appended)  # fmt: skip
 
         yield case("small", "two tokens at once, then one", (1, 1, 4, 2), (2, 1))
@@ -59,13 +61,14 @@ class KVCache:
         yield case("beside", "a second cache beside it, filled with other numbers", (2, 2, 6, 3), (2, 1, 2), beside=True)
         yield case("long", "more than sixteen tokens", (1, 2, 40, 3), (17, 1, 1, 9))
         for dtype in ("float64", "float16", "bfloat16"):
-            yield case(dtype, f"numbers of {dtype}", (2, 3, 6, 2), (2, 1, 3), dtype=dtype)
+            yield case(dtype, f"numbers of {dtype}", (2, 3, 6, 2), (2, 1, 3), dtype=dtype, by_place=dtype == "float16")
         for i, (sizes, chunks) in enumerate((((2, 3, 4, 2), (3, 2, 1)), ((1, 2, 5, 3), (5, 1)), ((2, 1, 6, 2), (2, 3, 4, 1)))):
             yield case(f"after-{i}", "one append is too long and is refused; what fits is appended after it", sizes, chunks, refused=True)
         for i, (sizes, chunks) in enumerate((((1, 2, 3, 4), (4,)), ((2, 3, 4, 2), (2, 3)), ((2, 1, 5, 3), (5, 1)))):
             yield case(f"too-long-{i}", f"{sum(chunks)} tokens, max_len {sizes[2]}", sizes, chunks, raises="ValueError")
         for i, sizes in enumerate(((2, 3, 5, 4), (1, 2, 3, 6), (3, 1, 4, 2))):
-            yield Case(f"device-{i}", "a cache made for another device", sizes, probe="lesson_15.placed", options={"device": "meta"},
+            yield Case(f"device-{i}", "a cache made for another device", sizes, probe="lesson_15.placed",
+                       options={"device": "meta", "by_place": i == 1},
                        names=("batch", "num_kv_heads", "max_len", "d_head"), reading=readings.placed)  # fmt: skip
 
     @holds("chunks of any size give what one append gives", needs=("whole", "ones", "uneven", "halves"))
@@ -127,8 +130,8 @@ class KVCache:
             patch(KEYS, f"self.keys = k if start == 0 else torch.cat([{OLD_K}, k], dim=2)",
                   VALUES, f"self.values = v if start == 0 else torch.cat([{OLD_V}, v], dim=2)", RETURN, "return (self.keys, self.values)"),
             says="The first chunk is kept as it was handed over: the cache shares its memory with the caller.",
-            why="""`self.keys = k` copies nothing. Whoever writes into k afterwards (a buffer that is used again, an operation in place)
-            changes what the model remembers. Later chunks take new memory each time."""),
+            why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
+            place) changes what the model remembers. Later chunks take new memory each time."""),
         "KC10": mistake(patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
             patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
             says="Keys and values are exchanged.",
@@ -164,5 +167,9 @@ class KVCache:
         "KC17": mistake(patch("self.length = end", "self.length += 1"),
             says="The appends are counted; a chunk may bring several tokens, and all of them count.",
             why="One token at a time the two are the same. A prompt comes at once, and the token after it would overwrite most of it."),
+        "KC18": mistake(patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
+            says="Keys and values share one memory: what is written second overwrites the first.",
+            why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory
+            each."""),
         "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
     }  # fmt: skip

@@ -54,7 +54,7 @@ class cache_bytes:
         "CB9": mistake(patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"), patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
             patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000000.0"), patch(f"return {WHOLE}", f"return ({WHOLE}) / 1024 ** 3"),
             says="The result is in MiB or GB; bytes are asked for.",
-            why="A function that is called cache_bytes gives bytes; whoever prints them chooses the unit."),
+            why="A function that is called cache_bytes gives bytes; the code that prints them chooses the unit."),
         "CB10": mistake(patch("2 * num_layers", "3 * num_layers"),
             says="Three tensors are counted; a cache holds keys and values, no queries.",
             why="A query is asked once, by its own token. No later token reads it."),

@@ -23,26 +23,30 @@ class generate_cached:
     """Let a model with a cache write on: the prompt goes in once, then each new token, alone."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, t: int, new: int, training: bool = False) -> Case:
-            vocabulary = int(rng.integers(11, 15))
-            options: dict[str, Any] = {"table": rng.normal(size=(vocabulary, vocabulary)).astype(np.float32), "training": training}
+        def case(key: str, title: str, b: int, t: int, new: int, training: bool = False, likely: float = 0.0) -> Case:
+            vocabulary = 11 + t  # as many for cases of the same sizes
+            table = rng.normal(size=(vocabulary, vocabulary)).astype(np.float32)
+            table[:, 0] += likely  # a token like any other: nothing ends at it
+            options: dict[str, Any] = {"table": table, "training": training}
             return Case(key, title, (Tensor(rng.integers(0, vocabulary, size=(b, t))), new), probe="lesson_15.written", options=options,
                         names=("ids", "max_new_tokens"), reading=readings.written)  # fmt: skip
 
         yield case("small", "two new tokens after three", 1, 3, 2)
         yield case("sizes", "six new tokens after four, two texts", 2, 4, 6)
-        yield case("seen-again", "the same sizes, new numbers, a model in training mode", 2, 4, 6, training=True)
+        yield case("seen-again", "the same sizes, new numbers", 2, 4, 6)
+        yield case("training", "a model in training mode", 2, 3, 5, training=True)
         yield case("one-token", "a prompt of a single token", 3, 1, 5, training=True)
         yield case("one-new", "a single new token", 2, 5, 1)
         yield case("one-new-again", "a single new token, a model in training mode", 3, 2, 1, training=True)
         yield case("long", "twenty new tokens", 1, 6, 20)
+        yield case("zeros", "token 0 is written, too, and ends nothing", 2, 4, 12, likely=6.0)
         yield case("rows", "more texts than tokens", 7, 2, 3, training=True)
         for i, (b, t) in enumerate(((2, 3), (1, 1), (3, 4))):
             yield case(f"none-{i}", "no new token", b, t, 0, training=i == 1)
 
     @holds("the model sees the prompt in one call, then each new token once, alone")
     def once(case, parts):
-        fed, t, new = parts[FED].ravel().tolist(), case.args[0].array.shape[1], case.args[1]
+        fed, t, new = parts[FED].astype(int).ravel().tolist(), case.args[0].array.shape[1], case.args[1]
         if fed == [t] * bool(new) + [1] * (new - 1):
             return None
         if not fed:

@@ -29,7 +29,7 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
         for name in ("keys", "values"):
             part = parts.get(f"{name} {i}")
             if part is None:
-                raise ContractError(f"An append of {kept[i]} tokens was refused, and there was room for them.")
+                raise ContractError(f"A chunk of {kept[i]} was refused, and there was room for it.")
             found[f"{name} after {length} token{'s' if length > 1 else ''}"] = part
     taken, given, held, own = (numbers(parts[name]).reshape(-1, 2) for name in ("taken", "given", "held", "kept"))
     refused = numbers(parts["refused"]).ravel()

@@ -1,0 +1,99 @@
+"""`grader collect`: sorts what a learning platform lets one download into a folder a learner."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from grader.cli.arguments import command
+from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
+from grader.util.errors import InputError
+
+MOST = 40  # files told that were not placed; collected.csv and the sources have all
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "collect", _collect, "sort a learning platform's download into one folder a learner")
+    made.add_argument("sources", type=Path, nargs="+", metavar="SOURCE",
+                      help="an archive or a folder of Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
+    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder a learner; nothing in it is overwritten")
+    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of who is enrolled: folders get the names that the grade book knows")
+    made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
+
+
+def _collect(options: argparse.Namespace) -> int:
+    """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
+    from grader.grading.collecting import placed
+    from grader.grading.collecting.recognized import recognized
+    from grader.grading.collecting.sources import contents
+    from grader.submission import enrolled
+
+    if options.by and not options.roster:
+        raise InputError("--by names a column of the roster; --roster FILE names the roster.")
+    roster = enrolled.read(options.roster, options.by) if options.roster else None
+    placed.check(options.to, options.sources)
+    found = [contents(source) for source in options.sources]
+    known = [recognized(each, roster) for each in found]
+    if not any(each.handed for each in known):
+        raise InputError(f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub "
+                         "Classroom name them, or as one folder a learner. Nothing was collected.")  # fmt: skip
+    placed.room(options.to, sum(one.member.size for each in known for one in each.handed))
+    for sentence in roster.notes if roster else ():
+        say(sentence)
+    outcome = placed.Outcome()
+    try:
+        for each, contained in zip(known, found, strict=True):
+            placed.place(each, contained, options.to, roster, outcome)
+    except OSError as error:
+        raise InputError(f"{error.filename or options.to}: {error.strerror or error}. What was copied stays, whole; fix that, and the same "
+                         "command goes on.") from None  # fmt: skip
+    finally:
+        placed.record(options.to, outcome.rows)
+    print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
+    if outcome.others:
+        left = _count(len(set(outcome.others)), "file")
+        return complain(f"{left} not placed or not opened, see above; the originals are as they were.", NOT_PASSED)
+    return PASSED
+
+
+def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
+    """What became of everything: a line a learner, then what has no place and who is missing."""
+    learners = sorted((one for one in outcome.learners.values() if one.placed or one.same or one.kept), key=lambda one: one.name)
+    wide = max((len(one.name) for one in learners), default=0)
+    own = forms == ["folders"]
+    lines = ["One folder or notebook a learner:" if own else f"By the names that {' and '.join(forms)} gives:"]
+    lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
+    lines += _others(sorted(set(outcome.others)))
+    lines += _absent(roster, {one.name for one in learners}) if roster else []
+    if not (roster or own):
+        lines += ["", "Without --roster the folders are named as the platform names learners, which no grade book knows."]
+    return harmless("\n".join([*lines, "", f"{_count(len(learners), 'learner')} in {to}; next: grader class {to} --out results"]))
+
+
+def _others(others: list[tuple[str, str]]) -> list[str]:
+    wide = min(max((len(path) for path, _ in others[:MOST]), default=0), 60)
+    told = [f"  {path:<{wide}}  {why}" for path, why in others[:MOST]]
+    more = [f"  and {len(others) - MOST} more"] if len(others) > MOST else []
+    return ["", "Not placed, or not opened:", *told, *more] if others else []
+
+
+def _absent(roster: Any, here: set[str]) -> list[str]:
+    absent = [one.key for one in roster.people if one.key not in here]
+    more = f" and {len(absent) - 20} more" if len(absent) > 20 else ""
+    return ["", f"On the roster, and nothing was handed in here: {', '.join(absent[:20])}{more}."] if absent else []
+
+
+def _learner(one: Any) -> str:
+    said = [_count(len(one.placed), "new file")] if one.placed else []
+    said += [f"{len(one.same)} as before"] if one.same else []
+    if one.replaced:
+        said.append(f"{len(one.replaced)} later than what was there, which is kept in backups/{one.name}/")
+    if one.kept:
+        kept = ", ".join(sorted(set(one.kept)))
+        said.append(f"{len(one.kept)} earlier than the one that counts, kept in backups/{one.name}/ ({kept})")
+    return ", ".join([*said, *(["late"] if one.late else [])])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

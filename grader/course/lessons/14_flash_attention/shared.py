@@ -1,0 +1,97 @@
+"""Inputs of attention in tiles, forwards and backwards, and mistakes that both can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from grader.course.declare import Tensor, mistake, patch
+
+Array = np.ndarray
+
+# Where memory is judged: many tiles, one item and one head, so that a mask shared by all is as large as the table.
+T_Q, T_K, BLOCK = 33, 37, 10
+SCALED = "scores = q_tile @ k_tile.mT / {}"
+HIDDEN = "columns > rows[:, None]"
+OFFSET = "device=q.device) + (t_k - t_q)"
+VISIBLE = "visible = top + q_tile.shape[-2] + t_k - t_q if causal else t_k"
+LOOPS = "for left in range(0, visible, block_size):"
+NO_SKIP = patch(VISIBLE, "visible = t_k")  # tiles of the future are computed and masked like others
+CAUSAL = "if causal:\n                columns"
+
+# key, title, (B, H, T_q, T_k, d_k, d_v), block_size, causal
+SIZES = (
+    ("sizes", "all sizes different, ragged tiles", (2, 3, 5, 7, 4, 6), 3, False),
+    ("seen-again", "the same sizes, new numbers", (2, 3, 5, 7, 4, 6), 3, False),
+    ("causal", "causal, as many queries as keys", (2, 2, 7, 7, 4, 3), 3, True),
+    ("causal again", "the same, new numbers", (2, 2, 7, 7, 4, 3), 3, True),
+    ("later queries", "causal, the queries are the last 4 of 9 positions", (1, 2, 4, 9, 3, 5), 3, True),
+    ("later again", "causal, the queries are the last 5 of 11 positions", (2, 1, 5, 11, 2, 4), 4, True),
+    ("one query", "causal, one query after eight keys", (1, 2, 1, 9, 4, 2), 4, True),
+    ("one tile", "tiles larger than everything, causal", (2, 1, 3, 5, 4, 2), 64, True),
+    ("wide tile", "tiles larger than everything", (2, 2, 3, 5, 2, 4), 16, False),
+    ("single", "tiles of one query and one key", (1, 2, 2, 3, 4, 5), 1, False),
+    ("more queries", "more queries than keys", (1, 2, 7, 4, 3, 2), 3, False),
+    ("one key", "one key", (2, 2, 5, 1, 3, 4), 2, False),
+)
+
+
+def qkv(rng: np.random.Generator, sizes: tuple[int, ...], dtype: type = np.float32) -> tuple[Array, Array, Array]:
+    """q, k, v of B, H, T_q, T_k, d_k, d_v; scores of a standard deviation of 2."""
+    b, h, t_q, t_k, d_k, d_v = sizes
+    shapes = (t_q, d_k), (t_k, d_k), (t_k, d_v)
+    return tuple((size * rng.normal(size=(b, h, *shape))).astype(dtype) for size, shape in zip((2.0, 1.0, 1.0), shapes, strict=True))
+
+
+def attended(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
+    """output and logsumexp in float64, for what the backward pass is given."""
+    t_q, t_k = q.shape[-2], k.shape[-2]
+    scores = q.astype(float) @ k.astype(float).swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tri(t_q, t_k, t_k - t_q, dtype=bool), scores, -np.inf)
+    top = scores.max(axis=-1, keepdims=True)
+    p = np.exp(scores - top)
+    total = p.sum(axis=-1, keepdims=True)
+    return p / total @ v, (top + np.log(total))[..., 0]
+
+
+def tensors(arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
+    return tuple(map(Tensor, arrays))
+
+
+def small_memory() -> Iterator[tuple[str, str, tuple[int, ...], int, bool]]:
+    """The cases in which no tensor may be as large as the table."""
+    many = "{} queries, {} keys, tiles of {}"
+    yield "memory", many.format(T_K, T_Q, BLOCK), (1, 1, T_K, T_Q, 3, 5), BLOCK, False
+    yield "causal memory", f"causal, {many.format(T_Q, T_K, BLOCK)}", (1, 1, T_Q, T_K, 5, 3), BLOCK, True
+    yield "batch memory", f"two items, two heads, {many.format(20, 23, 7)}", (2, 2, 20, 23, 2, 3), 7, True
+
+
+LOCAL = "columns - left > rows[:, None] - top - (t_k - t_q)"
+MASKS = {
+    "MK1": patch(HIDDEN, "columns <= rows[:, None]"),
+    "MK7": patch(HIDDEN, "columns >= rows[:, None]"),
+    "MK8": (patch(HIDDEN, "columns > rows[:, None] + 1"), patch(HIDDEN, "columns > rows[:, None] + 1") + NO_SKIP),
+    "MK13": (patch(VISIBLE, "visible = t_k", CAUSAL, "if False:\n                columns"),
+            patch(CAUSAL, "if False:\n                columns")),
+    "MK14": (patch(OFFSET, "device=q.device)", VISIBLE, "visible = min(top + q_tile.shape[-2], t_k) if causal else t_k"),
+        patch(OFFSET, "device=q.device)")),
+    "TI1": mistake(patch(HIDDEN, LOCAL), patch(HIDDEN, LOCAL) + NO_SKIP, patch(HIDDEN, "columns - left > rows[:, None] - top"),
+        patch(HIDDEN, "columns - left > rows[:, None] - top") + NO_SKIP,
+        says="Every tile was masked as if it stood at the top left corner: positions count from the start of the sequence.",
+        why="""`tril()` of a tile compares positions inside of the tile. Query 5 in a tile that begins at 4 is row 1 there, and key 2 of
+            the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing."""),
+    "TI2": mistake(patch(LOOPS, "for left in range(0, visible // block_size * block_size, block_size):"),
+        patch(LOOPS, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),
+        says="The last tile of keys is dropped where it is not full.",
+        why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
+            key. `range(0, T_k, block_size)` starts it, and slicing ends where the tensor does."""),
+    "TI3": mistake(patch(VISIBLE, "visible = top + t_k - t_q if causal else t_k",
+            LOOPS, "for left in range(0, max(visible, 1), block_size):"),
+        patch(VISIBLE, "visible = top + 1 + t_k - t_q if causal else t_k"),
+        says="""A tile was skipped although its later queries see some of its keys: skip only what lies in the future of the tile's
+            *last* query.""",
+        why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed and
+            masked. Only tiles that begin after the last query's own position can be left out."""),
+}

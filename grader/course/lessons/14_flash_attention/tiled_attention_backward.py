@@ -1,0 +1,151 @@
+"""A gradient's way back through attention, tile by tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, qkv, small_memory, tensors
+
+
+def _case(rng: np.random.Generator, key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
+    q, k, v = arrays
+    output, logsumexp = (part.astype(q.dtype) for part in attended(q, k, v, causal))
+    grad = rng.normal(size=output.shape) if output.size > 1 else np.ones(output.shape)  # a single number can be followed by hand
+    given = (q, k, v, output, logsumexp, grad.astype(q.dtype))
+    return Case(key, title, (*tensors(given), block_size), {"causal": True} if causal else {}, **fields)
+
+
+SCORES = SCALED.format("root")
+DELTA = "delta = (grad_output * output).sum(dim=-1)"
+WEIGHTS = "weights = torch.exp(scores - logsumexp[..., at, None])"
+GRAD_WEIGHTS = "grad_weights = g_tile @ v_tile.mT"
+GRAD_SCORES = "grad_scores = weights * (grad_weights - delta[..., at, None])"
+GRAD_V, GRAD_Q = "grad_v[..., to, :] += weights.mT @ g_tile", "grad_q[..., at, :] += grad_scores @ k_tile / root"
+GRAD_K, RETURN = "grad_k[..., to, :] += grad_scores.mT @ q_tile / root", "return (grad_q, grad_k, grad_v)"
+SOFTMAX = patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1)")
+LAST_TILE = patch(GRAD_Q, GRAD_Q.replace("+=", "="))
+
+
+def delta(made: str):
+    return patch(DELTA, f"delta = {made}")
+
+
+@exercise(points=5, minutes=40, difficulty=3, container="tensor", parts=("grad_q", "grad_k", "grad_v"),
+          forbids=("attention", "autograd", "table"), rtol=1e-3, atol=1e-4)  # fmt: skip
+class tiled_attention_backward:
+    """Carry a gradient back through attention, the weights computed again from logsumexp, tile by tile."""
+
+    def cases(rng):
+        ln2 = float(np.log(2))
+        small = ([[[[1.0]]]], [[[[ln2], [0.0], [2 * ln2], [0.0]]]], [[[[4.0], [8.0], [2.0], [0.0]]]])
+        yield _case(rng, "small",
+                "one query, scores ln 2, 0, ln 4 and 0, two tiles", tuple(np.array(a, np.float32) for a in small), 2, False)
+        for key, title, sizes, block_size, causal in SIZES:
+            yield _case(rng, key, title, qkv(rng, sizes), block_size, causal)
+        yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
+        for key, title, sizes, block_size, causal in small_memory():
+            yield _case(rng, key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
+        for i, level in enumerate((95.0, -95.0, 92.0, 97.0)):
+            q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
+            q[..., 0], k[..., 0] = 2.0, level
+            yield _case(rng, f"large-{i}", f"scores near {level:.0f}", (q, k, v), 3, i > 1, stage="extremes", atol=1e-2)
+
+    @holds("the values together receive what the outputs received")
+    def values_share(case, parts):
+        given = np.asarray(case.args[5].array, dtype=float).sum(axis=-2)
+        off = np.abs(parts["grad_v"].sum(axis=-2) - given).max()
+        return None if off < 1e-2 else f"summed over the keys, grad_v is off by {off:.4g} from grad_output summed over the queries."
+
+    @holds("a shift of all keys alike changes nothing, so grad_k sums to 0 over the keys")
+    def keys_cancel(case, parts):
+        total = np.abs(parts["grad_k"].sum(axis=-2)).max()
+        return None if total < 1e-2 else f"summed over the keys, grad_k is {total:.4g}, where it cancels to 0."
+
+    hints = ("The forward pass left its sums behind in one number a query. How do you get a weight from a score and that number?",
+        "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 08's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "
+        "a sum over *all* keys of a query; rowsum(∂O ⊙ O) is the "
+        "same number and needs no weights. Every tile adds its share to three gradients.",
+        "delta = (grad_output * ____).sum(-1)\nweights = torch.exp(scores - ____)\ngrad_v[..., keys, :] += weights.mT @ ____\n"
+        "grad_scores = weights * (grad_out_tile @ ____ - ____)\ngrad_q[..., queries, :] += grad_scores @ ____ / ____\n"
+        "grad_k[..., keys, :] += ____ @ q_tile / ____")
+
+    mistakes = {
+        "BW1": patch(GRAD_SCORES, "grad_scores = weights * grad_weights"),
+        "BW2": patch(GRAD_Q, GRAD_Q.removesuffix(" / root"), GRAD_K, GRAD_K.removesuffix(" / root")),
+        "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
+        "SD2": (patch("math.sqrt(q.shape[-1])", "q.shape[-1]"), patch(SCORES, SCALED.format("q.shape[-1]"))),
+        **MASKS,
+        "TB1": mistake(patch(GRAD_SCORES, GRAD_SCORES.replace("delta[..., at, None]",
+                "(grad_weights * weights).sum(dim=-1, keepdim=True)")),
+            says="The row's total was taken over one tile; it runs over all keys of the query.",
+            why="""Softmax ties a query's score to *all* its weights, those of other tiles as well. One tile's Σ ∂W·W is only a part of
+            the total. rowsum(∂O ⊙ O) is the whole one, and is known before the first tile."""),
+        "TB2": mistake(SOFTMAX, SOFTMAX + NO_SKIP, patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)"),
+            patch(WEIGHTS, "weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
+            says="The weights were computed from the tile alone; the logsumexp of the whole row makes them the forward pass's weights.",
+            why="""A softmax of one tile gives weights that sum to 1 within the tile. exp(score − logsumexp) is the weight among all
+            keys of the query, in whatever tile it stands."""),
+        "TB3": mistake(LAST_TILE, LAST_TILE + NO_SKIP, says="grad_q was overwritten by every tile of keys; the tiles' shares add up.",
+            why="A query is moved by every key that it sees. After the last tile only that tile's share is left."),
+        "TB4": mistake(patch(GRAD_V, GRAD_V.replace("+=", "="), GRAD_K, GRAD_K.replace("+=", "=")),
+            patch(GRAD_K, GRAD_K.replace("+=", "=")),
+            patch(GRAD_V, GRAD_V.replace("+=", "=")),
+            says="grad_k or grad_v was overwritten by every tile of queries; the tiles' shares add up.",
+            why="A key and its value are used by every query that sees them. After the last tile only that tile's share is left."),
+        "TB5": mistake(patch(GRAD_K, GRAD_K.removesuffix(" / root")),
+            says="grad_q is scaled and grad_k is not: both pass through the same 1/√d_k.",
+            why="scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor."),
+        "TB6": mistake(patch(GRAD_Q, GRAD_Q.removesuffix(" / root")),
+            says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
+            why="scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor."),
+        "TB7": mistake(patch(GRAD_SCORES, f"{GRAD_SCORES} / root"), says="The factor 1/√d_k came in twice on the way back.",
+            why="""The forward pass divides by √d_k once, so the backward pass does so once: in grad_scores, or in grad_q and grad_k,
+            not in both."""),
+        "TB8": mistake(delta("(output * output).sum(dim=-1)"), delta("(grad_output * grad_output).sum(dim=-1)"),
+            says="The row's total is the product of the output and its *gradient*; one of the two was taken twice.",
+            why="Σ_j W_ij ∂W_ij = Σ_j W_ij (∂O_i · V_j) = ∂O_i · O_i: the gradient of a query's output, times that output."),
+        "TB9": mistake(delta("grad_output.sum(dim=-1)"), delta("output.sum(dim=-1)"),
+            says="The row's total was taken of one array alone; it is rowsum(∂O ⊙ O).",
+            why="Σ_j W_ij ∂W_ij = ∂O_i · O_i. With an output of (1, 2) and its gradient (3, 0) it is 3."),
+        "TB10": mistake(delta("(grad_output * output).mean(dim=-1)"),
+            says="The row's total was divided by d_v: it is a sum over features, not a mean.",
+            why="∂O_i · O_i is a dot product. A mean makes it smaller by d_v, and grad_k no longer sums to 0 over the keys."),
+        "TB11": mistake(patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
+            says="The row's total was added; it is subtracted.",
+            why="∂S = W ⊙ (∂W − total). A score that rises takes from all weights of its row, which is the minus sign."),
+        "TB12": mistake(patch(RETURN, "return (grad_k, grad_q, grad_v)"), patch(RETURN, "return (grad_v, grad_k, grad_q)"),
+            patch(RETURN, "return (grad_q, grad_v, grad_k)"),
+            says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
+            why="Callers unpack by position, and where shapes agree nobody notices."),
+        "TB13": mistake(patch(WEIGHTS, "weights = torch.exp(scores) / logsumexp[..., at, None]"),
+            patch(WEIGHTS, "weights = torch.exp(scores) / torch.exp(logsumexp[..., at, None])"),
+            says="exp(score) was divided, by the logsumexp or its exponential: subtract the logsumexp before taking exp.",
+            why="""The sum of exponentials is exp(logsumexp), so a weight is exp(score) / exp(logsumexp) = exp(score − logsumexp). Only
+            the last form survives scores above 88 in float32, and dividing by the logsumexp itself is no weight at all."""),
+        "TB14": mistake(patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at][..., None, :])"),
+            patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at].unsqueeze(-2))"),
+            says="The logsumexp was lined up with the keys; it belongs to the queries, the rows of the scores.",
+            why="""(…, rows) broadcasts across the columns. With [..., None] it is one number a row. On square tiles the mix-up raises
+            no error."""),
+        "TB15": mistake(patch(GRAD_V, "grad_v[..., to, :] += scores.mT @ g_tile"),
+            says="grad_v was not formed with the weights; the output was made of the weights.",
+            why="output = weights v, so the gradient of v is weightsᵀ grad_output."),
+        "TB16": mistake(patch(GRAD_V, GRAD_V.replace("g_tile", "output[..., at, :]")),
+            says="grad_v was made of the output; it is made of the output's gradient.",
+            why="output = weights v, so the gradient of v is weightsᵀ times grad_output, which arrives from behind."),
+        "TB17": mistake(patch("for top in range(0, t_q, block_size):",
+                "for top in range(0, t_q // block_size * block_size, block_size):"),
+            says="The last tile of queries is dropped where it is not full.",
+            why="`T_q // block_size` counts full tiles alone, and there is none where block_size exceeds T_q."),
+        "TB18": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"), says="All three gradients have the opposite sign.",
+            why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step that
+            uses it."""),
+        "TB19": mistake(patch("g_tile = (q[..., at, :], grad_output[..., at, :])",
+                "g_tile = (q[..., at, :], torch.ones_like(grad_output[..., at, :]))", DELTA, "delta = output.sum(dim=-1)"),
+            says="grad_output was not used: these are the gradients for ones in its place.",
+            why="Ones are the gradient of a plain sum of the outputs. The chain rule starts from what arrives."),
+    }

@@ -1,0 +1,701 @@
+# %% [markdown]
+# # 14 · Flash attention: the T × T table is never needed
+#
+# **Softmax needs every score of a row. How can it be exact when no more than a few of them are ever in memory?**
+#
+# **Before this lesson:** lesson 02 (why softmax subtracts the maximum), lesson 06 (causal masks), lesson 08 (the backward pass of
+# attention), and lesson 13 (what the fused operator is for).
+#
+# In lesson 13 you called `F.scaled_dot_product_attention`, and the memory for the T × T table was gone. The operator was a black box. In
+# this lesson you write what is inside, forward and backward, in plain PyTorch. The result is exact. Nothing is left out and nothing is
+# approximated; only the order of the work is another.
+#
+# How large is the table? It has one score for each pair of a query and a key, in every head. A model with 32 heads that reads a long
+# document meets these sizes in a *single* layer, for a single text:
+
+# %% role="given"
+import inspect
+import itertools
+import math
+import os
+import subprocess
+import sys
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
+
+# %% role="demo" tags=["nbval-check-output"]
+for t in (1_024, 8_192, 131_072):
+    table, output = 32 * t * t * 2, 32 * t * 128 * 2  # bytes: 32 heads, 2 bytes a number; d_head = 128
+    print(f"{t:7,} tokens: the table takes {table / 2**30:8,.2f} GiB, the output {output / 2**30:.2f} GiB")
+
+# %% [markdown]
+# At 131,072 tokens the table would take a tebibyte. Nobody asked for it: it is a step on the way to an output that is a thousand times
+# smaller. Softmax seems to force it into memory. The weight of a key is exp(score) divided by a sum over *all* keys of the row, so the
+# first weight is not known before the last score is.
+#
+# ## One row in two tiles, by hand
+#
+# "The cat sat on the mat because **it** was comfortable." Let *it* look at four words. We choose scores whose exponentials are whole
+# numbers, and one number a word as its value:
+#
+# | | cat | sat | mat | because |
+# |---|---|---|---|---|
+# | score | ln 2 | 0 | ln 4 | 0 |
+# | exp(score) | 2 | 1 | 4 | 1 |
+# | value | 4 | 8 | 2 | 0 |
+#
+# All at once, the sum of the exponentials is 8 and the output is (2 · 4 + 1 · 8 + 4 · 2 + 1 · 0) / 8 = 3. Now suppose that only two scores
+# fit into memory at a time. We call such a piece a **tile**: first *cat* and *sat*, then *mat* and *because*. As in lesson 02 we subtract
+# the largest score before we take exp, and in the first tile that is ln 2. Then three numbers say all that this tile has to say:
+#
+# - the largest score **m** = ln 2,
+# - the sum **l** = Σ exp(score − m) = 1 + ½ = 1½,
+# - the weighted values **o** = Σ exp(score − m) · value = 1 · 4 + ½ · 8 = 8, *not yet divided*.
+#
+# For the second tile the same three are m = ln 4, l = 1 + ¼ = 1¼ and o = 1 · 2 + ¼ · 0 = 2. A triple (m, l, o) over some of the keys is
+# called a **partial result** in this lesson.
+
+# %% [markdown]
+# @predict
+#
+# Both tiles are done, and their scores are forgotten. You have (ln 2, 1½, 8) and (ln 4, 1¼, 2), and nothing else. Can you still get the
+# output 3? What has to happen to the first triple?
+#
+# @answer
+#
+# Yes. The maximum over both tiles is ln 4. The first tile's sums are relative to ln 2, so each of their terms is too large by the factor
+# exp(ln 4 − ln 2) = 2. Halve both sums, and add: l = ½ · 1½ + 1¼ = 2 and o = ½ · 8 + 2 = 6. The output is o / l = 6 / 2 = 3.
+#
+# @wrong
+#
+# If you added without a factor, you got (8 + 2) / (1½ + 1¼) = 3.64: *cat* and *sat* then count twice as much as they should. If you
+# thought that the scores have to be read again, you overlooked that all terms of a tile change by the *same* factor.
+
+# %% role="demo"
+scores = torch.tensor([2.0, 1.0, 4.0, 1.0]).log()
+values = torch.tensor([4.0, 8.0, 2.0, 0.0])
+figures.lesson_14.two_tiles(scores.numpy(), values.numpy(), words=["cat", "sat", "mat", "because"])
+
+# %% [markdown]
+# The reason is one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). A change of the maximum is one factor for every
+# term of a sum, so it can be applied to the *sum*. This is **online softmax** (Milakov and Gimelshein 2018, section 3). As a loop with
+# tiles of one score, it needs no list of scores at all:
+
+# %% role="demo" tags=["nbval-check-output"]
+m, l, o = -math.inf, 0.0, 0.0
+for score, value in zip(scores.tolist(), values.tolist()):
+    m_new = max(m, score)
+    rescale, p = math.exp(m - m_new), math.exp(score - m_new)  # at the first score: exp(−∞), which is 0
+    m, l, o = m_new, l * rescale + p, o * rescale + p * value
+    print(f"largest so far {m:.3f}, sum {l:.2f}, weighted values {o:.1f}, output if it ended here {o / l:.2f}")
+assert abs(o / l - 3) < 1e-6
+
+# %% [markdown]
+# Before anything was seen, the triple is (−∞, 0, 0). That is the partial result over no keys, and merging it with another one must
+# change nothing.
+#
+# The loop merges a partial result with a single key. Your first exercise merges any two, for many queries at once. It needs care in one
+# place. Under a mask, a tile may hold no key that a query may see. Then m is −∞ on that side, and if it is −∞ on both sides, m − m is
+# −∞ − (−∞), which is NaN.
+
+# %% [markdown]
+# @exercise merge_partial
+#
+# `a` and `b`, each (m (..., T_q), l (..., T_q), o (..., T_q, d_v)) over keys that the other has not → (m, l, o) over the keys of both
+#
+# ```text
+# for each query:
+#     m = the larger of m_a and m_b
+#     l = l_a · exp(m_a − m) + l_b · exp(m_b − m)
+#     o = o_a · exp(m_a − m) + o_b · exp(m_b − m)
+# ```
+#
+# Over no keys at all a triple is (−∞, 0, 0). It may stand on either side, in some rows or in all, and changes nothing; two of them give
+# exactly (−∞, 0, 0), without a NaN. Maxima may be as large as ±10,000. Nothing is divided. `hint(merge_partial)` asks a question first.
+
+# %% role="exercise" exercise="merge_partial"
+Partial = tuple[Tensor, Tensor, Tensor]
+
+
+def merge_partial(a: Partial, b: Partial) -> Partial:
+    """Attention over two disjoint sets of keys, from what is known of each; nothing is divided yet.
+
+    a, b: (m, l, o), where m (..., T_q) is the largest score, l (..., T_q) the sum of exp(score − m), o (..., T_q, d_v)
+          the sum of exp(score − m) · value; over no keys (−∞, 0, 0).
+    Returns: the same three over all keys of both.
+    Source:  Milakov & Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, section 3.1.
+    """
+    # region solution
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.maximum(m_a, m_b)
+    shift = m.masked_fill(m == -math.inf, 0.0)  # where neither has a key: exp(−∞ − 0) is 0, and exp(−∞ + ∞) is NaN
+    scale_a, scale_b = torch.exp(m_a - shift), torch.exp(m_b - shift)
+    l = l_a * scale_a + l_b * scale_b
+    o = o_a * scale_a[..., None] + o_b * scale_b[..., None]
+    return m, l, o
+    # endregion
+
+# %% role="check" exercise="merge_partial"
+check(merge_partial)
+
+# %% [markdown]
+# Merging pays at once. Here are 512 keys, shuffled, cut into pieces, and merged in two orders: one after the other, and in pairs like a
+# tournament. Each result is compared with softmax over all keys.
+
+# %% role="payoff" exercise="merge_partial"
+if passed(merge_partial):
+    torch.manual_seed(14)
+    scores, values = 4 * torch.randn(3, 512), torch.randn(512, 8)  # three queries
+    whole, worst = torch.softmax(scores, dim=-1) @ values, 0.0
+    for pieces in (2, 8, 64, 512):
+        parts = []
+        for keys in torch.randperm(512).chunk(pieces):
+            m = scores[:, keys].amax(dim=-1)
+            p = torch.exp(scores[:, keys] - m[:, None])
+            parts.append((m, p.sum(dim=-1), p @ values[keys]))
+        m, l, o = parts[0]
+        for part in parts[1:]:
+            m, l, o = merge_partial((m, l, o), part)
+        while len(parts) > 1:
+            parts = [merge_partial(*pair) for pair in zip(parts[::2], parts[1::2])]
+        gaps = [(made[2] / made[1][:, None] - whole).abs().max().item() for made in ((m, l, o), parts[0])]
+        worst = max(worst, *gaps)
+        print(f"{pieces:3} pieces: off by {gaps[0]:.0e} in a row, {gaps[1]:.0e} in pairs")
+    assert worst < 1e-5
+
+# %% [markdown]
+# Any cut and any order give the same output, up to the rounding of float32. So the pieces may lie on different processors. That is how a
+# long cache is read by many processors at once (Flash-Decoding, Dao et al. 2023), and how a text that fits on no single GPU is spread
+# over several (Ring Attention, Liu et al. 2023).
+#
+# ## What went wrong in print
+#
+# The lines with factors are easy, and the rows without keys are not. Three reports of published code, each of them about what you
+# have just written:
+#
+# - **zhuzilin/ring-flash-attention#30**: merging took exp of a difference that may be positive, and overflowed. The differences in your
+#   code are never positive, because m is the larger of the two.
+# - **flashinfer-ai/flashinfer#4450** and **#4051**: a library took −50,000 for −∞, so rows with real scores below it came back as
+#   zeros; and merging two empty states gave NaN.
+# - **Dao-AILab/flash-attention#2082**: the guard against NaN set the *kept* maximum of an empty tile to 0. Later tiles had only negative
+#   scores, so the maximum stayed 0, and scores far below it vanished. Whole heads of some tokens came out as zeros, and the report
+#   says that training runs suffered. What is subtracted may become 0; what is kept stays −∞.
+#
+# ## Tiles over queries and keys
+#
+# Queries can be cut as well, since each has a row of its own. Queries and keys in tiles turn the table into a grid, and each field of
+# the grid is computed when its turn comes and then forgotten. One tile of queries stays while all tiles of keys pass by it (Dao 2023,
+# algorithm 1). It keeps a partial result for each of its queries, and divides at the end.
+#
+# With a causal mask a field may lie wholly in the future. Then it is not computed at all. On the diagonal it is computed and masked, by
+# positions in the *whole* sequence: query i sees key j where j ≤ i + T_k − T_q, as in lesson 06.
+
+# %% [markdown]
+# @predict
+#
+# A causal text of 8 tiles by 8 tiles: how many of the 64 fields have to be computed? And how many of those need a mask?
+#
+# @answer
+#
+# 36: in row r the fields 0 to r, so 1 + 2 + … + 8. Eight of them, on the diagonal, need a mask. The share of computed fields goes
+# towards one half as the tiles get smaller. Skipping is where a causal kernel earns its factor of 2.
+#
+# @wrong
+#
+# If you said 32, you cut the diagonal fields in half. A field on the diagonal is computed whole, and half of it is thrown away.
+
+# %% role="demo"
+computed, masked = figures.lesson_14.tile_grid(tiles=8)
+assert (computed, masked) == (36, 8)
+
+# %% [markdown]
+# Beside the output, the function returns one more number a query, the **logsumexp** L = log Σ exp(score). From a partial result it is
+# m + log l: for *it* above, ln 4 + ln 2 = ln 8. It is all that the way back will need of softmax.
+
+# %% [markdown]
+# @exercise tiled_attention
+#
+# `q` (B, H, T_q, d_k), `k` (B, H, T_k, d_k), `v` (B, H, T_k, d_v), `block_size`, `causal` → (output (B, H, T_q, d_v),
+# logsumexp (B, H, T_q))
+#
+# ```text
+# for each tile of queries:
+#     begin with the partial result over no keys
+#     for each tile of keys (causal: that some of these queries see):
+#         scores = q kᵀ / √d_k of the two tiles (causal: −∞ where a key lies in the future)
+#         merge what these keys contribute
+#     output = o / l, logsumexp = m + log l
+# ```
+#
+# T_q and T_k need not be multiples of `block_size`, which may also exceed both. Where causal, T_k ≥ T_q; otherwise T_q > T_k is
+# fine. **No tensor that your code makes may have T_q · T_k numbers or more for each item and head**, at any moment, a mask included. The
+# check watches every tensor that is made, and names the line. (A view such as `expand` takes no memory, and does not count.) Use
+# `merge_partial` or not, as you like. `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
+
+# %% role="exercise" exercise="tiled_attention"
+def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
+    """Exact attention, one tile of scores at a time: no tensor has T_q · T_k entries.
+
+    q: (B, H, T_q, d_k), k: (B, H, T_k, d_k), v: (B, H, T_k, d_v). causal: query i sees key j where j ≤ i + T_k − T_q.
+    Returns: output (B, H, T_q, d_v), logsumexp (B, H, T_q) of the scaled scores.
+    Source:  Dao 2023, "FlashAttention-2", algorithm 1.
+    """
+    # region solution
+    t_q, t_k = q.shape[-2], k.shape[-2]
+    if block_size < 1:
+        raise ValueError(f"block_size is {block_size}; a tile needs at least one query and one key")
+    if causal and t_k < t_q:
+        raise ValueError(f"causal attention of {t_q} queries needs as many keys or more, and there are {t_k}")
+    outputs, logsumexps = [], []
+    for top in range(0, t_q, block_size):
+        q_tile = q[..., top:top + block_size, :]
+        rows = torch.arange(top, top + q_tile.shape[-2], device=q.device) + (t_k - t_q)  # each query's own position among the keys
+        m = q_tile.new_full(q_tile.shape[:-1], -math.inf)
+        l = q_tile.new_zeros(q_tile.shape[:-1])
+        o = q_tile.new_zeros(*q_tile.shape[:-1], v.shape[-1])
+        visible = top + q_tile.shape[-2] + t_k - t_q if causal else t_k  # the keys behind lie in the future of the whole tile
+        for left in range(0, visible, block_size):
+            k_tile, v_tile = k[..., left:left + block_size, :], v[..., left:left + block_size, :]
+            scores = q_tile @ k_tile.mT / math.sqrt(q.shape[-1])
+            if causal:
+                columns = torch.arange(left, left + k_tile.shape[-2], device=q.device)
+                scores = scores.masked_fill(columns > rows[:, None], -math.inf)
+            m_new = torch.maximum(m, scores.amax(dim=-1))  # finite from the first tile on: every query sees key 0
+            rescale, p = torch.exp(m - m_new), torch.exp(scores - m_new[..., None])
+            l = l * rescale + p.sum(dim=-1)
+            o = o * rescale[..., None] + p @ v_tile
+            m = m_new
+        outputs.append(o / l[..., None])
+        logsumexps.append(m + torch.log(l))
+    return torch.cat(outputs, dim=-2), torch.cat(logsumexps, dim=-1)
+    # endregion
+
+# %% role="check" exercise="tiled_attention"
+check(tiled_attention)
+
+# %% [markdown]
+# ## Is it true?
+#
+# First the numbers: against PyTorch's own operator, for lengths that are no multiples of the tile, with and without a mask. The operator's
+# `is_causal` would start at the top left where T_q ≠ T_k (lesson 13), so it gets lesson 06's mask.
+
+# %% role="payoff" exercise="tiled_attention"
+if passed(tiled_attention):
+    torch.manual_seed(0)
+    for (t_q, t_k), block_size, causal in itertools.product(((100, 100), (37, 150)), (16, 64), (False, True)):
+        q, k, v = torch.randn(2, 4, t_q, 32), torch.randn(2, 4, t_k, 32), torch.randn(2, 4, t_k, 32)
+        mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q) if causal else None
+        gap = (tiled_attention(q, k, v, block_size, causal)[0] - F.scaled_dot_product_attention(q, k, v, mask)).abs().max()
+        print(f"{t_q:3} queries, {t_k} keys, tiles of {block_size}, causal {causal!s:5}: largest difference {gap:.0e}")
+        assert gap < 1e-5
+
+# %% [markdown]
+# Then the claim of this lesson. PyTorch can hand every operator's result to a class of ours, which keeps the shape of the largest. This is
+# how the check watches your code, too.
+
+# %% role="demo"
+class Largest(TorchDispatchMode):
+    """Remembers the shape of the largest tensor that any operator makes inside the block."""
+
+    shape = (0,)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.numel() > math.prod(self.shape):
+            self.shape = tuple(made.shape)
+        return made
+
+
+def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention with the whole table. q, k, v: (B, H, T, d)."""
+    hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1) @ v
+
+# %% [markdown]
+# Eight heads of 64 numbers, 1,024 tokens, tiles of 128. Which is the largest tensor that your function makes?
+
+# %% role="payoff" exercise="tiled_attention"
+if passed(tiled_attention):
+    q, k, v = torch.randn(3, 1, 8, 1024, 64)
+    ways = {"explicit scores": explicit_attention, "your tiles": lambda q, k, v: tiled_attention(q, k, v, 128, causal=True)}
+    for name, way in ways.items():
+        with Largest() as largest:
+            way(q, k, v)
+        print(f"{name:16} largest tensor {largest.shape}: {math.prod(largest.shape):9,} numbers")
+    assert math.prod(largest.shape) < 1024**2
+
+# %% [markdown]
+# The largest is the output itself, which is asked for. A tile of scores has 8 · 128 · 128 = 131,072 numbers, a quarter of it,
+# and stays as it is when T grows.
+#
+# ## Memory against T
+#
+# Shapes are one thing, and the memory that the operating system hands out is another. To measure that, each way runs in a process of its
+# own, which has done nothing else. After each length the process asks the system for the highest amount of memory that it ever held.
+# Because the lengths grow, each answer belongs to the latest. What is there before the call (Python, PyTorch, q, k and v) is taken off.
+
+# %% role="demo"
+CHILD = """from __future__ import annotations
+import math, resource, sys, time, psutil, torch
+from torch import Tensor
+from torch.nn import functional as F
+{functions}
+torch.set_num_threads(1)
+unit = 1 if sys.platform == "darwin" else 1024  # bytes on a Mac, kibibytes elsewhere
+highest = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+for t in {lengths}[:1] + {lengths}:  # the first one twice: its first call is a warm-up
+    filled, (q, k, v) = None, torch.randn(3, 1, 8, t, 64)
+    filled = b"x" * max(0, highest() - psutil.Process().memory_info().rss)  # now all that is taken raises the highest
+    before, start = highest(), time.perf_counter()
+    {call}
+    print(t, highest() - before, time.perf_counter() - start)
+"""
+
+# %% role="demo"
+def in_own_process(call: str, lengths: list[int]) -> dict[int, tuple[float, float]]:
+    """For each length the MiB at the peak and the seconds of `call`, run in a fresh process that knows this notebook's functions."""
+    mine = [value for name, value in globals().items() if inspect.isfunction(value) and value.__qualname__ == name]
+    functions = "\n".join(inspect.getsource(one) for one in mine if one.__module__ == __name__ and not one.__name__.startswith("_"))
+    script = CHILD.format(functions=functions, call=call, lengths=lengths)
+    at_once = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}  # Linux: what is freed goes back to the system at once
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=at_once)
+    if done.returncode:  # what was no function of this notebook, such as a class, is not known there
+        raise RuntimeError("the process of its own ended with " + (done.stderr.strip().splitlines() or ["no message"])[-1])
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return {int(t): (int(taken) / 2**20, float(seconds)) for t, taken, seconds in rows}
+
+# %% [markdown]
+# @predict
+#
+# Memory and time against T, both axes logarithmic, so that a power of T is a line and its exponent the slope. Which slopes do you expect
+# of explicit scores, your tiles, and the fused operator?
+#
+# @answer
+#
+# Memory: 2 for the table, 1 for both others, whose only tensor that grows is the output. Time: 2 for all three. Tiles save memory, not
+# operations.
+#
+# @wrong
+#
+# If you expected tiles to save operations: every pair of a query and a key still has its score. If you expected your tiles to be as fast
+# as the fused operator: each step of your loop is a call from Python, and its tiles go through the main memory.
+
+# %% role="payoff" exercise="tiled_attention"
+if passed(tiled_attention):
+    taken = {
+        "explicit scores": in_own_process("explicit_attention(q, k, v)", [256, 512, 1024, 2048]),
+        "your tiles of 128": in_own_process("tiled_attention(q, k, v, 128, causal=True)", [256, 512, 1024, 2048, 4096]),
+        "fused operator": in_own_process("F.scaled_dot_product_attention(q, k, v, is_causal=True)", [256, 512, 1024, 2048, 4096, 8192]),
+    }
+    slopes = figures.lesson_14.memory_and_time(taken)
+    ratio = taken["explicit scores"][2048][0] / taken["your tiles of 128"][2048][0]
+    assert slopes["explicit scores"] > 1.7 and slopes["your tiles of 128"] < 1.4 and ratio > 10
+
+# %% [markdown]
+# On the machine of this copy, at 2,048 tokens, explicit scores took {{ taken["explicit scores"][2048][0]:,.0f }} MiB and your tiles
+# {{ taken["your tiles of 128"][2048][0]:.0f }} MiB, so the table costs {{ ratio:.0f }} times as much. The slopes are those of the
+# prediction. (Below a few MiB the system's own bookkeeping bends the lines.)
+#
+# The right panel says what tiles in Python do not give you: time. They skip the future, and each tile fits into the processor's cache,
+# but every step is a call of its own. The fused operator is faster than both others, because its loop is compiled and runs inside of one
+# call. (It belongs to this machine, with one thread. Ratios may differ on yours.)
+#
+# ## The way back
+#
+# Training asks for gradients. Lesson 08's backward pass starts from the weights W, a T × T table again. FlashAttention keeps no weights. It
+# computes them *again*, tile by tile, when they are needed:
+#
+# $$W_{ij} = e^{S_{ij}} / \sum_j e^{S_{ij}} = e^{S_{ij} - L_i}$$
+#
+# So one number a query, the logsumexp L_i, stands for a whole row of softmax. No maximum and no second pass are needed.
+#
+# One obstacle is left. Softmax's gradient is ∂S = W ⊙ (∂W − D), where D_i = Σ_j W_ij ∂W_ij runs over *all* keys of a query. Lesson 08
+# proved a line that helps now: with ∂W_ij = ∂O_i · V_j,
+#
+# $$D_i = \sum_j W_{ij}\,(\partial O_i \cdot V_j) = \partial O_i \cdot \sum_j W_{ij} V_j = \partial O_i \cdot O_i$$
+#
+# So D = rowsum(∂O ⊙ O), from two arrays that are there before the first tile.
+#
+# By hand, with the four words from above and ∂O = 1: L = ln 8, so the weights are 2/8, 1/8, 4/8 and 1/8. D = 1 · 3 = 3. ∂W is the values,
+# (4, 8, 2, 0). Then ∂S = W ⊙ (∂W − 3) = (2 · 1, 1 · 5, 4 · (−1), 1 · (−3)) / 8 = (2, 5, −4, −3) / 8, and it sums to 0, as lesson 08
+# says it must. Every one of the four needed its own word and the number 3, and nothing of the other tile:
+
+# %% role="demo" tags=["nbval-check-output"]
+scores = torch.tensor([2.0, 1.0, 4.0, 1.0]).log().requires_grad_()
+output = torch.softmax(scores, dim=0) @ torch.tensor([4.0, 8.0, 2.0, 0.0])
+output.backward()
+print("8 · ∂S =", [round(8 * number, 4) for number in scores.grad.tolist()])
+
+# %% [markdown]
+# With ∂S of a tile at hand, the rest is lesson 08's last step, tile by tile: ∂V = Wᵀ∂O, ∂Q = ∂S K / √d_k and ∂K = ∂Sᵀ Q / √d_k. Each
+# tile *adds* its share, because a key is used by the queries of every tile, and a query by the keys of every tile.
+
+# %% [markdown]
+# @exercise tiled_attention_backward
+#
+# `q`, `k`, `v`, `output`, `logsumexp` as above, `grad_output` (B, H, T_q, d_v), `block_size`, `causal` → (grad_q, grad_k, grad_v),
+# shaped as q, k and v
+#
+# ```text
+# D = rowsum(grad_output · output)
+# for each tile of queries, for each tile of keys (causal: that some of these queries see):
+#     W  = exp(scores − logsumexp), 0 where a key is hidden
+#     ∂W = grad_output vᵀ of the two tiles
+#     ∂S = W · (∂W − D)
+#     add the tile's share to grad_q, grad_k and grad_v
+# ```
+#
+# The scores reach ±100. Small memory as before, no autograd, and no ready-made attention.
+
+# %% role="exercise" exercise="tiled_attention_backward"
+def tiled_attention_backward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, logsumexp: Tensor, grad_output: Tensor, block_size: int, causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `tiled_attention`'s output, the weights computed again tile by tile.
+
+    output, logsumexp: what `tiled_attention` returned; grad_output: shaped as output.
+    Returns: grad_q, grad_k, grad_v, shaped as q, k and v.
+    Source:  Dao 2023, "FlashAttention-2", algorithm 2.
+    """
+    # region solution
+    t_q, t_k, root = q.shape[-2], k.shape[-2], math.sqrt(q.shape[-1])
+    if block_size < 1:
+        raise ValueError(f"block_size is {block_size}; a tile needs at least one query and one key")
+    if causal and t_k < t_q:
+        raise ValueError(f"causal attention of {t_q} queries needs as many keys or more, and there are {t_k}")
+    delta = (grad_output * output).sum(dim=-1)  # rowsum(∂O ⊙ O), which equals rowsum(∂W ⊙ W): lesson 08
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for top in range(0, t_q, block_size):
+        at = slice(top, top + block_size)
+        q_tile, g_tile = q[..., at, :], grad_output[..., at, :]
+        rows = torch.arange(top, top + q_tile.shape[-2], device=q.device) + (t_k - t_q)
+        visible = top + q_tile.shape[-2] + t_k - t_q if causal else t_k
+        for left in range(0, visible, block_size):
+            to = slice(left, left + block_size)
+            k_tile, v_tile = k[..., to, :], v[..., to, :]
+            scores = q_tile @ k_tile.mT / root
+            if causal:
+                columns = torch.arange(left, left + k_tile.shape[-2], device=q.device)
+                scores = scores.masked_fill(columns > rows[:, None], -math.inf)
+            weights = torch.exp(scores - logsumexp[..., at, None])
+            grad_weights = g_tile @ v_tile.mT
+            grad_scores = weights * (grad_weights - delta[..., at, None])
+            grad_v[..., to, :] += weights.mT @ g_tile
+            grad_q[..., at, :] += grad_scores @ k_tile / root
+            grad_k[..., to, :] += grad_scores.mT @ q_tile / root
+    return grad_q, grad_k, grad_v
+    # endregion
+
+# %% role="check" exercise="tiled_attention_backward"
+check(tiled_attention_backward)
+
+# %% [markdown]
+# Your two functions are all that autograd needs for an operation of its own. `forward` says what to keep, and `backward` gets it back.
+# What is kept for the way back is counted as in lesson 13.
+
+# %% role="payoff" exercise="tiled_attention_backward"
+if passed(tiled_attention) and passed(tiled_attention_backward):
+
+    class Flash(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v):
+            output, logsumexp = tiled_attention(q, k, v, 64, causal=True)
+            ctx.save_for_backward(q, k, v, output, logsumexp)
+            return output
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return tiled_attention_backward(*ctx.saved_tensors, grad_output, 64, causal=True)
+
+# %% role="demo"
+def kept_bytes(way, *inputs):
+    """What the forward pass keeps for the backward pass, each stretch of memory once; and the gradients."""
+    seen = {}
+
+    def pack(tensor):
+        seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    inputs = [one.clone().requires_grad_() for one in inputs]
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = way(*inputs)
+    weighting = torch.arange(output.numel()).cos().view_as(output)  # some gradient that differs from entry to entry
+    return sum(seen.values()), torch.autograd.grad(output, inputs, weighting)
+
+# %% [markdown]
+# Both ways get the same q, k and v of 512 tokens in four heads, and the same gradient of the output.
+
+# %% role="payoff" exercise="tiled_attention_backward"
+if passed(tiled_attention) and passed(tiled_attention_backward):
+    q, k, v = torch.randn(3, 1, 4, 512, 32)
+    table_bytes, right = kept_bytes(explicit_attention, q, k, v)
+    flash_bytes, mine = kept_bytes(Flash.apply, q, k, v)
+    for name, one, other in zip(("∂Q", "∂K", "∂V"), right, mine):
+        gap = (one - other).abs().max()
+        print(f"{name}: off by {gap:.0e} from autograd through the table; largest entry {one.abs().max():.1f}")
+        assert gap < 1e-4
+    print(f"kept for the way back: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
+
+# %% [markdown]
+# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the way back as your
+# functions do, and the ratio doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
+#
+# ## Break it on purpose
+#
+# Four slips make most wrong kernels: nothing is rescaled, the tile's own maximum is used, the first maximum is 0, or a first tile in which
+# all is masked is not guarded. None of them fails on every input, and that is the danger. The function is online softmax on one row, in
+# tiles of two, with a switch for each slip.
+
+# %% role="demo"
+def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math.inf, guard=True) -> float:
+    """Online softmax in tiles of two keys."""
+    finite = lambda top: 0.0 if guard and top == -math.inf else top
+    m, l, o = start, 0.0, 0.0
+    for s, v in zip(scores.split(2), values.split(2)):
+        m_new = max(m, s.max().item())
+        factor = math.exp(m - finite(m_new)) if rescale else 1.0
+        p = torch.exp(s - finite(s.max().item() if own else m_new))
+        m, l, o = m_new, l * factor + p.sum().item(), o * factor + (p @ v).item()
+    return o / l if l else math.nan
+
+# %% [markdown]
+# @predict
+#
+# Four rows of scores: rising (0, 1, 2, 3); falling (3, 2, 1, 0); low (−200, −201, −202, −203); and a masked start (−∞, −∞, 1, 0). Which
+# slip fails on which row?
+#
+# @answer
+#
+# Without rescaling, *rising* fails: there the maximum changes. With the tile's own maximum, *falling* and *low* fail, where a
+# later tile's maximum is below the running one. A start at 0 fails on *low* alone, since exp(−200) is 0 in float32. Without the guard,
+# the *masked* row fails alone. Every slip passes at least two of the four rows.
+#
+# @wrong
+#
+# If you thought that random scores would find them all: of a slip that needs very negative scores, or a masked tile, random numbers say
+# nothing.
+
+# %% role="demo" tags=["nbval-check-output"]
+rows = {"rising": [0, 1, 2, 3], "falling": [3, 2, 1, 0], "low": [-200, -201, -202, -203], "masked": [-math.inf, -math.inf, 1, 0]}
+slips = {"right": {}, "no rescaling": {"rescale": False}, "own maximum": {"own": True}, "start at 0": {"start": 0.0},
+         "no guard": {"guard": False}}  # fmt: skip
+values, wrong = torch.tensor([1.0, 2.0, 3.0, 6.0]), {}
+print(" " * 13, *(f"{row:>8}" for row in rows))
+for slip, switches in slips.items():
+    made = {row: one_row(torch.tensor(scores, dtype=torch.float32), values, **switches) for row, scores in rows.items()}
+    right = made if slip == "right" else right
+    wrong[slip] = [row for row in rows if not abs(made[row] - right[row]) < 1e-4]
+    print(f"{slip:13}", *(f"{number:8.3f}" for number in made.values()))
+assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low"], ["masked"]]
+
+# %% [markdown]
+# So a test of online softmax needs at least these four rows. Your check has them all, and their neighbors: ragged tiles, tiles that are
+# larger than the text, fewer queries than keys.
+#
+# ## Why tiles are fast on a GPU
+#
+# On a CPU the tiles saved memory. On a GPU they save time as well, for the reason that lesson 13 found: attention waits for memory. The
+# picture is that lesson's. An A100's main memory moves 1.5 to 2.0 TB/s; its on-chip memory, 192 KB for each of 108 processors, about 19
+# TB/s (Dao et al. 2022, section 2.1). A tile of scores that is made and used up on the chip never takes the slow road.
+
+# %% role="demo"
+figures.lesson_13.hierarchy()
+
+# %% [markdown]
+# @predict
+#
+# Forward and backward pass of GPT-2's attention on an A100. FlashAttention computes the scores twice. Against the standard
+# implementation, does it do more operations or fewer, does it move more bytes or fewer, and is it faster?
+#
+# @answer
+#
+# 13 % more operations (75.2 against 66.6 GFLOP), 9 times fewer bytes (4.4 against 40.3 GB), and 5.7 times as fast (7.3 against 41.7 ms).
+# It is the bytes that were waited for.
+#
+# @wrong
+#
+# If you said slower, because it does more: that is so where arithmetic is the limit. Lesson 13's roofline says where each of the two
+# stands.
+
+# %% role="demo"
+standard = {"operations, GFLOP": 66.6, "main memory, GB": 40.3, "time, ms": 41.7}  # Dao et al. 2022, figure 2, left
+flash = {"operations, GFLOP": 75.2, "main memory, GB": 4.4, "time, ms": 7.3}
+figures.lesson_14.published(standard, flash)
+
+# %% [markdown]
+# The figure shows published numbers, which the course did not measure: GPT-2 medium, 1,024 tokens, 16 heads of 64, batch 64 (Dao et al.
+# 2022, figure 2). What came later keeps the algorithm and fits it to the machine:
+#
+# - **FlashAttention** (Dao et al. 2022): tiles, online softmax, weights computed again on the way back. Published: 3 times the training
+#   speed of GPT-2 at 1,024 tokens.
+# - **FlashAttention-2** (Dao 2023): one tile of queries stays, the division comes once at the end, and the work is shared out over the
+#   sequence, too. Published: about 2 times as fast as the first, 50 to 73 % of an A100's peak.
+# - **FlashAttention-3** (Shah et al. 2024): products and softmax overlap, and numbers may have 8 bits. Published: 1.5 to 2 times as fast as
+#   the second in 16 bits on an H100, up to 740 TFLOP/s, which is 75 % of its peak.
+#
+# The second is the algorithm that you wrote. Rabe and Staats (2021) had the same idea for memory alone: in their title,
+# self-attention does not need O(n²) memory.
+#
+# ## What we keep
+#
+# - Softmax needs all scores of a row, but not all at once: (m, l, o) of any part is enough, and two parts merge with one factor each.
+# - When the maximum changes, every sum that was taken relative to it changes by exp(m_old − m_new). Divide once, at the end.
+# - Rows that have seen nothing are (−∞, 0, 0). Guard what is subtracted; keep the maximum −∞.
+# - On the way back, exp(score − logsumexp) is the weight, and rowsum(∂O ⊙ O) is softmax's row total. Neither needs a table.
+# - The result is exact, the memory grows with T, and the operations stay those of T². What is gained in time is gained from memory traffic.
+#
+# | step | shape |
+# |---|---|
+# | q; k; v | (B, H, T_q, d_k); (B, H, T_k, d_k); (B, H, T_k, d_v) |
+# | a tile of scores | (B, H, block_size, block_size) |
+# | m, l; o of a tile of queries | (B, H, block_size); (B, H, block_size, d_v) |
+# | output; logsumexp | (B, H, T_q, d_v); (B, H, T_q) |
+# | D; grad_q, grad_k, grad_v | (B, H, T_q); as q, k, v |
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners leave with FlashAttention's algorithm in their own code, forward and backward, and with a proof that it needs no table. The one
+# idea is that a change of the maximum is one factor for a whole sum. Everything else is bookkeeping with tiles.
+#
+# ## Cut for 60 minutes
+#
+# The four words by hand, `merge_partial`, the tile grid, and the memory measurement from the solved notebook. Leave `tiled_attention` as
+# homework, and leave out the way back.
+#
+# ## Cut for 90 minutes
+#
+# Keep `tiled_attention` in pairs, one writing the loop and one the mask. Show the way back on the board up to D = rowsum(∂O ⊙ O); leave
+# its exercise as homework. "Break it on purpose" takes ten minutes and is worth them.
+#
+# ## Mistakes to expect
+#
+# - merge_partial FL1: Which maximum are the numbers in o_a relative to, and which those in the result?
+# - merge_partial FL5: What does Python give for `-math.inf - -math.inf`? In which rows does your code compute that?
+# - merge_partial OS3: If o is divided already, how would the next merge know how many keys are behind it?
+# - tiled_attention FL3: Two tiles, the second with lower scores. What is each p relative to?
+# - tiled_attention TI1: This tile begins at query 4 and key 8. Which position does its row 0 have in the whole sequence?
+# - tiled_attention MK14: One new query, nine keys: which of them may it see?
+# - tiled_attention_backward TB1: Over which keys does this sum run, and over which should it?
+# - tiled_attention_backward TB3: How many tiles of keys does query 0 meet? How often is its gradient written?
+#
+# ## To discuss
+#
+# - Is FlashAttention an approximation? (A good answer: no; each output is the same sum in another order, so it differs by rounding, as two
+#   right programs do. Sparse and low-rank attention approximate.)
+# - Why is it faster although it computes the scores twice? (It moves fewer bytes, and attention waits for memory. Where arithmetic is the
+#   limit, computing twice would cost time.)
+#
+# ## On paper
+#
+# Scores (ln 3, 0, 0, ln 3), values (4, 0, 8, 4), tiles of two. Write down both partial results, merge them, and give output and
+# logsumexp. Solution: (ln 3, 4/3, 4) and (ln 3, 4/3, 4 + 8/3 = 20/3). The maxima agree, so both factors are 1: l = 8/3, o = 32/3, output 4,
+# logsumexp ln 3 + ln (8/3) = ln 8. All at once: (3 · 4 + 1 · 0 + 1 · 8 + 3 · 4) / 8 = 32 / 8 = 4.

@@ -1,0 +1,377 @@
+"""`grader collect`: each platform's download becomes a folder a learner; nothing is lost, overwritten, or written elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import stat
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from grader.cli import main
+from grader.grading.collecting import placed, sources
+from grader.grading.collecting.recognized import submitters
+from grader.grading.collecting.sources import Member, contents
+from grader.grading.roster import entries
+from tests.submission.test_enrolled import CANVAS, MOODLE
+
+LESSON = "01_three_tokens"
+GITHUB = "identifier,github_username,github_id,name\nA,adal,1,Ada Lovelace\nG,g-hop,2,Grace Hopper\n"
+SCOPE = "First Name,Last Name,SID,Email\nAda,Lovelace,1,ada@x.org\nGrace,Hopper,2,gh@x.org\n"
+METADATA = """---
+submission_81500:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '1'
+    :email: ada@x.org
+  :created_at: 2026-10-01 09:00:00.000000000 Z
+  :history:
+  - :id: 5
+    :submitters:
+    - :name: Somebody Else
+submission_81501:
+  :submitters:
+  - :name: "Gr\\xE4ce O'Hopper"
+    :sid: ''
+    :email: gh@x.org
+  - :name: Ada Lovelace
+    :email: ada@x.org
+"""
+
+
+def packed(path: Path, files: dict[str, bytes | str], kind: str = "zip") -> Path:
+    """An archive with these files in this order."""
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(zipfile.ZipInfo(name, (2026, 10, 1, 9, 0, 0)), data, zipfile.ZIP_DEFLATED)
+        return path
+    with tarfile.open(path, f"w:{kind}") as archive:
+        for name, data in files.items():
+            about = tarfile.TarInfo(name)
+            about.size, about.mtime = len(data), 1_790_000_000
+            archive.addfile(about, io.BytesIO(data.encode() if isinstance(data, str) else data))
+    return path
+
+
+def laid(folder: Path, files: dict[str, bytes | str]) -> Path:
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    return folder
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text(errors="replace") for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "collected.csv"}
+
+
+def collect(tmp_path: Path, source: Path, roster: str = "", *more: str) -> int:
+    if roster:
+        (tmp_path / "roster.csv").write_text(roster, encoding="utf-8")
+        more = ("--roster", str(tmp_path / "roster.csv"), *more)
+    return main(["collect", str(source), "--to", str(tmp_path / "collected"), *more])
+
+
+# --- what platforms give ---------------------------------------------------------------------
+
+BOTH = {"ada.lovelace/a.ipynb": "A", "g.hopper/a.ipynb": "G"}
+EMAILS = {"ada@example.org/a.ipynb": "A", "grace@example.org/a.ipynb": "G"}
+DOWNLOADS = {
+    "canvas": ({"lovelaceada_4711_81500_a.ipynb": "A", "hoppergrace_LATE_4712_81501_a.ipynb": "G"}, CANVAS, BOTH),
+    "canvas by name": ({"lovelaceada_9_81500_a.ipynb": "A", "hoppergrace_8_81501_a.ipynb": "G"}, CANVAS.replace("4711", "1").replace("4712", "2"), BOTH),
+    "canvas in a folder": ({"submissions/lovelaceada_4711_81500_a.ipynb": "A", "submissions/hoppergrace_4712_81501_a.ipynb": "G"}, CANVAS, BOTH),
+    "moodle": ({"Ada Lovelace_31_assignsubmission_file/a.ipynb": "A", "Grace Hopper_32_assignsubmission_file/a.ipynb": "G"}, MOODLE, EMAILS),
+    "moodle, older": ({"Ada Lovelace_31_assignsubmission_file_/a.ipynb": "A", "Grace Hopper_32_assignsubmission_file_/a.ipynb": "G"}, MOODLE, EMAILS),
+    "moodle without folders": ({"Ada Lovelace_31_assignsubmission_file_a.ipynb": "A", "Grace Hopper_32_assignsubmission_file_a.ipynb": "G"}, MOODLE, EMAILS),
+    "moodle, blind": ({"Participant_31_assignsubmission_file/a.ipynb": "A", "Participant_32_assignsubmission_file/a.ipynb": "G"}, MOODLE, EMAILS),
+    "gradescope": ({"assignment_1_export/submission_metadata.yml": METADATA, "assignment_1_export/submission_81500/a.ipynb": "A",
+                    "assignment_1_export/submission_81501/b.ipynb": "G"}, SCOPE,
+                   {"ada@x.org/a.ipynb": "A", "gh@x.org/b.ipynb": "G", "ada@x.org/b.ipynb": "G"}),
+    "github": ({"hw-submissions/hw-adal/.git/config": "x", "hw-submissions/hw-adal/a.ipynb": "A", "hw-submissions/hw-g-hop/.git/HEAD": "x",
+                "hw-submissions/hw-g-hop/notebooks/a.ipynb": "G"}, GITHUB, {"adal/a.ipynb": "A", "g-hop/notebooks/a.ipynb": "G"}),
+    "folders": ({"ada.lovelace/a.ipynb": "A", "G.Hopper/a.ipynb": "G"}, CANVAS, BOTH),
+    "notebooks": ({"ada.lovelace.ipynb": "A", "g.hopper.ipynb": "G"}, CANVAS, {"ada.lovelace/ada.lovelace.ipynb": "A", "g.hopper/g.hopper.ipynb": "G"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files, roster, want", DOWNLOADS.values(), ids=DOWNLOADS)
+@pytest.mark.parametrize("kind", ["folder", "zip", "gz", "xz", ""])
+def test_a_download_becomes_a_folder_a_learner(tmp_path, capsys, files, roster, want, kind):
+    source = laid(tmp_path / "source", files) if kind == "folder" else packed(tmp_path / f"source.{kind or 'tar'}", files, kind)
+    assert collect(tmp_path, source, roster) == 0, capsys.readouterr()
+    assert tree(tmp_path / "collected") == want
+    assert f"{len({name.split('/')[0] for name in want})} learners in" in capsys.readouterr().out
+
+
+def test_the_class_that_was_collected_is_one_that_can_be_graded(tmp_path, capsys):
+    files, roster, _ = DOWNLOADS["canvas"]
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files), roster) == 0
+    found, passed_over = entries(tmp_path / "collected")
+    assert [one.name for one in found] == ["ada.lovelace", "g.hopper"] and passed_over == []
+    assert "g.hopper      1 new file, late" in capsys.readouterr().out
+    rows = list(csv.DictReader((tmp_path / "collected" / "collected.csv").open()))
+    assert [(row["learner"], row["late"], row["source"], row["original"]) for row in rows] == [
+        ("ada.lovelace", "", "s.zip", "lovelaceada_4711_81500_a.ipynb"), ("g.hopper", "late", "s.zip", "hoppergrace_LATE_4712_81501_a.ipynb")]  # fmt: skip
+
+
+@pytest.mark.parametrize("form, names", [
+    ("canvas", {"lovelaceada_4711", "hoppergrace_4712"}), ("moodle", {"Ada Lovelace_31", "Grace Hopper_32"}), ("github", {"adal", "g-hop"}),
+    ("gradescope", {"ada@x.org", "gh@x.org"}), ("folders", {"ada.lovelace", "G.Hopper"}),
+])  # fmt: skip
+def test_without_a_roster_the_platform_s_own_names_stand(tmp_path, capsys, form, names):
+    assert collect(tmp_path, laid(tmp_path / "source", DOWNLOADS[form][0])) == 0
+    assert {path.name for path in (tmp_path / "collected").iterdir() if path.is_dir()} == names
+    assert ("Without --roster" in capsys.readouterr().out) is (form != "folders")
+
+
+def test_names_in_utf_8_of_which_the_archive_says_nothing_are_read(tmp_path):
+    path = packed(tmp_path / "s.zip", {"LovelaceAda_4711_81500_Übung.ipynb".replace("Ü", "UE"): "A"})
+    path.write_bytes(path.read_bytes().replace(b"UEbung", "Übung".encode()))
+    assert collect(tmp_path, path, CANVAS) == 0 and tree(tmp_path / "collected") == {"ada.lovelace/Übung.ipynb": "A"}
+
+
+def test_an_anonymous_canvas_download_has_numbers_for_names(tmp_path):
+    assert collect(tmp_path, laid(tmp_path / "s", {"anon_aB3x9_81500_a.ipynb": "A", "LATE_anon_Zz000_81501_a.ipynb": "G"})) == 0
+    assert set(tree(tmp_path / "collected")) == {"anon_aB3x9/a.ipynb", "anon_Zz000/a.ipynb"}
+
+
+def test_gradescope_s_submitters_are_read_and_nobody_else():
+    data = METADATA.encode()
+    who = submitters(Member(("submission_metadata.yml",), len(data), 0, lambda: data))
+    assert {name: [str(each) for each in people] for name, people in who.items()} == {
+        "submission_81500": ["ada@x.org, 1, Ada Lovelace"], "submission_81501": ["gh@x.org, Gräce O'Hopper", "ada@x.org, Ada Lovelace"]}  # fmt: skip
+
+
+# --- what can't be placed --------------------------------------------------------------------
+
+
+def test_what_has_no_place_is_told_and_the_rest_is_placed(tmp_path, capsys):
+    files = {"lovelaceada_4711_81500_a.ipynb": "A", "strangereve_4799_81501_a.ipynb": "E", "readme.txt": "?"}
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files), CANVAS) == 1
+    told = capsys.readouterr()
+    assert tree(tmp_path / "collected") == {"ada.lovelace/a.ipynb": "A"}
+    assert "strangereve_4799_81501_a.ipynb  is of 4799, strangereve, whom the roster does not have" in told.out
+    assert "readme.txt" in told.out and "its name is none that Canvas gives" in told.out
+    assert "On the roster, and nothing was handed in here: g.hopper." in told.out
+    assert "2 files not placed or not opened, see above" in told.err
+
+
+def test_two_of_one_name_are_not_guessed(tmp_path, capsys):
+    roster = "Username,Full name\nli1,Li Na\nli2,Li Na\nbo,Bo Ek\n"
+    files = {"Li Na_7_assignsubmission_file/a.ipynb": "?", "Bo Ek_8_assignsubmission_file/a.ipynb": "B"}
+    assert collect(tmp_path, laid(tmp_path / "s", files), roster) == 1
+    assert tree(tmp_path / "collected") == {"bo/a.ipynb": "B"} and "Li Na, whom the roster does not have, or not for certain" in capsys.readouterr().out
+
+
+def test_folders_that_differ_in_case_alone_are_two_learners_and_one_is_told(tmp_path, capsys):
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A", "Ada/a.ipynb": "B"})) == 1
+    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "A"} and "whose folder would be called like that of ada" in capsys.readouterr().out
+
+
+# --- again -----------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_recognized_and_what_changed_is_kept_beside(tmp_path, capsys):
+    files = {"lovelaceada_4711_81500_a.ipynb": "A1", "hoppergrace_4712_81501_a.ipynb": "G"}
+    collected = tmp_path / "collected"
+    assert collect(tmp_path, packed(tmp_path / "one.zip", files), CANVAS) == 0
+    before, told = tree(collected), (collected / "collected.csv").read_text()
+    assert collect(tmp_path, tmp_path / "one.zip", CANVAS) == 0
+    assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 as before" in capsys.readouterr().out
+    later = packed(tmp_path / "two.zip", {"lovelaceada_4711_81999_a.ipynb": "A2", "hoppergrace_4712_81501_a.ipynb": "G"})
+    assert collect(tmp_path, later, CANVAS) == 0
+    assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", "backups/ada.lovelace/a.1.ipynb": "A1"}
+    assert "1 later than what was there, which is kept in backups/ada.lovelace/" in capsys.readouterr().out
+    assert collect(tmp_path, later, CANVAS) == 0 and len(tree(collected)) == 3, "nothing grows"
+    assert entries(collected)[1] == []
+
+
+def test_an_older_download_does_not_take_the_place_of_a_later_one(tmp_path):
+    new = laid(tmp_path / "new", {"ada/a.ipynb": "new"})
+    old = laid(tmp_path / "old", {"ada/a.ipynb": "old"})
+    os.utime(old / "ada" / "a.ipynb", (time.time() - 9_000,) * 2)
+    assert collect(tmp_path, new) == 0 and collect(tmp_path, old) == 0 and collect(tmp_path, old) == 0
+    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "new", "backups/ada/a.1.ipynb": "old"}
+
+
+def test_of_several_attempts_at_a_lesson_the_latest_counts_and_other_numbers_stay(tmp_path, capsys):
+    files = {f"lovelaceada_4711_81502_{LESSON}-2.ipynb": "third", f"lovelaceada_4711_81500_{LESSON}.ipynb": "first",
+             f"lovelaceada_4711_81501_{LESSON}-1.ipynb": "second", "lovelaceada_4711_81503_homework-1.ipynb": "h1",
+             "lovelaceada_4711_81504_homework-2.ipynb": "h2"}  # fmt: skip
+    for _ in range(2):
+        assert collect(tmp_path, packed(tmp_path / "s.zip", files), CANVAS) == 0
+        assert tree(tmp_path / "collected") == {
+            f"ada.lovelace/{LESSON}.ipynb": "third", "ada.lovelace/homework-1.ipynb": "h1", "ada.lovelace/homework-2.ipynb": "h2",
+            f"backups/ada.lovelace/{LESSON}.1.ipynb": "first", f"backups/ada.lovelace/{LESSON}.2.ipynb": "second",
+        }  # fmt: skip
+    assert f"2 earlier than the one that counts, kept in backups/ada.lovelace/ ({LESSON}.ipynb)" in capsys.readouterr().out
+
+
+def test_a_learner_s_own_archive_is_what_it_holds(tmp_path):
+    inner = packed(tmp_path / "work.zip", {"work/a.ipynb": "A", "work/deep/b.ipynb": "B", "__MACOSX/._a.ipynb": "x"})
+    assert collect(tmp_path, laid(tmp_path / "s", {"lovelaceada_4711_81500_work.zip": inner.read_bytes()}), CANVAS) == 0
+    assert tree(tmp_path / "collected") == {"ada.lovelace/work/a.ipynb": "A", "ada.lovelace/work/deep/b.ipynb": "B"}
+
+
+def test_a_learner_s_archive_that_can_t_be_opened_is_kept_as_it_is_and_told(tmp_path, capsys):
+    assert collect(tmp_path, laid(tmp_path / "s", {"lovelaceada_4711_81500_work.zip": b"PK\x03\x04 torn"}), CANVAS) == 1
+    assert (tmp_path / "collected/ada.lovelace/work.zip").read_bytes() == b"PK\x03\x04 torn"
+    assert "is an archive, and stays one" in capsys.readouterr().out
+
+
+# --- archives that are none, or more than that ------------------------------------------------
+
+
+@pytest.mark.parametrize("name, data, told", [
+    ("s.zip", b"hello", "is no archive that can be read"), ("s.zip", b"", "is no archive"), ("s.tar.gz", b"\x1f\x8b broken", "is no archive"),
+    ("s.zip", b"PK\x03\x04" + b"\0" * 40, "is no archive"), ("s.ipynb", b"{}", "is no archive"),
+])  # fmt: skip
+def test_an_archive_that_is_none_is_a_sentence(tmp_path, capsys, name, data, told):
+    (tmp_path / name).write_bytes(data)
+    assert collect(tmp_path, tmp_path / name) == 2
+    assert told in capsys.readouterr().err and not (tmp_path / "collected").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.timeout(30)
+def test_a_pipe_is_not_waited_for(tmp_path, capsys):
+    os.mkfifo(tmp_path / "s.zip")
+    assert collect(tmp_path, tmp_path / "s.zip") == 2 and "is neither a folder nor a file" in capsys.readouterr().err
+
+
+def test_a_torn_download_is_a_sentence(tmp_path, capsys):
+    packed(tmp_path / "s.tar.gz", {f"ada/{n}.ipynb": os.urandom(20_000) for n in range(9)}, "gz")
+    (tmp_path / "t.tar.gz").write_bytes((tmp_path / "s.tar.gz").read_bytes()[:60_000])
+    assert collect(tmp_path, tmp_path / "t.tar.gz") == 2
+    assert "is damaged" in capsys.readouterr().err and not (tmp_path / "collected").exists()
+
+
+def test_a_locked_archive_is_a_sentence(tmp_path, capsys):
+    path = packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})
+    data = bytearray(path.read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    assert collect(tmp_path, path) == 2 and "is locked with a password" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["../evil.ipynb", "ada/../../evil.ipynb", "/tmp/evil.ipynb", "..\\evil.ipynb", "C:\\evil.ipynb", "C:evil.ipynb", "//host/evil.ipynb"])
+@pytest.mark.parametrize("kind", ["zip", "gz"])
+def test_a_path_that_leads_out_is_refused_and_the_rest_is_placed(tmp_path, capsys, way, kind):
+    place = tmp_path / "inside"
+    place.mkdir()
+    assert collect(place, packed(place / f"s.{kind}", {"ada/a.ipynb": "A", way: "EVIL"}, kind)) == 1
+    assert "has a path that leads out of the archive" in capsys.readouterr().out
+    assert tree(place / "collected") == {"ada/a.ipynb": "A"} and not list(tmp_path.rglob("evil*")) and not Path("/tmp/evil.ipynb").exists()
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "folder"])
+def test_no_link_is_followed(tmp_path, capsys, kind):
+    (tmp_path / "secret.ipynb").write_text("SECRET")
+    source = tmp_path / f"s.{kind}"
+    if kind == "zip":
+        packed(source, {"ada/a.ipynb": "A"})
+        with zipfile.ZipFile(source, "a") as archive:
+            about = zipfile.ZipInfo("ada/b.ipynb")
+            about.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(about, str(tmp_path / "secret.ipynb"))
+    elif kind == "tar":
+        packed(source, {"ada/a.ipynb": "A"}, "")
+        with tarfile.open(source, "a") as archive:
+            for name, form in (("ada/b.ipynb", tarfile.SYMTYPE), ("ada/c.ipynb", tarfile.LNKTYPE), ("ada/d.ipynb", tarfile.FIFOTYPE)):
+                about = tarfile.TarInfo(name)
+                about.type, about.linkname = form, str(tmp_path / "secret.ipynb")
+                archive.addfile(about)
+    else:
+        laid(source, {"ada/a.ipynb": "A"})
+        (source / "ada" / "b.ipynb").symlink_to(tmp_path / "secret.ipynb")
+        (source / "bob").symlink_to(tmp_path)
+    assert collect(tmp_path, source) == 1
+    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "A"} and "is a link; links are not followed" in capsys.readouterr().out
+
+
+def test_a_link_in_the_collected_folder_is_not_written_through(tmp_path, capsys):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "collected").mkdir()
+    (tmp_path / "collected" / "ada").symlink_to(tmp_path / "elsewhere")
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A", "bob/a.ipynb": "B"})) == 1
+    assert list((tmp_path / "elsewhere").iterdir()) == [] and (tmp_path / "collected/bob/a.ipynb").read_text() == "B"
+    assert "ada is a link to" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("limit, value, told", [("MOST_BYTES", 100_000, "more than 0 GB"), ("MOST_FILES", 3, "more than 3 files")])
+@pytest.mark.parametrize("kind", ["zip", "gz"])
+def test_a_bomb_is_refused_before_anything_is_written(tmp_path, capsys, monkeypatch, limit, value, told, kind):
+    monkeypatch.setattr(sources, limit, value)
+    assert collect(tmp_path, packed(tmp_path / f"s.{kind}", {f"ada/{n}.ipynb": "\0" * 50_000 for n in range(5)}, kind)) == 2
+    said = capsys.readouterr().err
+    assert told in said and "nothing was collected" in said and not (tmp_path / "collected").exists()
+
+
+def test_a_file_too_large_costs_that_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sources, "ONE_FILE", 1 << 20)
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A", "ada/b.ipynb": "\0" * (1 << 21)})) == 1
+    assert "ada/b.ipynb  is larger than 1 MB" in capsys.readouterr().out and tree(tmp_path / "collected") == {"ada/a.ipynb": "A"}
+
+
+def test_a_member_that_says_less_than_it_holds_is_damaged(tmp_path, capsys):
+    path = packed(tmp_path / "s.zip", {"ada/a.ipynb": "A" * 5_000, "bob/a.ipynb": "B"})
+    data = path.read_bytes()
+    size = (5_000).to_bytes(4, "little")
+    at = data.index(b"PK\x01\x02") + 24
+    assert data[at : at + 4] == size
+    path.write_bytes(data[:at] + (50).to_bytes(4, "little") + data[at + 4 :])
+    assert collect(tmp_path, path) == 1
+    assert "could not be copied (damaged" in capsys.readouterr().out and tree(tmp_path / "collected") == {"bob/a.ipynb": "B"}
+
+
+def test_a_header_of_gigabytes_is_not_read_into_memory(tmp_path, capsys):
+    about = tarfile.TarInfo("x")
+    about.type, about.size = tarfile.XHDTYPE, 6 << 30
+    (tmp_path / "s.tar").write_bytes(about.tobuf(tarfile.GNU_FORMAT) + b"\0" * 4096)
+    assert collect(tmp_path, tmp_path / "s.tar") == 2 and "more than 256 MB" in capsys.readouterr().err
+
+
+def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sources, "MOST_BYTES", 200_000)
+    inner = packed(tmp_path / "i.zip", {f"{n}.ipynb": "\0" * 90_000 for n in range(5)})
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/work.zip": inner.read_bytes(), "bob/a.ipynb": "B"})) == 1
+    assert set(tree(tmp_path / "collected")) == {"ada/work.zip", "bob/a.ipynb"} and "stays one: it holds more than" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(placed.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 1 << 20})())
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})) == 2
+    assert "make room. Nothing was collected." in capsys.readouterr().err and not (tmp_path / "collected").exists()
+
+
+@pytest.mark.parametrize("name", ["con", "a:b", "a|b", "x" * 300, "backups", "..x", "tab\tin", "solutions"])
+def test_names_that_no_folder_may_have_are_changed(tmp_path, name):
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {f"{name}/a.ipynb": "A", "bob/a.ipynb": "B"})) in (0, 1)
+    for path in (tmp_path / "collected").iterdir():
+        assert path.name == "collected.csv" or not set(path.name) & set('<>:"|?*\\\t') and len(path.name) < 150 and path.name.lower() not in ("con", "backups", "solutions")
+
+
+@pytest.mark.parametrize("arguments, told", [
+    (["{nowhere}", "--to", "{to}"], "there is no"), (["{source}", "--to", "{file}"], "is a file; --to needs a folder"),
+    (["{source}", "--to", "{source}/in"], "lie in each other"), (["{source}", "--to", "{to}", "--by", "x"], "--roster FILE names the roster"),
+    (["{empty}", "--to", "{to}"], "is a learner's file"), (["{source}", "--to", "{to}", "--roster", "{file}"], "no column that tells learners apart"),
+])  # fmt: skip
+def test_a_wrong_call_is_a_sentence(tmp_path, capsys, arguments, told):
+    laid(tmp_path, {"source/ada/a.ipynb": "A", "file": "x"})
+    (tmp_path / "empty").mkdir()
+    places = {name: tmp_path / name for name in ("nowhere", "to", "source", "file", "empty")}
+    assert main(["collect", *(text.format(**places) for text in arguments)]) == 2
+    assert told in capsys.readouterr().err and not (tmp_path / "to").exists()
+
+
+def test_reading_an_archive_takes_time_in_proportion(tmp_path):
+    path = packed(tmp_path / "s.tar.gz", {f"u{n}/a.ipynb": "A" for n in range(3_000)}, "gz")
+    started = time.process_time()
+    assert len(contents(path).members) == 3_000 and collect(tmp_path, path) == 0
+    assert time.process_time() - started < 30

@@ -1,0 +1,139 @@
+"""The largest tensor that a learner's code makes is seen, wherever and however it is made, with the line that made it."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from grader.course import references, registry
+from grader.course.spec import Case
+from grader.judging.judge import judge
+from grader.worker import protocol
+from grader.worker.observe import observe
+from grader.worker.values import Created, Observation, Tensor
+from grader.worker.watch import watching
+from tests.live import Live, from_cells
+from tests.zoo.lesson_14 import TABLES, TILED_RIGHT
+
+T = 30
+Q, K = torch.randn(T, 2), torch.randn(T, 2)
+CAPTURED = [torch.ops.aten.mm.default]
+TRACED = torch.jit.trace(lambda a, b: (a @ b.mT).sum(), (Q, K), check_trace=False)
+COMPILED = torch.compile(lambda a, b: (a @ b.mT).sum(), backend="eager")
+
+
+def _in_thread():
+    thread = threading.Thread(target=lambda: Q @ K.mT)
+    thread.start()
+    thread.join()
+
+
+def _without_function_mode():
+    with torch._C.DisableTorchFunction():
+        return Q @ K.mT
+
+
+def _storage():
+    return torch.empty(0).set_(torch.UntypedStorage(4 * T * T))[:3]
+
+
+WAYS = {
+    "a product": lambda: Q @ K.mT,
+    "in a thread": _in_thread,
+    "captured": lambda: list(map(CAPTURED[0], [Q], [K.mT])),
+    "traced": lambda: TRACED(Q, K),
+    "compiled": lambda: COMPILED(Q, K),
+    "under vmap": lambda: torch.vmap(lambda one: (K * one).sum(-1).max())(Q),
+    "without the function mode": _without_function_mode,
+    "inside of a larger operator": lambda: torch.cdist(Q, K).sum(),
+    "empty": lambda: torch.empty(T, T),
+    "of a class": lambda: torch.Tensor(T, T),
+    "a view of memory": lambda: torch.empty(T * T)[:3],
+    "grown": lambda: torch.empty(0).resize_(T, T),
+    "an own storage": _storage,
+    "made of a list": lambda: torch.tensor([[1.0] * T] * T),
+    "an expanded view made real": lambda: Q[:, :1].expand(T, T).contiguous(),
+    "a mask": lambda: torch.ones(T, T, dtype=torch.bool),
+    "in pieces, put together": lambda: torch.cat([Q[i : i + 5] @ K.mT for i in range(0, T, 5)]),
+    "several at once": lambda: torch.empty(2, T, T).unbind(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_a_table_is_seen_however_it_is_made(way):
+    with watching(("table",)) as seen:
+        way()
+    assert seen.largest.elements >= T * T
+
+
+@pytest.mark.parametrize("way", [
+    lambda: Q[:, :1].expand(T, T), lambda: [Q[i : i + 5] @ K.mT for i in range(0, T, 5)], lambda: Q.repeat(1, 2).mT,
+    lambda: torch.as_strided(Q, (T, T), (0, 0)), lambda: torch.nested.nested_tensor([Q, K[:3]]),
+])  # fmt: skip
+def test_what_takes_no_such_memory_is_not_counted(way):
+    with watching(("table",)) as seen:
+        way()
+    assert seen.largest.elements < T * T
+
+
+def test_the_line_and_the_shape_are_the_first_of_the_largest():
+    def attend():
+        scores = Q @ K.mT
+        return torch.softmax(scores, -1)
+
+    with watching(("table",)) as seen:
+        attend()
+    assert seen.largest == Created((T, T), T * T, "scores = Q @ K.mT")
+
+
+def test_sizes_are_looked_at_only_where_they_are_asked_for():
+    with watching(("attention",)) as seen:
+        Q @ K.mT
+    assert seen.largest is None
+    shown = observe(lambda q: q @ q.mT, Case("toy", "a toy", (Tensor(np.ones((5, 2), np.float32)),), options={"watch": ("table",)}))
+    assert shown.largest.shape == (5, 5)
+
+
+def test_it_travels():
+    made = Observation(largest=Created((2, 3), 6, "x = q @ k.mT"))
+    assert protocol.observation_from_message(protocol.observation_to_message(made)).largest == made.largest
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "traced"])
+def test_the_verdict_names_the_shape_and_the_line_that_made_the_table(name):
+    verdict = judge(registry.exercise("tiled_attention"), from_cells("tiled_attention", TABLES[name]))
+    assert verdict.status == "forbidden" and "The T × T table stands in memory" in verdict.headline, verdict.headline
+    assert "a tensor of shape (" in verdict.headline and verdict.line.text in TABLES[name], verdict.line
+
+
+@pytest.mark.parametrize("exercise", ["tiled_attention", "tiled_attention_backward"])
+def test_what_works_in_tiles_stays_far_below_the_table(exercise):
+    """Right answers are not judged by a hair's breadth."""
+    sizes = []
+
+    class Watched(Live):
+        def observe_all(self, cases):
+            for case, shown in zip(cases, super().observe_all(cases), strict=True):
+                if "table" in case.options:
+                    sizes.append(shown.largest.elements / np.prod(case.options["table"]))
+                yield shown
+
+    assert judge(registry.exercise(exercise), Watched(exercise, references.reference(exercise))).passed
+    assert len(sizes) == 3 and max(sizes) < 0.3, sizes
+
+
+def test_an_expanded_mask_is_allowed():
+    assert any(".expand(" in text for text in TILED_RIGHT)
+
+
+@pytest.mark.parametrize("place, name", [(0, "a[2]"), (1, "b[2]")])
+def test_a_change_inside_of_a_tuple_is_a_changed_input(place, name):
+    text = f"def merge_partial(*sides):\n    m, l, o = reference(*sides)\n    sides[{place}][2].mul_(2)\n    return m, l, o\n"
+    candidate = from_cells("merge_partial", text)
+    candidate.obj.__globals__["reference"] = references.reference("merge_partial")
+    candidate.sources = None
+    verdict = judge(registry.exercise("merge_partial"), candidate)
+    assert not verdict.passed and name in verdict.headline, verdict.headline
