@@ -123,6 +123,14 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         assert registry.own() is None, "the package's lessons are the course again"
 
 
+def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_elsewhere(mine, tmp_path, monkeypatch, capsys):
+    """A lesson is built in a folder of its kernel's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(registry.VARIABLE, "mine")
+    assert main(["build"]) == 0, capsys.readouterr().err
+    assert "PASSED: center_rows" in (mine / "solutions" / f"{NAME}.ipynb").read_text(encoding="utf-8")
+
+
 def test_an_option_without_its_folder_is_a_wrong_call(capsys):
     assert main(["audit", "--course"]) == 2
     assert "expected one argument" in capsys.readouterr().err
