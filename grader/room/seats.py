@@ -42,7 +42,9 @@ class Member:
             if event.at >= max(self.times.values(), default=0.0):
                 self.last = event.exercise
             self.times[event.exercise] = event.at
-            self.states[event.exercise] = State(event.status, event.mistake, sentences.get(event.mistake, ""))
+            said = [sentences.get(id, "") for id in event.mistake.split("+")]
+            known = all(said)  # an id that the course does not know is not shown: it may be anybody's idea of a joke
+            self.states[event.exercise] = State(event.status, event.mistake if known else "", " ".join(said) if known else "")
             if event.status == "passed" and event.at >= self.noted:
                 self.note = ""
 
