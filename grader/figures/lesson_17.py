@@ -197,7 +197,7 @@ def sinks(weight: Any, length: Any) -> None:
     layers = np.arange(len(weight))
     left.bar(layers, weight, color=COLOURS["blue"], width=0.75)
     left.axhline(float(np.mean(weight)), color=_INK, linewidth=1, linestyle="--")
-    left.text(int(np.argmin(weight)) + 0.4, float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="center", fontsize=9)
+    left.text(int(np.argmin(weight)) - 0.1, float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="center", fontsize=9)
     left.set(ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …")
     right.bar(layers, length, color=COLOURS["orange"], width=0.75)
     right.axhline(1, color=_INK, linewidth=1, linestyle="--")
