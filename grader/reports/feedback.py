@@ -30,7 +30,8 @@ def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int
 def _parts(lesson: LessonReport) -> list[str]:
     """Where an instructor gives part of the points: a sentence on each exercise that earns some for a part of its cases."""
     return [
-        f"{judged.exercise}: {text.part(lesson, judged)} points, because {judged.cases[0]} of {judged.cases[1]} cases agree."
+        f"{judged.exercise}: {lesson.earned(judged)} of {lesson.points[judged.exercise]} points, because {judged.cases[0]} of "
+        f"{judged.cases[1]} cases agree."
         for judged in lesson.verdicts if lesson.partial and not judged.passed and lesson.earned(judged)
     ]  # fmt: skip
 
