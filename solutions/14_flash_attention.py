@@ -34,8 +34,8 @@ for t in (1_024, 8_192, 131_072):
     print(f"{t:7,} tokens: the table takes {table / 2**30:8,.2f} GiB, the output {output / 2**30:.2f} GiB")
 
 # %% [markdown]
-# At 131,072 tokens the table would take a tebibyte, and nobody wants it: it is a step on the way to an output a thousand times smaller.
-# What forces it into memory seems to be softmax. The weight of a key is exp(score) divided by a sum over *all* keys of the row, so the
+# At 131,072 tokens the table would take a tebibyte. Nobody asked for it: it is a step on the way to an output that is a thousand times
+# smaller. Softmax seems to force it into memory. The weight of a key is exp(score) divided by a sum over *all* keys of the row, so the
 # first weight is not known before the last score is.
 #
 # ## One row in two tiles, by hand
@@ -96,8 +96,8 @@ for score, value in zip(scores.tolist(), values.tolist()):
 assert abs(o / l - 3) < 1e-6
 
 # %% [markdown]
-# Before anything was seen, the triple is (−∞, 0, 0). That is the partial result over no keys, and adding it to another one must change
-# nothing.
+# Before anything was seen, the triple is (−∞, 0, 0). That is the partial result over no keys, and merging it with another one must
+# change nothing.
 #
 # The loop merges a partial result with a single key. Your first exercise merges any two, for many queries at once. It needs care in one
 # place. Under a mask, a tile may hold no key that a query may see. Then m is −∞ on that side, and if it is −∞ on both sides, m − m is
@@ -175,7 +175,7 @@ if passed(merge_partial):
 #
 # ## What went wrong in print
 #
-# The two lines with factors are easy, and the rows without keys are not. Three reports of published code, each of them about what you
+# The lines with factors are easy, and the rows without keys are not. Three reports of published code, each of them about what you
 # have just written:
 #
 # - **zhuzilin/ring-flash-attention#30**: merging took exp of a difference that may be positive, and overflowed. The differences in your
@@ -183,8 +183,8 @@ if passed(merge_partial):
 # - **flashinfer-ai/flashinfer#4450** and **#4051**: a library took −50,000 for −∞, so rows with real scores below it came back as
 #   zeros; and merging two empty states gave NaN.
 # - **Dao-AILab/flash-attention#2082**: the guard against NaN set the *kept* maximum of an empty tile to 0. Later tiles had only negative
-#   scores, so the maximum stayed 0, and scores far below it vanished. Whole heads of some tokens came out as zeros, and a training run
-#   suffered. What is subtracted may become 0; what is kept stays −∞.
+#   scores, so the maximum stayed 0, and scores far below it vanished. Whole heads of some tokens came out as zeros, and the report
+#   says that training runs suffered. What is subtracted may become 0; what is kept stays −∞.
 #
 # ## Tiles over queries and keys
 #
@@ -215,7 +215,7 @@ assert (computed, masked) == (36, 8)
 
 # %% [markdown]
 # Beside the output, the function returns one more number a query, the **logsumexp** L = log Σ exp(score). From a partial result it is
-# m + log l: for *it* above, ln 4 + ln 2 = ln 8. The way back will need it, and nothing else.
+# m + log l: for *it* above, ln 4 + ln 2 = ln 8. It is all that the way back will need of softmax.
 
 # %% [markdown]
 # @exercise tiled_attention
@@ -402,9 +402,9 @@ if passed(tiled_attention):
 # {{ taken["your tiles of 128"][2048][0]:.0f }} MiB, so the table costs {{ ratio:.0f }} times as much. The slopes are those of the
 # prediction. (Below a few MiB the system's own bookkeeping bends the lines.)
 #
-# The right panel is a fair warning. Your tiles compute half of the fields only, and each tile fits into a processor's cache, so they may
-# well be as fast as explicit scores on a CPU. The fused operator is faster than both, because its loop is compiled and runs inside of one
-# call.
+# The right panel says what tiles in Python do not give you: time. They skip the future, and each tile fits into the processor's cache,
+# but every step is a call of its own. The fused operator is faster than both others, because its loop is compiled and runs inside of one
+# call. (It belongs to this machine, with one thread. Ratios may differ on yours.)
 #
 # ## The way back
 #
@@ -543,8 +543,8 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
     print(f"kept for the way back: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
 
 # %% [markdown]
-# The gradients agree, and the way back keeps {{ table_bytes / flash_bytes:.0f }} times less than the table at 512 tokens. The ratio doubles
-# with each doubling of T. What is paid for it is arithmetic, because the scores are computed twice.
+# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the way back as your
+# functions do, and the ratio doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
 #
 # ## Break it on purpose
 #
@@ -684,8 +684,8 @@ figures.lesson_14.published(standard, flash)
 # - tiled_attention FL3: Two tiles, the second with lower scores. What is each p relative to?
 # - tiled_attention TI1: This tile begins at query 4 and key 8. Which position does its row 0 have in the whole sequence?
 # - tiled_attention MK14: One new query, nine keys: which of them may it see?
-# - tiled_attention_backward TB1: Over which keys does this sum run, and over which should it?
-# - tiled_attention_backward TB3: How many tiles of keys does query 0 meet? How often is its gradient written?
+# - tiled_attention_backward FB1: Over which keys does this sum run, and over which should it?
+# - tiled_attention_backward FB3: How many tiles of keys does query 0 meet? How often is its gradient written?
 #
 # ## To discuss
 #

@@ -34,8 +34,7 @@ figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head loo
 # ## Two models to read
 #
 # The first model is small: the language model of lesson 12, with two blocks of four heads. It reads single characters. Here is its shape
-# once more, with attention written out, so that the weights can be seen. Its checkpoint is the one that your training has left. Where
-# there is none the weights are random, and so is what the heads do; lesson 12 makes one in a minute.
+# once more, with attention written out, so that the weights can be seen.
 
 # %% role="given"
 class CausalHeads(nn.Module):
@@ -80,10 +79,15 @@ class Small(nn.Module):
             x = x + block["mlp"](block["ln2"](x))
         return self.head(self.norm(x)), maps
 
+# %% [markdown]
+# Its checkpoint is the one that your training has left. Where there is none the weights are random, and so is what the heads do; lesson
+# 12 makes one in a minute.
+
 # %% role="demo"
 text = figures.lesson_12.reference_text()
 characters = sorted(set(text))
-ids = torch.tensor([characters.index(character) for character in text[9 * len(text) // 10 :]])  # the last tenth was held out
+held = text[9 * len(text) // 10 :]  # the last tenth was held out
+ids = torch.tensor([characters.index(character) for character in held])
 torch.manual_seed(17)
 small, checkpoint = Small(len(characters)).eval().requires_grad_(False), figures.lesson_12.checkpoint()
 if checkpoint.is_file():
@@ -129,28 +133,40 @@ def turned(x, base):
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
 
+# %% [markdown]
+# One layer's attention comes next. The weights are what this lesson reads.
+
 # %% role="given"
 def attend(model, layer, y):
     """One layer's weights (B, H, T, T) and values (B, H, T, d_head) for its normalized input y (B, T, d_model)."""
     c = model.config
-    q, k, v = (F.linear(y, model.weights[f"blocks.{layer}.attn.w_{name}.weight"]).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2)
-               for name in "qkv")  # fmt: skip
+    projected = (F.linear(y, model.weights[f"blocks.{layer}.attn.w_{name}.weight"]) for name in "qkv")
+    q, k, v = (each.unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2) for each in projected)
     k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (k, v))
     scores = turned(q, c.base) @ turned(k, c.base).mT / math.sqrt(q.shape[-1])
     future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
     return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
 
-# %% role="given"
-def read(model, ids, without=()):
-    """Reads ids (B, T). without: (layer, head) pairs that are left out, as if they had found 0.
+# %% [markdown]
+# And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output projection.
 
-    Returns: logits (B, T, V); weights (B, L, H, T, T); values and found, what each head's weights make of them (B, L, H, T, d_head); x.
+# %% role="given"
+PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
+
+
+def read(model, ids, without=()):
+    """Reads ids (B, T). without: (layer, head) pairs that are silenced.
+
+    Returns: logits (B, T, V), weights (B, L, H, T, T), values (B, L, H, T, d_head), found (what the weights make of
+    the values, of the same shape) and x, what the last layer leaves (B, T, d_model).
     """
     w, c, seen = model.weights, model.config, []
+    for layer, head in without:
+        if not (0 <= layer < c.layers and 0 <= head < c.heads):
+            raise ValueError(f"there is no head {layer}.{head}: {c.layers} layers, {c.heads} heads each, counted from 0")
     x = w["token.weight"][ids]
     for layer in range(c.layers):
-        names = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
-        of = {name: w[f"blocks.{layer}.{name}.weight"] for name in names}
+        of = {name: w[f"blocks.{layer}.{name}.weight"] for name in PARTS}
         weights, values = attend(model, layer, rms(x, of["attn_norm"], c.eps))
         found = weights @ values
         found[:, [head for where, head in without if where == layer]] = 0
@@ -163,7 +179,7 @@ def read(model, ids, without=()):
     return SimpleNamespace(logits=logits, weights=weights, values=values, found=found, x=x)
 
 # %% [markdown]
-# Before we read heads, does it work? A model of 2017's idea, in thirty lines, is asked for a capital.
+# Does it work? Before we read its heads, we ask it for a capital.
 
 # %% role="demo"
 def capital():
@@ -208,6 +224,8 @@ def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
     weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,).
     """
     # region solution
+    if weights.shape[-1] < 2:
+        raise ValueError("a single token has none before it: T is at least 2")
     back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (B, H, T − 1)
     return back.mean(dim=(0, -1))
     # endregion
@@ -250,12 +268,14 @@ def all_maps():
 
 found = measured("maps", all_maps)
 maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}
-print({text: weights.shape for text, (_, weights) in maps_of.items()})
+for text, (_, weights) in maps_of.items():
+    print(weights.shape, text)
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
-    PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them brings what it has carried "
-             "from its own valley. Farther down the water is slower and warmer, and people have built their towns beside it.")  # fmt: skip
+    PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them "
+             "brings what it has carried from its own valley. Farther down the water is slower and warmer, and "
+             "people have built their towns beside it.")  # fmt: skip
 
     def looking_back():
         weights = read(real, torch.tensor([real.encode(PROSE)])).weights
@@ -263,12 +283,13 @@ if passed(previous_token_score):
 
     score = measured("looking back", looking_back)["score"]  # (layers, heads)
     figures.lesson_17.all_heads(score, "Weight on the token before, for each head of SmolLM2-135M", most=4)
-    assert np.unravel_index(score.argmax(), score.shape) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
+    assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
 # Most heads give the token before next to nothing: half of them have a score below {{ np.median(score):.2f }}. A few do little else. The
 # strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Remember it: you will meet it again. Here it is
-# on the first sentence. Where your notebook can show widgets, choose another sentence, layer and head.
+# on the first sentence. Where your notebook can show widgets, choose another sentence, layer and head, and browse a while before you read
+# on: layers 5, 13 and 23, for example.
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
@@ -292,7 +313,8 @@ if passed(previous_token_score):
 #
 # @answer
 #
-# **C**: {{ sink.mean():.0% }}. And it has nothing to do with *The*: each text that begins with another token shows the same on that one.
+# **C**: {{ sink.mean():.0% }}. And it has nothing to do with *The*. Where the text begins with another token, the weight lies on that
+# one.
 #
 # @wrong
 #
@@ -306,7 +328,8 @@ if passed(previous_token_score):
         others = [real.encode(start + SENTENCES[0][3:]) for start in ("Paris", "seven", "(", "Although")]
         starts = [read(real, torch.tensor([ids])).weights for ids in others]
         lengths = seen.values.norm(dim=-1)[0]  # (layers, heads, tokens)
-        return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)), "other": [each[..., 1:, 0].mean() for each in starts],
+        return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)),
+                "other": [each[..., 1:, 0].mean() for each in starts],
                 "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}  # fmt: skip
 
     found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
@@ -318,7 +341,7 @@ if passed(previous_token_score):
 # %% [markdown]
 # The weights of a row have to sum to 1 (lesson 02), also where a head finds nothing that it looks for. So trained models learn to put the
 # rest on a token that is always there, the first one, and to give it a value that says little: its value vector is about
-# {{ np.median(length):.1f }} times as long as the others. Xiao et al. (2023) named it the **attention sink**. It is why lesson 15's
+# {{ np.median(length):.2f }} times as long as the others. Xiao et al. (2023) named it the **attention sink**. It is why lesson 15's
 # window keeps the first tokens. For reading heads it means this: weight on the first token is how a head says *nothing here*.
 #
 # ## What followed the last time
@@ -350,6 +373,8 @@ def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
     weights: (B, H, T, T) on a sequence that repeats with this period, T > period ≥ 1. Returns: (H,).
     """
     # region solution
+    if not 1 <= period < weights.shape[-1]:
+        raise ValueError(f"period {period} with T = {weights.shape[-1]}: it is at least 1 and less than T")
     i = torch.arange(period, weights.shape[-1], device=weights.device)  # the rows that have an earlier occurrence
     return weights[:, :, i, i - period + 1].mean(dim=(0, 2))
     # endregion
@@ -400,14 +425,15 @@ if passed(induction_score):
 # %% [markdown]
 # @predict
 #
-# After training at period 10, this layer names the next token of the second copy without an error. Has it learned to look for the last
+# After training at period 10, this layer names nearly every next token of the second copy. Has it learned to look for the last
 # occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
 #
 # @answer
 #
 # It fails. At period 10 its score is {{ scores["always 10"][4]:.2f }}, at period 13 {{ scores["always 10"][7]:.2f }}. It has learned
-# "look nine places back", which needs the position vectors and no token at all. Trained on random periods, from 6 to 14, the same layer
-# finds no such short cut and reaches {{ max(scores["6 to 14"]):.2f }} at best: one layer alone can't do it.
+# "look nine places back", which needs the position vectors and no token at all. On random periods, from 6 to 14, there is no such short
+# cut: trained on those for as many steps, the same layer reaches {{ max(scores["6 to 14"]):.2f }} at best. Why it does not find the right
+# way either, we shall see below.
 #
 # @wrong
 #
@@ -428,12 +454,15 @@ if passed(induction_score):
     assert max(scores["6 to 14"]) < 0.35
 
 # %% [markdown]
-# So the real model is tested at random periods, with tokens drawn from its whole vocabulary. Each sequence stands there twice.
+# (The last row of its map is noise: nothing follows there, so training never asked for it.)
+#
+# So the real model is tested at random periods, with tokens drawn from nearly its whole vocabulary. Each sequence stands there twice.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
     draws = torch.Generator().manual_seed(17)
-    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in torch.randint(14, 34, (3,), generator=draws).tolist()]
+    lengths = torch.randint(14, 34, (3,), generator=draws).tolist()
+    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in lengths]
 
     def copying(without=()):
         """(layers, heads) induction scores; the mean loss in each copy, in nats a token."""
@@ -455,9 +484,10 @@ if passed(induction_score):
     assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
 
 # %% [markdown]
-# The first copy can't be guessed, and costs {{ whole["first"]:.1f }} nats a token. The second costs {{ whole["second"]:.1f }}: the model
-# copies. {{ (induction > 0.5).sum() }} heads have a score above ½, all of them in the second half of the model, and half of all heads one
-# below {{ np.median(induction):.2f }}. Here is one of them on twelve random words, written down twice, with 16.0 beside it:
+# The first copy cannot be guessed, and costs {{ whole["first"]:.1f }} nats a token. (That is more than the ln 49,152 = 10.8 nats of one
+# who knows nothing, since the model expects text.) The second costs {{ whole["second"]:.1f }}: the model copies. Of 270 heads,
+# {{ (induction > 0.5).sum() }} have a score above ½, all of them from layer 17 on, and half of all heads have one below
+# {{ np.median(induction):.2f }}. Here is one of them on twelve random words, written down twice, with 16.0 beside it:
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
@@ -474,11 +504,18 @@ if passed(induction_score):
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
+# In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second copy it finds its
+# line.
+#
 # How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *river* does not know that *lamp* stood
-# before it. Unless an earlier head has told it. That is the job of a previous-token head: in layer 16 it copies *lamp* into the vector at
+# before it, unless an earlier head has told it. That is the job of a previous-token head: in layer 16 it copies *lamp* into the vector at
 # *river*. In layer 17 the second *lamp* asks "who has *lamp* before it?", and *river* answers (Elhage et al. 2021; Olsson et al. 2022).
 # So induction takes two heads in two layers, and that is why the single layer above could not learn it.
-#
+
+# %% role="demo"
+figures.lesson_17.chain()
+
+# %% [markdown]
 # That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what becomes of the others.
 
 # %% [markdown]
@@ -552,7 +589,8 @@ if passed(induction_score):
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """What each head of a causal attention adds to its result.
 
-    module: lesson 11's attention, in eval mode. x: (B, T, d_model). Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
+    module: lesson 11's attention, in eval mode. x: (B, T, d_model).
+    Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
     """
     # region solution
     heads, t = module.num_heads, x.shape[1]
@@ -606,18 +644,20 @@ if passed(head_contributions):
 #
 # ## The head that writes Paris
 #
-# Because everything on the residual path is added up, even a *logit* is a sum over heads. The last vector is the token's own, plus what
-# each head and each small network has added. The difference between the logits of *Paris* and *London* is a dot product with that vector,
-# so every head has a share in it, in logits. (The last norm divides all of them by the same number.) Who says Paris?
+# Because everything on the residual path is added up, even a *logit* is a sum, in which each head has a term. The last vector is the
+# token's own, plus what each head and each small network has added. The difference between the logits of *Paris* and *London* is a dot
+# product with that vector, so every head has a share in it, in logits. (The last norm divides all of them by the same number.) Who says
+# Paris?
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
     def paris():
         w, ids = real.weights, torch.tensor([real.encode("The capital of France is")])
         seen, (yes, no) = read(real, ids), (real.encode(city)[0] for city in (" Paris", " London"))
-        slices = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])  # (L, d_model, heads, d_head)
+        slices = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])
         added = torch.einsum("lhc,ldhc->lhd", seen.found[0, :, :, -1], slices)
-        direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"] / seen.x[0, -1].square().mean().sqrt()
+        direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"]
+        direction = direction / seen.x[0, -1].square().mean().sqrt()  # as the last norm does
         gone = {name: read(real, ids, [pair]).logits[0, -1].softmax(dim=-1)[yes]
                 for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}  # fmt: skip
         return {"share": added @ direction, "gap": seen.logits[0, -1, yes] - seen.logits[0, -1, no],
@@ -628,7 +668,7 @@ if passed(head_contributions):
     share = said["share"]  # (layers, heads), in logits
     figures.lesson_17.paris(share, float(said["gap"]), said["token"], said["row"])
     print(f"probability of Paris {said['before']:.2f}; without 23.4 {said['23.4']:.2f}; without 13.8 {said['13.8']:.2f}")
-    assert np.unravel_index(share.argmax(), share.shape) == (23, 4) and share.max() > 0.5 * said["gap"] and said["row"].argmax() == 3
+    assert divmod(share.argmax(), 9) == (23, 4) and share.max() > 0.5 * said["gap"] and said["row"].argmax() == 3
     assert said["before"] > 0.7 and said["23.4"] < 0.25 and abs(said["13.8"] - said["before"]) < 0.05
 
 # %% [markdown]
@@ -665,15 +705,18 @@ if passed(head_contributions):
 if passed(head_contributions):
     (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
     it, animal, street = (tokens.index(word) for word in (" it", " animal", " street"))
-    figures.lesson_17.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, columns_of=[tokens, other])
+    both_maps = {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}
+    figures.lesson_17.pair(tokens, both_maps, columns_of=[tokens, other])
     assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
-    assert np.unravel_index(tired[:, :, it, animal].argmax(), (30, 9)) == (13, 8)
-    print(f"mean over all heads, from it: {tired[:, :, it, animal].mean():.3f} to animal, {tired[:, :, it, street].mean():.3f} to street")
+    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+    to_animal, to_street = (tired[:, :, it, noun].mean() for noun in (animal, street))
+    print(f"mean over all heads, from it: {to_animal:.3f} to animal, {to_street:.3f} to street")
+    assert to_street > to_animal
 
 # %% [markdown]
-# Head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of *it* to *animal*, and exactly as much where *it* is the street. It makes the
-# famous picture, and the picture is wrong half of the time. What 13.8 does is worth a name, "a noun that could be meant", but not the
-# name "resolves *it*".
+# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much where *it* is the street.
+# It makes the famous picture, and the picture is wrong half of the time. What 13.8 does is worth a name, "a noun that could be meant",
+# but not the name "resolves *it*". The mean over all heads, printed above, even leans towards the street.
 #
 # Is it resolved later, at the last word? For that we need more than one pair of sentences. Here are sixteen, all of the same form, so
 # that the nouns stand at the same places.
@@ -682,16 +725,18 @@ if passed(head_contributions):
 if passed(head_contributions):
     FORM = "The {0} didn't {1} the {2} because it was too {3}"
     TWINS = [words.split() for words in (
-        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark", "cat reach shelf small high",
-        "truck pass bridge heavy narrow", "ship enter harbor large shallow", "horse jump fence tired high",
-        "child lift stone weak heavy", "bird enter cage big small", "student read book lazy boring", "dog eat bone full hard",
-        "farmer climb mountain old steep", "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
+        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark",
+        "cat reach shelf small high", "truck pass bridge heavy narrow", "ship enter harbor large shallow",
+        "horse jump fence tired high", "child lift stone weak heavy", "bird enter cage big small",
+        "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
+        "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
         "woman buy house poor expensive")]  # fmt: skip
 
     def readings(form):
         """ids (32, T) of all twins, first with the adjective of the first noun; the places of both nouns; the nouns."""
-        ids = torch.tensor([real.encode(form.format(one, verb, two, end)) for one, verb, two, *ends in TWINS for end in ends])
-        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in (one, two)] for one, _, two, *_ in TWINS for _ in range(2)])
+        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
+        ids = torch.tensor([real.encode(text) for text in texts])
+        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in TWINS for _ in range(2)])
         return ids, [(ids == nouns[:, [which]]).int().argmax(dim=1) for which in range(2)], nouns
 
     def leaning(form):
@@ -709,21 +754,23 @@ if passed(head_contributions):
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    chosen = np.unravel_index(lean[:8].mean(axis=0).argmax(), (30, 9))
-    steady = np.unravel_index(((lean > 0).sum(axis=0) + lean.mean(axis=0)).argmax(), (30, 9))  # how often, then by how much
+    chosen = divmod(lean[:8].mean(axis=0).argmax(), 9)
+    steady = divmod(((lean > 0).sum(axis=0) + lean.mean(axis=0)).argmax(), 9)  # right most often, then by how much
     first, second = (f"{layer}.{head}" for layer, head in (chosen, steady))
-    figures.lesson_17.twins({f"{first}, best of the first eight": lean[:, *chosen], f"{second}, right in all sixteen": lean[:, *steady],
-                             f"{second} in a list, without it": listed[:, *steady]},
-                            [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])  # fmt: skip
+    shown = {f"{first}, best of the first eight": lean[:, *chosen],
+             f"{second}, right in all sixteen": lean[:, *steady],
+             f"{second} in a list, without it": listed[:, *steady]}  # fmt: skip
+    figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
     on_eight, on_others = lean[:8, *chosen].mean(), lean[8:, *chosen].mean()
     assert on_others < 0.5 * on_eight and (lean[:, *steady] > 0).all() and (listed[:, *steady] > 0).sum() >= 14
 
 # %% [markdown]
 # The head that is best on the first eight pairs, {{ chosen[0] }}.{{ chosen[1] }}, leans the right way by {{ on_eight:.2f }} there, and by
 # only {{ on_others:.2f }} on the others: most of its success was choice. Another one, {{ steady[0] }}.{{ steady[1] }}, leans the right
-# way in all sixteen. So at the last word there *is* a head that looks at the noun that the adjective fits. But it does so also in a bare
-# list, "a horse, to cross, a river, and too weak", {{ (listed[:, *steady] > 0).sum() }} times of sixteen, where there is no *it* to
-# resolve. "Tired goes with animals" explains what we see; "understands the sentence" is not needed.
+# way in all sixteen, and that is no luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
+# about one of 240 trials. So at the last word there *is* a head that looks at the noun that the adjective fits. But it does so also in a
+# bare list, "a horse, to cross, a river, and too weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it*
+# to resolve. "Tired goes with animals" explains what we see; "understands the sentence" is not needed.
 #
 # What does the model itself say? We ask it, "What was too tired? The …", and see how the odds between the two nouns shift from one twin
 # to the other.
@@ -740,8 +787,9 @@ if passed(head_contributions):
     odds_without = measured("asked without the head", lambda: asked([(17, 0)]))["odds"]
     shift, shift_without = (each[:, 0] - each[:, 1] for each in (odds, odds_without))
     both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
-    print(f"the odds shift the right way in {(shift > 0).sum()} of 16 pairs, by {shift.mean():.2f} nats on average; both right in {both}")
-    print(f"without 17.0: {(shift_without > 0).sum()} of 16, by {shift_without.mean():.2f} nats")
+    for name, found in (("the whole model", shift), ("without 17.0", shift_without)):
+        print(f"{name:15}: the odds shift the right way in {(found > 0).sum()} of 16 pairs, by {found.mean():.2f} nats on average")
+    print(f"both twins answered right: {both} of 16")
     assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5 and shift_without.mean() > 0.8 * shift.mean()
 
 # %% [markdown]
@@ -758,8 +806,10 @@ if passed(head_contributions):
 # path, on which a token stays what it is. By hand, with two tokens and one head: layer 0 has the weights (1, 0) and (1, 0), layer 1 has
 # (1, 0) and (½, ½).
 #
-# $$A_0 = \begin{pmatrix} 1 & 0 \\ ½ & ½ \end{pmatrix}, \quad A_1 = \begin{pmatrix} 1 & 0 \\ ¼ & ¾ \end{pmatrix}, \quad
-# A_1 A_0 = \begin{pmatrix} 1 & 0 \\ ¼ + ¾ \cdot ½ & ¾ \cdot ½ \end{pmatrix} = \begin{pmatrix} 1 & 0 \\ 0.625 & 0.375 \end{pmatrix}$$
+# $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
+# A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
+# A_1 A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac14 + \tfrac34 \cdot \tfrac12 & \tfrac34 \cdot \tfrac12 \end{pmatrix}
+# = \begin{pmatrix} 1 & 0 \\ 0.625 & 0.375 \end{pmatrix}$$
 
 # %% [markdown]
 # @exercise attention_rollout
@@ -772,8 +822,8 @@ if passed(head_contributions):
 # ```
 #
 # The list and its tensors stay as they are. A published implementation divides each A by `a.sum(dim=-1)`, without `keepdim`
-# (jacobgil/vit-explain#16). With one image and whole rows that divides by 1 and is harmless. But that code first sets the smallest nine
-# tenths of the weights to 0, and then every *column* is divided by the sum of another row.
+# (jacobgil/vit-explain#16). With one image and whole rows that divides by 1 and is harmless. But that code first sets the smallest
+# weights to 0, nine tenths of them by default, and then every *column* is divided by the sum of a row.
 
 # %% role="exercise" exercise="attention_rollout"
 def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
@@ -783,6 +833,8 @@ def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
     Source: Abnar and Zuidema 2020, section 3.
     """
     # region solution
+    if not layers:
+        raise ValueError("there are no layers to roll up: the list is empty")
     identity = torch.eye(layers[0].shape[-1], device=layers[0].device)
     rolled = identity.expand(layers[0].shape[0], -1, -1)
     for weights in layers:
@@ -846,26 +898,37 @@ if passed(attention_rollout):
 # This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions proved it. 13.8 and 17.0 have maps that
 # tell a better story, and the model does as well without them. No map told us which was which.
 #
-# ## Break it on purpose: another test that one head can cheat
+# ## Break it on purpose: the published rollout
 #
-# The map of a cheat looks like the map of an induction head. To end, look at what the score of the cheat becomes when the test itself has
-# one fixed period: the same number as for a head that reads.
+# Back to the line in print. We write the rollout as that code does: the smallest nine tenths of the weights go, and the sums of the rows
+# have lost their axis. Each row of a rollout is a set of shares, so it has to sum to 1. What do these sum to?
 
 # %% role="payoff" exercise="attention_rollout"
-if passed(attention_rollout) and passed(induction_score):
-    by_position = torch.full((1, 1, 20, 20), -torch.inf)  # a head of pure position: every token looks nine places back
-    places = torch.arange(20)
-    by_position[0, 0, places, (places - 9).clamp(min=0)] = 0
-    by_position = by_position.softmax(dim=-1)
-    for period in (10, 13):
-        print(f"a head that looks nine places back, tested at period {period}: {induction_score(by_position, period).item():.2f}")
-    assert induction_score(by_position, 10) == 1 and induction_score(by_position, 13) == 0
+if passed(attention_rollout):
+    layers = [torch.tensor(np.array(layer))[None] for layer in maps_of[SENTENCES[0]][1]]
+
+    def in_print(keepdim):
+        rolled = torch.eye(12)
+        for weights in layers:
+            mean = weights.mean(dim=1)
+            kept = torch.where(mean < mean.quantile(0.9), 0, mean)  # the smallest nine tenths go
+            mixed = (kept + torch.eye(12)) / 2
+            rolled = mixed / mixed.sum(dim=-1, keepdim=keepdim) @ rolled
+        return rolled[0]
+
+    sums = {keepdim: in_print(keepdim).sum(dim=-1) for keepdim in (True, False)}
+    whole_sums = attention_rollout(layers)[0].sum(dim=-1)
+    for name, found in (("yours", whole_sums), ("with keepdim", sums[True]), ("as printed", sums[False])):
+        print(f"{name:13}rows sum to {found.min():.3g} … {found.max():.3g}")
+    assert (sums[True] - 1).abs().max() < 1e-3 and (whole_sums - 1).abs().max() < 0.1 and sums[False].min() < 0.9
 
 # %% [markdown]
-# A perfect score, without reading a single token. Whenever a score is high, ask what else would make it high.
+# Without `keepdim` the rows are no shares any more: on this sentence they sum to between {{ sums[False].min():.2f }} and
+# {{ sums[False].max():.2f }}. That is a quiet mistake. With one item both divisions broadcast, so no error is raised, and the picture
+# still looks like a picture.
 
 # %% role="demo"
-explain("IN1")
+explain("RL18")
 
 # %% [markdown]
 # ## What we keep

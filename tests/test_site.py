@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import yaml
 from playwright.sync_api import sync_playwright
 
 from tests.conftest import ROOT
@@ -161,27 +163,52 @@ def test_formulas_are_mathml_without_a_rest_of_latex(pages):
     assert len(formulas) > 60 and not any("\\" in re.sub(r"<[^>]*>", "", formula) for formula in formulas)
 
 
+def _repository(place: Path) -> Path:
+    """A copy of what the site is made of, to be spoiled."""
+    place.mkdir()
+    for part in ("docs", "notebooks"):
+        shutil.copytree(ROOT / part, place / part)
+    for part in ("solutions", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "pyproject.toml"):
+        (place / part).symlink_to(ROOT / part)
+    return place
+
+
 def test_a_page_that_does_not_fit_its_notebook_is_a_sentence(tmp_path):
     """Solved and learner's notebook of two versions."""
-    for part in ("docs", "solutions", "notebooks"):
-        (tmp_path / part).symlink_to(ROOT / part)
-    (tmp_path / "notebooks").unlink()
-    (tmp_path / "notebooks").mkdir()
-    for path in (ROOT / "notebooks").iterdir():
-        (tmp_path / "notebooks" / path.name).write_text(path.read_text(encoding="utf-8").replace('"exercise-hard_lookup"', '"other"'))
-    for file in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "pyproject.toml"):
-        (tmp_path / file).symlink_to(ROOT / file)
-    (tmp_path / "docs").unlink()
-    (tmp_path / "docs").mkdir()
-    for path in (ROOT / "docs").iterdir():
-        if path.name != "site":
-            (tmp_path / "docs" / path.name).symlink_to(path)
-    (tmp_path / "docs" / "site").mkdir()
-    for path in (ROOT / "docs" / "site").glob("*.py"):
-        (tmp_path / "docs" / "site" / path.name).write_bytes(path.read_bytes())
-    done = build(tmp_path / "made", tmp_path)
-    assert done.returncode == 1
+    repository = _repository(tmp_path / "repository")
+    path = repository / "notebooks" / "00_start_here.ipynb"
+    path.write_text(path.read_text(encoding="utf-8").replace('"exercise-hard_lookup"', '"other"'), encoding="utf-8")
+    done = build(tmp_path / "made", repository)
+    assert done.returncode == 1 and not (tmp_path / "made").exists()
     assert done.stderr == "notebooks/00_start_here.ipynb is not what solutions/00_start_here.ipynb was built with; run `grader build 00`.\n"
+
+
+def test_a_folder_with_other_things_is_left_as_it_is(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    done = build(tmp_path)
+    assert done.returncode == 2 and [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    assert done.stderr == f"{tmp_path} holds other things than a site; nothing was changed. Name a new or an empty folder.\n"
+
+
+def test_a_site_is_replaced_as_a_whole_and_only_by_a_whole_one(site, tmp_path):
+    """What the newer one no longer has goes with the older one; one that a warning stopped replaces nothing."""
+    place = tmp_path / "made"
+    shutil.copytree(site, place)
+    (place / "gone.html").write_text("a page of last year")
+    repository = _repository(tmp_path / "repository")
+    (repository / "docs" / "instructors.md").unlink()
+    (repository / "docs" / "instructors.md").write_text("# For instructors\n\n[nowhere](#nothing-there)\n")
+    done = build(place, repository)
+    assert done.returncode == 1 and "nothing-there" in done.stderr and (place / "gone.html").is_file()
+    assert build(place).returncode == 0 and not (place / "gone.html").exists() and (place / "index.html").is_file()
+
+
+def test_the_workflow_publishes_what_make_site_makes():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "site.yml").read_text(encoding="utf-8"))["jobs"]
+    steps = jobs["build"]["steps"]
+    assert {"run": "make site"} in steps and steps[-1]["with"] == {"path": "build/site"}
+    assert "\t$(BIN)/python docs/site build/site\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert jobs["publish"]["needs"] == "build" and jobs["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
 
 
 # --- in a browser -----------------------------------------------------------------------------

@@ -72,10 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _take_course(arguments: Sequence[str]) -> None:
     """Makes the lessons of --course, or of the environment, those of this process and all that it starts. Raises: InputError."""
-    folder = course(arguments)
-    if folder is not None:
-        os.environ[VARIABLE] = str(folder.expanduser().resolve())
-    named = os.environ.get(VARIABLE)
+    named = course(arguments) or os.environ.get(VARIABLE)
+    if named:
+        os.environ[VARIABLE] = str(Path(named).expanduser().resolve())  # what this process starts may be elsewhere
     if named or registry.own() is not None:
         from grader.course import own
 

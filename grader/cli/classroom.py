@@ -161,6 +161,7 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
 
 def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
+    from grader.cli import class_reports
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
     from grader.grading import batch
@@ -189,49 +190,8 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = _reported(replace(report, notes=chosen.sentences() if chosen else ()), options)
+        report = class_reports.written(replace(report, notes=chosen.sentences() if chosen else ()), options)
         journal.finish()
-    print(_summary(report, options.out))
+    print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
     return complain("the same command with --resume grades again what could not be graded.", code) if code == NOT_GRADED else code
-
-
-def _reported(report: Any, options: argparse.Namespace) -> Any:
-    """Puts the points on, writes every report, and returns the one that they show."""
-    from grader.cli.out import copied
-    from grader.grading import pseudonyms
-    from grader.grading.marks import valued
-    from grader.reports import folder, moodle
-    from grader.reports.books import Books
-    from grader.reports.room import ClassSummary, ungraded
-
-    report = valued(report, options.weights, options.partial)
-    books = Books(options.max_points, options.assignment, options.roster)
-    room = ClassSummary(report)
-    for sentence in filter(None, (*books.remarks(room), ungraded(room), "" if options.anonymous else moodle.remark(room, books))):
-        say(sentence)
-    report = replace(report, notes=(*report.notes, *books.remarks(room)))
-    if options.anonymous:
-        report = pseudonyms.anonymous(report, pseudonyms.chosen(options.out, [one.name for one in report.submissions]))
-    folder.write_all(
-        report, options.out, books=books, named=not options.anonymous,
-        before_change=lambda: say(copied(options.out)),
-    )  # fmt: skip
-    return report
-
-
-def _summary(report: Any, out: Path) -> str:
-    """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
-    from grader.reports import text
-    from grader.reports.room import ClassSummary, remarks, told
-
-    room = ClassSummary(report)
-    count = len(report.submissions)
-    lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
-             f"median {100 * room.median:.0f} %; isolation: {report.isolation}."]  # fmt: skip
-    if room.mistakes:
-        lines += ["", "The most frequent mistakes:"]
-    for met in room.mistakes[:5]:
-        where = ", ".join(met.exercises)
-        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
-    return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

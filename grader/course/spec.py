@@ -29,7 +29,8 @@ class Case:
     dtype:   the allowed type names of every array part; None: the exercise's rule.
     rtol, atol: None: the exercise's.
     show:    False where the input is too large to be shown.
-    costly:  True where it takes many times as long as the exercise's others: a diagnosis looks at it last.
+    costly:  True where it takes many times as long as the exercise's others: a diagnosis looks at it last,
+        and seeks no pair of mistakes where such cases alone fail.
     reading: makes of what the probe sent (parts by name) the parts that are compared: what is decided is decided here and
              not beside the learner's code. Called with (case, parts); ContractError says what is amiss. None: as they came.
     """

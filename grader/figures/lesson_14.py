@@ -26,7 +26,7 @@ def two_tiles(scores: np.ndarray, values: np.ndarray, words: Sequence[str]) -> N
     terms = np.exp(scores - scores.max())
     _terms(axes[2], terms, words, [colour for _, colour, _ in tiles for _ in range(2)])
     axes[2].bar(range(2), np.exp(scores[:2] - scores[:2].max()), width=0.62, fill=False, edgecolor="#9A9A9A", linestyle=":")
-    axes[2].set_title(f"merged: tile 1 shrinks by one factor; l = {terms.sum():g}, o = {terms @ values:g}")
+    axes[2].set_title(f"merged: l = {terms.sum():g}, o = {terms @ values:g}")
     axes[0].set_ylabel("exp(score − m)")
     show(fig, alt=f"Bars of exp(score − m). {'; '.join(said)}. Merged, relative to the larger maximum: "
                   f"{', '.join(f'{word} {term:g}' for word, term in zip(words, terms, strict=True))}.")  # fmt: skip
@@ -53,7 +53,7 @@ def tile_grid(tiles: int) -> tuple[int, int]:
     ax.set(xlabel="tiles of keys", ylabel="tiles of queries", xlim=(-0.6, tiles - 0.4), ylim=(tiles - 0.4, -0.6),
            xticks=range(tiles), yticks=range(tiles), aspect="equal")  # fmt: skip
     computed, masked = int((kind < 2).sum()), int((kind == 1).sum())
-    ax.set_title(f"Of {tiles * tiles} fields {computed} are computed, {masked} of them masked")
+    ax.set_title(f"{computed} of {tiles * tiles} computed, {masked} masked")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     show(fig, alt=f"A grid of {tiles} by {tiles} fields: below the diagonal computed, on it computed and masked, above it skipped.")
     return computed, masked
@@ -97,5 +97,5 @@ def published(standard: Mapping[str, float], flash: Mapping[str, float]) -> None
         if ax is not axes[0]:
             ax.set_yticks([])
         ratio = standard[name] / flash[name]
-        ax.set_title(f"{ratio:.1f} times less" if ratio > 1 else f"{1 / ratio:.2f} times as many")
+        ax.set_title(f"÷ {ratio:.1f}" if ratio > 1 else f"× {1 / ratio:.2f}")
     show(fig, alt="; ".join(f"{name}: standard {standard[name]:g}, FlashAttention {flash[name]:g}" for name in standard) + ".")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.course import registry
-from grader.judging.verdict import LessonReport, Report
+from grader.judging.verdict import LessonReport, Report, hundredths
 from grader.util.errors import InputError
 from grader.util.names import printable
 
@@ -84,7 +84,7 @@ def valued(report: Report, weights: Mapping[str, float] | None = None, partial: 
     weights = weights or {}
 
     def of(lesson: LessonReport) -> LessonReport:
-        points = {name: weights.get(name, points) for name, points in lesson.points.items()}
+        points = {name: hundredths(weights.get(name, points)) for name, points in lesson.points.items()}
         return replace(lesson, points=points, partial=partial)
 
     made = [replace(one, lessons=tuple(map(of, one.lessons))) for one in report.submissions]

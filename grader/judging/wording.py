@@ -289,6 +289,7 @@ def following(exercise: Exercise) -> str:
 
 LAST = "That was the last exercise of the course."
 FITTING = "type, shape and dtype are as expected"
+SMALL = "no tensor was as large as the T × T table, at any moment"
 UNTOUCHED = "the inputs are left as they are"
 CLOSE = "each number is within the tolerance"
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from grader.notebook.record import FOLDER, default_path
+from grader.notebook.record import default_path, make_folder
 from grader.util.files import write_whole
 
 NAME = "room.json"
@@ -50,10 +50,7 @@ def read(file: Path | None = None) -> Membership | None:
 def write(membership: Membership, file: Path | None = None) -> None:
     """Raises: OSError."""
     file = file or path()
-    if not file.parent.is_dir():
-        file.parent.mkdir(parents=True)
-        if file.parent.name == FOLDER:
-            (file.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    make_folder(file.parent)
     write_whole(file, json.dumps(asdict(membership)))
     with contextlib.suppress(OSError):
         os.chmod(file, 0o600)  # the token is the learner's own

@@ -74,6 +74,15 @@ def _has_lessons(folder: Path) -> bool:
     return any(lesson in name for name in names for lesson in registry.CONTRACT)
 
 
+def make_folder(folder: Path) -> None:
+    """Makes the folder of a learner's own files, which have no place in anybody's repository. Raises: OSError."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True)
+    if folder.name == FOLDER:
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
 class Record:
     """Reads and changes the file at `path`; every change reads it anew, so that kernels may share it."""
 
@@ -170,15 +179,8 @@ class Record:
 
     def _write(self, data: dict[str, Any]) -> None:
         """Replaces the file in one step: a crash leaves the old record or the new one, never half of one."""
-        self._make_folder()
+        make_folder(self.path.parent)
         write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
-
-    def _make_folder(self) -> None:
-        if self.path.parent.is_dir():
-            return
-        self.path.parent.mkdir(parents=True)
-        if self.path.parent.name == FOLDER:  # a learner's record has no place in anybody's repository
-            (self.path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -186,7 +188,7 @@ class Record:
         if fcntl is None or self._memory is not None:
             yield
             return
-        self._make_folder()
+        make_folder(self.path.parent)
         with (self.path.parent / "progress.lock").open("ab") as lock:
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)

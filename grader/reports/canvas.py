@@ -14,6 +14,7 @@ Source: canvas-lms, lib/gradebook_importer.rb (process_student, parse_assignment
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from grader.judging.verdict import Report
 from grader.reports import sheet
@@ -30,11 +31,32 @@ def render(report: Report, books: Books = ALONE) -> str:
     return sheet.write(rows(ClassSummary(report), books))
 
 
+def remark(room: ClassSummary, books: Books) -> str:
+    """A sentence where Canvas' own export, which is the roster, has no such assignment, or another number of points; '' where it fits."""
+    possible = books.enrolled.possible if books.enrolled else {}
+    if not possible or not books.assignment:
+        return ""
+    if books.assignment not in possible:
+        near = get_close_matches(books.assignment, possible, 1, 0.4) or list(possible)[:1]
+        return f"Canvas' export has no column {books.assignment!r}, such as {near[0]!r}; Canvas would offer to make a new assignment."
+    most, theirs = _possible(room, books), possible[books.assignment]
+    try:
+        fits = not theirs or float(theirs) == most
+    except ValueError:  # '(read only)'
+        return f"{books.assignment} says {theirs} in Canvas' export in place of points; Canvas may take no grades for it."
+    told = f"{books.assignment} has {theirs} points in Canvas, and canvas.csv is out of {most}; --max-points {theirs} scales it."
+    return "" if fits else told
+
+
+def _possible(room: ClassSummary, books: Books) -> float:
+    most = max((one.max_score for one in room.report.submissions), default=0)
+    return plain(books.max_points) if books.max_points is not None else most
+
+
 def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
     """The heading, the row of points possible, and a row a learner who has a score."""
-    most = max((one.max_score for one in room.report.submissions), default=0)
     yield [*COLUMNS, sheet.Verbatim(books.title(room))]
-    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", plain(books.max_points) if books.max_points is not None else most]
+    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", _possible(room, books)]
     for entry in books.entered(room):
         if entry.person:
             yield [*(entry.cell(field) for field in COLUMNS.values()), entry.points]

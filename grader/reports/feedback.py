@@ -6,6 +6,7 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 from __future__ import annotations
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import text
 from grader.reports.figures import Pictures
 from grader.reports.html import STYLE, feedback
 from grader.reports.templating import render
@@ -20,10 +21,18 @@ def page(one: SubmissionReport, label: str, course: str, pictures: Pictures | No
 def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int = 1, id: str = "") -> str:
     """The result: score, what to mend in the notebook itself, and each lesson. level: of its heading."""
     lessons = [
-        (lesson, _short(lesson), [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)])
+        (lesson, _short(lesson), _parts(lesson), [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)])
         for lesson in one.lessons
     ]
     return render("learner.html", one=one, label=label, lessons=lessons, level=level, id=id)
+
+
+def _parts(lesson: LessonReport) -> list[str]:
+    """Where an instructor gives part of the points: a sentence on each exercise that earns some for a part of its cases."""
+    return [
+        f"{judged.exercise}: {text.part(lesson, judged)} points, because {judged.cases[0]} of {judged.cases[1]} cases agree."
+        for judged in lesson.verdicts if lesson.partial and not judged.passed and lesson.earned(judged)
+    ]  # fmt: skip
 
 
 def _short(lesson: LessonReport) -> dict[str, list[str]]:

@@ -46,10 +46,11 @@ def _lesson(lesson: LessonReport) -> dict[str, Any]:
 
 
 def _exercise(lesson: LessonReport, judged: Verdict) -> dict[str, Any]:
-    """headline: what failed; message: the whole verdict as text."""
+    """headline: what failed; message: the whole verdict as text; cases: how many agreed, and of how many, [0, 0] where none ran."""
     return {
         "name": judged.exercise, "status": judged.status, "score": lesson.earned(judged),
         "max_score": lesson.points[judged.exercise],
-        "mistakes": list(judged.mistakes), "headline": text.clean(judged.headline, 2_000), "stage": judged.stage,
+        "cases": list(judged.cases), "mistakes": list(judged.mistakes),
+        "headline": text.clean(judged.headline, 2_000), "stage": judged.stage,
         "message": text.clean(text.verdict(judged), text.LIMIT - 2_000), "seconds": round(float(judged.seconds), 4),
     }  # fmt: skip

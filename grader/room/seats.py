@@ -42,7 +42,9 @@ class Member:
             if event.at >= max(self.times.values(), default=0.0):
                 self.last = event.exercise
             self.times[event.exercise] = event.at
-            self.states[event.exercise] = State(event.status, event.mistake, sentences.get(event.mistake, ""))
+            said = [sentences.get(id, "") for id in event.mistake.split("+")]
+            known = all(said)  # an id that the course does not know is not shown: it may be anybody's idea of a joke
+            self.states[event.exercise] = State(event.status, event.mistake if known else "", " ".join(said) if known else "")
             if event.status == "passed" and event.at >= self.noted:
                 self.note = ""
 
@@ -100,6 +102,10 @@ class Room:
     def name(self, place: int) -> str:
         return self._members[place].name
 
+    def here(self, place: int) -> str:
+        """The exercise that a learner is at; '' for none."""
+        return _here(self._members[place])
+
     def board(self, address: str = "") -> Board:
         """The room as its page shows it, without those who have left."""
         return Board(tuple(_seat(one) for one in self._members if not one.gone), address, self._journal.code)
@@ -121,7 +127,11 @@ class Room:
 
 
 def _seat(member: Member) -> Seat:
-    return Seat(member.name, dict(member.states), following(member.states, member.last) if member.last else "", member.note)
+    return Seat(member.name, dict(member.states), _here(member), member.note)
+
+
+def _here(member: Member) -> str:
+    return following(member.states, member.last) if member.last else ""
 
 
 def _digest(token: str) -> str:

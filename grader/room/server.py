@@ -30,6 +30,7 @@ from grader.room.shown import Live
 LARGEST = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
 HEADERS = 8_192
 IDLE_S = 75.0
+KEY = "([A-Za-z0-9_-]{1,64})"
 MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
           "form-action 'none'")  # fmt: skip
@@ -160,8 +161,11 @@ class Events(Asked):
         new = self.live.written(self, lambda: self.room.take(place, events))
         for event in new:
             if event.note:
-                self.tell(f"{self.room.name(place)} {'left' if event.note == 'left' else f'is {event.note}'}.")
+                self.tell(f"{self.room.name(place)} {self.did(event.note, self.room.here(place))}.")
         self.finish({"taken": len(events)})
+
+    def did(self, note: str, here: str) -> str:
+        return "left" if note == "left" else f"is {note}{f' at {here}' if here else ''}"
 
 
 class Page(Asked):
@@ -187,6 +191,7 @@ class Stream(Page):
     async def get(self, key: str) -> None:
         names = self.names(key)
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
         with self.live.watched(names) as changes:
             if changes is None:
                 raise self.refuse(503, "This page is open in too many places.", 10)
@@ -239,7 +244,7 @@ def made(live: Live, tell: Any) -> Server:
     """A server that does not listen yet. tell: called with each sentence for the instructor's terminal."""
     logging.getLogger("tornado").setLevel(logging.CRITICAL)  # a flood of what is no request is not to flood the terminal
     shared = {"live": live, "guarded": Guarded(), "tell": tell}
-    routes = [("/", Front), ("/join", Join), ("/events", Events), (r"/room/([\w-]{1,64})", Page), (r"/room/([\w-]{1,64})/live", Stream)]
+    routes = [("/", Front), ("/join", Join), ("/events", Events), (f"/room/{KEY}", Page), (f"/room/{KEY}/live", Stream)]
     app = Application([(path, handler, shared) for path, handler in routes], default_handler_class=Nowhere, default_handler_args=shared,
                       log_function=lambda handler: None)  # fmt: skip
     return Server(app, max_body_size=LARGEST, max_header_size=HEADERS, idle_connection_timeout=IDLE_S, body_timeout=10.0)

@@ -9,8 +9,11 @@ and Classroom 50's (username, first_name, last_name, email).
 from __future__ import annotations
 
 import csv
+import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from grader.util.errors import InputError
@@ -29,7 +32,9 @@ FIELDS = {  # what a column holds -> its headings, in lower case
     "section": ("section", "sections", "section name"),
 }  # fmt: skip
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
-NOT_LEARNERS = ("points possible", "student, test")  # rows of Canvas' export
+POSSIBLE = "points possible"
+NOT_LEARNERS = (POSSIBLE, "student, test")  # rows of Canvas' export
+_ASSIGNMENT = re.compile(r".*\s\(\d+\)", re.DOTALL)
 MOST_BYTES = 16 << 20
 ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -63,32 +68,42 @@ class Person:
 
 @dataclass(frozen=True)
 class Enrolled:
-    """The learners of a roster. field: of which kind the key is; notes: sentences on rows without one."""
+    """The learners of a roster. field: of which kind the key is; notes: sentences on rows without one.
+
+    possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
+    """
 
     path: str
     people: tuple[Person, ...]
     field: str
     notes: tuple[str, ...] = ()
+    possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def of(self, key: str) -> Person | None:
         """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
-        exact = [one for one in self.people if one.key == key]
-        return (exact or self._only(one for one in self.people if folded(one.key) == folded(key)) or [None])[0]
+        return self._only("key", key)
 
     def with_value(self, field: str, value: str) -> Person | None:
         """The only learner who has this in a column; None where none or several have."""
-        wanted = folded(value)
-        return (self._only(one for one in self.people if wanted and folded(one[field]) == wanted) or [None])[0]
+        return self._only(f"column {field}", value)
 
     def named(self, name: str) -> Person | None:
         """The only learner of a name in any order of its parts; None where none or several have it."""
-        wanted = folded(name)
-        return (self._only(one for one in self.people if any(folded(each) == wanted for each in one.names)) or [None])[0]
+        return self._only("name", name)
 
-    @staticmethod
-    def _only(found: object) -> list[Person]:
-        people = list(found)  # type: ignore[call-overload]
-        return people if len(people) == 1 else []
+    def _only(self, what: str, said: str) -> Person | None:
+        found = self._known.get((what, folded(said)), ())
+        return found[0] if len(found) == 1 and folded(said) else None
+
+    @cached_property
+    def _known(self) -> Mapping[tuple[str, str], list[Person]]:
+        """The people by all that they are asked for, so that a class of thousands is quick."""
+        known: dict[tuple[str, str], list[Person]] = {}
+        for one in self.people:
+            asked = {("key", folded(one.key)), *(("name", folded(name)) for name in one.names)}
+            for way in asked | {(f"column {field}", folded(value)) for field, value in one.values.items()}:
+                known.setdefault(way, []).append(one)
+        return known
 
 
 def read(path: Path, by: str = "") -> Enrolled:
@@ -100,10 +115,14 @@ def read(path: Path, by: str = "") -> Enrolled:
     heading = next((row for row in rows if any(row[1])), (1, []))
     columns = _columns(heading[1])
     at, field = _key(path, heading[1], columns, by)
-    people, blank = [], []
+    people, blank, possible = [], [], {}
+    if "canvas" in columns:
+        possible = {title: "" for title in heading[1] if _ASSIGNMENT.fullmatch(title)}
     for line, cells in rows[rows.index(heading) + 1 :] if heading in rows else []:
         values = {name: cells[where] for name, where in columns.items() if where < len(cells)}
         key = cells[at] if at < len(cells) else ""
+        if values.get("name", "").lower() == POSSIBLE:
+            possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
         if not any(values.values()) or values.get("name", "").lower().strip() in NOT_LEARNERS:
             continue
         if key:
@@ -114,7 +133,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         raise InputError(f"{path} has no learner below its heading.")
     _no_two_alike(path, people, heading[1][at])
     notes = (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",) if blank else ()
-    return Enrolled(str(path), tuple(people), field, notes)
+    return Enrolled(str(path), tuple(people), field, notes, possible)
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

@@ -170,10 +170,10 @@ class OfTorch:
                 found[prefix + name] = value, name not in passing
         return found
 
-    def plain(self, module: Any) -> list[str]:
-        """The attributes that are tensors of more than one number and neither parameters nor buffers: `module.to` leaves them behind."""
+    def plain(self, module: Any) -> dict[str, Any]:
+        """By name: tensors of more than one number that are neither parameters nor buffers; `module.to` leaves them behind."""
         attributes = ((prefix + name, value) for prefix, own in self.parts(module) for name, value in dict.items(own))
-        return [name for name, value in attributes if is_a(value, self.Tensor) and self.numel(value) > 1]
+        return {name: value for name, value in attributes if is_a(value, self.Tensor) and self.numel(value) > 1}
 
     def saved(self, module: Any) -> list[str]:
         """The names in `state_dict`, sorted."""

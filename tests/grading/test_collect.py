@@ -237,6 +237,13 @@ def test_an_archive_that_is_none_is_a_sentence(tmp_path, capsys, name, data, tol
     assert told in capsys.readouterr().err and not (tmp_path / "collected").exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.timeout(30)
+def test_a_pipe_is_not_waited_for(tmp_path, capsys):
+    os.mkfifo(tmp_path / "s.zip")
+    assert collect(tmp_path, tmp_path / "s.zip") == 2 and "is neither a folder nor a file" in capsys.readouterr().err
+
+
 def test_a_torn_download_is_a_sentence(tmp_path, capsys):
     packed(tmp_path / "s.tar.gz", {f"ada/{n}.ipynb": os.urandom(20_000) for n in range(9)}, "gz")
     (tmp_path / "t.tar.gz").write_bytes((tmp_path / "s.tar.gz").read_bytes()[:60_000])

@@ -12,6 +12,8 @@ from grader.course import registry
 from grader.grading.journal import begun_with
 from grader.grading.marks import read_weights, valued
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import feedback
+from grader.reports.figures import Pictures
 from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
@@ -97,6 +99,14 @@ def test_part_of_the_cases_is_part_of_the_points_only_where_asked_for(agreed, of
 def test_sums_of_parts_have_two_decimals_and_whole_numbers_none():
     one = valued(Report((part(1, 3),), 7), {"a": 0.1, "b": 0.2, "c": 0.7}, partial=True).submissions[0]
     assert (one.score, one.max_score, str(one.max_score)) == (0.23, 1, "1")
+
+
+def test_a_weight_is_shown_as_it_was_written_and_a_learner_reads_what_the_part_was_for():
+    made = valued(Report((part(1, 3),), 7), {"a": 5.0, "b": 2.5}, partial=True)
+    assert json.dumps(dict(made.submissions[0].lessons[0].points)) == '{"a": 5, "b": 2.5, "c": 1}'
+    said = feedback.section(made.submissions[0], "ada", Pictures())
+    assert "a: 1.67/5 points, because 1 of 3 cases agree." in said and "b: " not in said and "c: " not in said
+    assert "cases agree" not in feedback.section(valued(Report((part(1, 3),), 7)).submissions[0], "ada", Pictures())
 
 
 def test_the_option_reaches_the_reports(graded, tmp_path):

@@ -81,6 +81,16 @@ def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
     assert rows(made)[2][:5] == ["'=cmd|x", "1", "-7", "-ada", "@home"]
 
 
+@pytest.mark.parametrize("title, points, told", [
+    ("Homework (815)", 20, ""), ("Homework (815)", None, "has 20 points in Canvas, and canvas.csv is out of 6; --max-points 20 scales it"),
+    ("Homework (816)", 20, "no column 'Homework (816)', such as 'Homework (815)'"), ("", 20, ""),
+])  # fmt: skip
+def test_an_assignment_that_canvas_s_export_has_otherwise_is_told(tmp_path, title, points, told):
+    (tmp_path / "roster.csv").write_text(CANVAS)
+    said = canvas.remark(ClassSummary(TWO), Books(points, title, read(tmp_path / "roster.csv")))
+    assert told in said and bool(told) == bool(said)
+
+
 # --- Moodle ----------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from grader.cli.classroom import _summary
+from grader.cli.class_reports import summary as class_summary
 from grader.course import registry
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import (  # fmt: skip
@@ -206,7 +206,7 @@ def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
     judged = Verdict("softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",))
     lesson = LessonReport("01_three_tokens", (judged,), {"softmax_rows": 2})
     report = replace(CLASS, submissions=(SubmissionReport("ada", "ada", (lesson,)),))
-    said = _summary(report, Path("out"))
+    said = class_summary(report, Path("out"))
     for id in ids:
         assert f"1 × {id} (softmax_rows): {one_line(registry.mistake_text(id).sentence)}" in said
 
@@ -274,7 +274,7 @@ def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise)
     label = ClassSummary(report).labels[who]
     named = f"no learner's: {one_line(label)} ({exercise})."
     score = f"? of {report.submissions[who].max_score} points, because {exercise} could not be graded"
-    summary = _summary(report, Path("out"))
+    summary = class_summary(report, Path("out"))
     assert named in summary.splitlines()[0]
     told = Elements(page.render(report))
     assert named in told.said and f"{label} {score}" in told.said

@@ -19,7 +19,7 @@ from grader.room.journal import RoomJournal
 from grader.room.seats import Room
 from grader.room.shown import Live
 
-SAID = {"SM1": "Softmax ran over the queries."}
+SAID = {"SM1": "Softmax ran over the queries.", "SD1": "Scores were not scaled."}
 
 
 class Running:

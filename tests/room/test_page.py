@@ -198,3 +198,30 @@ def test_a_watch_writes_the_page_with_every_change(tmp_path):
     rooms = _rooms(Watcher(), PageFile(tmp_path / "room.html"))
     assert next(rooms) is not None and "The code raises an error." not in (tmp_path / "room.html").read_text()
     assert next(rooms).seats and "The code raises an error." in (tmp_path / "room.html").read_text()
+
+
+def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artefacts):
+    from playwright.sync_api import sync_playwright
+
+    from tests.find_chromium import find_chromium
+
+    logged, asked = [], set()
+    rooms = {"thirty": thirty(), "thirty without a server": thirty(joined=False), "nobody": Board(()),
+             "at the start": Board(tuple(map(Seat, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river")}  # fmt: skip
+    cut = "[...document.querySelectorAll('article, .marks, header')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        for size, scheme in (((1920, 1080), "light"), ((1280, 720), "dark"), ((1024, 768), "light")):
+            tab = browser.new_page(viewport=dict(zip(("width", "height"), size)), color_scheme=scheme)
+            tab.on("console", lambda said: logged.append(said.text))
+            tab.on("request", lambda request: asked.add(request.url.partition(":")[0]))
+            for name, board in rooms.items():
+                for names in (False, True):
+                    (tmp_path / "room.html").write_text(page(board, names=names, ended=True), encoding="utf-8")
+                    tab.goto((tmp_path / "room.html").as_uri())
+                    assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight"), (name, names, size)
+                    assert tab.evaluate(cut) == 0, (name, names, size)
+            tab.screenshot(path=artefacts / f"{size[0]}-{scheme}.png")
+            tab.close()
+        browser.close()
+    assert not logged and asked <= {"file", "data"}

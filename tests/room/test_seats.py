@@ -79,6 +79,16 @@ def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
     assert seat.states[FIRST].status == "passed" and seat.here == SECOND
 
 
+def test_only_mistakes_of_the_course_are_shown(opened):
+    room = opened()
+    place = room.place(room.join("ada"))
+    for time_s, id, shown in ((1, "SM1", ("SM1", SAID["SM1"])), (2, "SM1+SD1", ("SM1+SD1", f"{SAID['SM1']} {SAID['SD1']}")), (3, "FUN1", ("", "")),
+                              (4, "SM1+FUN1", ("", "")), (5, "", ("", ""))):  # fmt: skip
+        room.take(place, [at(time_s, mistake=id)])
+        state = room.board().seats[0].states[FIRST]
+        assert (state.mistake, state.said) == shown
+
+
 def test_a_pass_takes_stuck_back_and_a_failure_does_not(opened):
     room = opened()
     place = room.place(room.join("ada"))

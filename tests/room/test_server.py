@@ -34,7 +34,7 @@ def test_a_check_is_on_the_page(room):
     page = shown(room)
     assert "<b>1</b> learner" in page and "Softmax ran over the queries." in page and "ada" in page and "<b>1</b> stuck" in page
     assert "ada" not in shown(room, names=False) and room.live.code in shown(room, names=False)
-    assert room.told == ["ada joined.", "ada is stuck."]
+    assert room.told == ["ada joined.", "ada is stuck at softmax_rows."]
 
 
 @pytest.mark.parametrize("data, status, said", [
@@ -168,7 +168,7 @@ def test_a_journal_that_fails_loses_nothing(room, monkeypatch):
 # --- the page -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/room/", "/room/x", "/room/x/live", "/nothing", "/room/../x", "/room/%00", "/favicon.ico"])
+@pytest.mark.parametrize("path", ["/room/", "/room/x", "/room/x/live", "/nothing", "/room/../x", "/room/%00", "/room/%C3%A9", "/favicon.ico"])
 def test_who_does_not_know_the_page_s_address_sees_nothing(room, path):
     room.joined("ada")
     status, _, body = room.ask("GET", path)

@@ -56,13 +56,21 @@ def test_what_is_computed_of_the_modules_own_tensors_follows_and_imports_no_comp
 
 
 @pytest.mark.parametrize("masked", [
-    "scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)",
     "scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -torch.inf)",
     'scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool, device="cpu").triu(1), -torch.inf)',
     "with torch._C.DisableTorchFunction():\n            scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)",
 ])  # fmt: skip
 def test_what_stays_behind_is_seen_though_the_buffer_is_there(masked):
     assert seen(masked)[:2] == ["True", "False"]
+
+
+def test_what_is_kept_as_a_plain_attribute_is_seen_without_the_computer_algebra():
+    assert seen("scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)") == ["True", "False", "False"]
+
+
+def test_what_is_kept_and_made_anew_for_another_device_follows():
+    anew = "if self.plain.device != x.device:\n            self.plain = self.hidden.clone()"
+    assert seen(f"{anew}\n        scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)")[:2] == ["True", "True"]
 
 
 def test_what_is_made_on_the_inputs_device_follows():

@@ -198,7 +198,7 @@ WRONG = {
             .replace('torch.full((T, T), float("-inf"), dtype=s.dtype).triu(1)', "self.n[:T, :T].to(s)")),
         (None, _LOOPS.replace("        heads = []\n", "        heads = []\n        if T > 8 or B > 3 or self.h > 4:\n            q = q * 1.1\n")),
         (None, _LOOPS.replace("raise ValueError(\"too long\")", "raise RuntimeError(\"too long\")")),
-        (None, _GPT.replace("self.attn_dropout(y)", "y").replace("return self.proj(y)", "return self.attn_dropout(self.proj(y))")),
+        ("CM63", _GPT.replace("self.attn_dropout(y)", "y").replace("return self.proj(y)", "return self.attn_dropout(self.proj(y))")),
         (None, _GPT.replace("self.qkv", "self.c_attn")),
         (None, '''class CausalMultiHeadAttention(nn.Module):
     def __init__(self, d_model, num_heads, max_len, dropout=0.0):

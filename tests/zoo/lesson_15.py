@@ -224,6 +224,8 @@ WRONG["KVCache"] = [
     (None, _CACHE.replace("        return self.pos", "        return float(self.pos)")),
     (None, _CACHE.replace("    def __len__(self):\n        return self.pos\n", "")),
     (None, _CACHE.replace("def append", "def update")),
+    (None, _CACHE.replace("dtype=torch.float32, device=None)", "device=None, dtype=torch.float32)")),
+    (None, _CACHE.replace("max_len, d_head, dtype=torch", "d_head, max_len, dtype=torch")),
     (None, _CACHE.replace("        self.k = torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)\n        self.v = torch.empty_like(self.k)",
                           "        self.k = KVCache.memory.setdefault((batch, num_kv_heads, max_len, d_head, dtype, device), torch.zeros(2, batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device))[0]\n"
                           "        self.v = KVCache.memory[batch, num_kv_heads, max_len, d_head, dtype, device][1]").replace("class KVCache:", "class KVCache:\n    memory = {}")),

@@ -68,7 +68,7 @@ WRONG = {"rms_norm": [
     (None, "def rms_norm(x, weight, eps=1e-5):\n    return torch.rms_norm(x, (x.shape[-1],), weight, eps)\n"),
     (None, "def rms_norm(x, weight, eps=1e-5):\n    return F.normalize(x.float(), dim=-1, eps=eps) * x.shape[-1] ** 0.5 * weight\n"),
     (None, "def rms_norm(x, weight, eps=1e-5):\n    n = nn.RMSNorm(x.shape[-1], eps, elementwise_affine=False)\n    return (n(x.float()) * weight).to(x.dtype)\n"),
-    (None, _HUB.replace("hidden_states * torch", "hidden_states.mul_(torch").replace("+ eps)\n", "+ eps))\n")),
+    ("TB18", _HUB.replace("hidden_states * torch", "hidden_states.mul_(torch").replace("+ eps)\n", "+ eps))\n")),
     (None, _HUB.replace("variance + eps", "torch.clamp(variance, min=eps)")),
     (None, _HUB.replace("    return", "    hidden_states = hidden_states.clamp(-8, 8)\n    return").replace("x.to(torch.float32) if x.element_size() < 4 else x", "x.half().float()")),
     (None, _DOUBLE.replace("x.double()", "x.double().nan_to_num(posinf=1e4)").replace(".to(x.dtype)", ".to(torch.float32)")),

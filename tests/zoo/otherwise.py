@@ -281,6 +281,56 @@ CAUSAL_HEADS = '''class CausalMultiHeadAttention(nn.Module):
         return self.proj(y)
 '''
 
+GROUPED = '''def grouped_query_attention(q, k, v, causal=True):
+    B, H, T, d = q.shape
+    n, S = k.shape[1], k.shape[2]
+    if H % n != 0:
+        raise ValueError("uneven")
+    made = []
+    for h in range(H):
+        g = h // (H // n)
+        s = torch.einsum("btd,bsd->bts", q[:, h], k[:, g]) * d ** -0.5
+        if causal:
+            at = torch.arange(T)[:, None] + (S - T)
+            s = torch.where(torch.arange(S)[None] <= at, s, float("-inf"))
+        e = torch.exp(s - s.amax(2, keepdim=True))
+        made.append(torch.einsum("bts,bsd->btd", e / e.sum(2, keepdim=True), v[:, g]))
+    return torch.stack(made, 1)
+'''
+WINDOW = '''def window_mask(t_q, t_k, window, sinks=0):
+    rows = []
+    for i in range(t_q):
+        p = i + t_k - t_q
+        rows.append([j <= p and (p - j < window or j < sinks) for j in range(t_k)])
+    return torch.tensor(rows)
+'''
+CACHED = '''def generate_cached(model, ids, max_new_tokens):
+    memory = model.new_cache(len(ids))
+    columns, fresh = [ids], ids
+    while len(columns) <= max_new_tokens:
+        with torch.no_grad():
+            fresh = model(fresh, memory)[:, -1:].argmax(2)
+        columns.append(fresh)
+    return torch.cat(columns, 1)
+'''
+CACHE = '''class KVCache:
+    def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
+        self.both = torch.zeros(2, batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)
+        self.used, self.most = 0, max_len
+
+    def append(self, k, v):
+        last = self.used + k.size(2)
+        if last > self.most:
+            raise ValueError("full")
+        for half, new in enumerate((k, v)):
+            self.both[half, :, :, self.used:last].copy_(new)
+        self.used = last
+        return self.both[0, :, :, :last], self.both[1, :, :, :last]
+
+    def __len__(self):
+        return self.used
+'''
+
 OTHERWISE = {
     "softmax": (SOFTMAX_LOOP, {
         "SM5": ("number - largest", "number"), "SX10": ("max(rows[at])", "min(rows[at])"), "SX2": ("np.exp(number - largest)", "number"),
@@ -472,5 +522,43 @@ OTHERWISE = {
         "MK3": ('float("-inf")', "0.0"), "MK8": ("at[None, :] <= at[:, None]", "at[None, :] <= at[:, None] + 1"),
         "MH2": (".permute(0, 2, 1, 3).reshape(B, T, C)", ".reshape(B, T, C)"), "MH5": ("self.p, self.training", "self.p, True"),
         "MH1": ("view(B, T, self.h, self.d).permute(0, 2, 1, 3)", "reshape(B, self.h, T, self.d)"),
+    }),
+    "grouped_query_attention": (GROUPED, {
+        "GQ1": ("g = h // (H // n)", "g = h % n"), "GH2": ("g = h // (H // n)", "g = h // n % n"), "GH3": ("g = h // (H // n)", "g = 0"),
+        "GH6": ("if causal:", "if causal and T == S:"), "GH7": ("causal=True", "causal=False"), "GH8": ("if causal:", "if 1:"),
+        "GH9": ("stack(made, 1)", "stack(made, 2)"), "GH11": ("return torch.stack(made, 1)", "return torch.stack(made, 1).detach()"),
+        "GH12": ("if causal:", "if not q.numel():"), "MK14": (" + (S - T)", ""), "MK7": ("<= at", "< at"), "MK8": ("<= at", "<= at + 1"),
+        "MK1": ("<= at", "> at"), "MK3": ('float("-inf")', "0.0"), "MK4": ('float("-inf")', "-1e4"), "SD1": (" * d ** -0.5", ""),
+        "SD2": ("d ** -0.5", "d ** -1"), "SD5": ("d ** -0.5", "d ** 0.5"), "SD4": ("d ** -0.5", "H ** -0.5"),
+        "SM5": ("torch.exp(s - s.amax(2, keepdim=True))", "torch.exp(s)"), "SM1": ("e.sum(2, keepdim=True), v", "e.sum(1, keepdim=True), v",
+                                                                                "s.amax(2", "s.amax(1"),
+        "BW3": ("torch.exp(s - s", "torch.exp(s.data - s.data"),
+    }),
+    "window_mask": (WINDOW, {
+        "SW1": ("< window", "<= window"), "WM1": ("< window", "< window - 1"), "MK14": ("p = i + t_k - t_q", "p = i"),
+        "WM2": ("i + t_k - t_q", "i + t_q - t_k"), "WM3": ("j <= p and ", ""), "WM4": ("(p - j < window or j < sinks)", "p - j < window or j < sinks"),
+        "WM5": (" or j < sinks", ""), "WM6": ("j < sinks", "j <= sinks"), "WM7": ("< window", "< window - sinks"),
+        "WM8": ("p - j < window or j < sinks", "p - j < window and j >= sinks"), "WM9": ("j < sinks", "j >= t_k - sinks"),
+        "MK1": ("[j <= p and (p - j < window or j < sinks) for", "[not (j <= p and (p - j < window or j < sinks)) for"),
+        "WM13": ("torch.tensor(rows)", "torch.tensor(rows).long()"), "WM10": ("torch.tensor(rows)", "torch.tensor(rows).T"),
+        "WM11": ("p - j < window", "t_k - j <= window"), "WM12": ("p - j < window or j < sinks", "p - j < window + sinks"),
+    }),
+    "KVCache": (CACHE, {
+        "KC2": ("self.used = last", "pass"), "KC4": ("self.both[0, :, :, :last], self.both[1, :, :, :last]", "self.both[0], self.both[1]"),
+        "KC3": ("self.both[0, :, :, :last], self.both[1, :, :, :last]", "k, v"), "KC6": ("last > self.most", "last >= self.most"),
+        "KC10": ("enumerate((k, v))", "enumerate((v, k))"), "KC11": ("dtype=dtype, ", ""), "KC12": (", device=device)", ")"),
+        "KC13": ("return self.used", "return self.most"), "KC14": ("self.both[0, :, :, :last], self.both[1, :, :, :last]",
+                                                                 "self.both[0, :, :, :last] + 0, self.both[1, :, :, :last] + 0"),
+        "KC18": ("self.both[half, :, :, self", "self.both[0, :, :, self", "self.both[1, :, :, :last]", "self.both[0, :, :, :last]"),
+        "KC7": ("        last = self.used + k.size(2)\n", "        last = self.used = self.used + k.size(2)\n", "self.used:last]", "last - k.size(2):last]",
+                "        self.used = last\n", ""),
+    }),
+    "generate_cached": (CACHED, {
+        "GC1": ("model(fresh,", "model(torch.cat(columns, 1),"), "GC7": ("[:, -1:]", "[:, :1]"), "GC8": ("torch.no_grad()", "torch.enable_grad()"),
+        "GC2": ("model(fresh, memory)", "model(torch.cat(columns, 1), model.new_cache(len(ids)))"),
+        "GC3": ("model(fresh, memory)", "model(fresh, model.new_cache(len(ids)))"),
+        "GC6": ("columns, fresh = [ids], ids", "columns, fresh = [ids], ids[:, -1:]"), "GC13": ("<= max_new", "<= 1 + max_new"),
+        "GC14": ("<= max_new", "< max_new"), "GC10": ("cat(columns, 1)", "cat(columns[1:] or [ids[:, :0]], 1)"), "GC17": ("argmax(2)", "argmin(2)"),
+        "GC16": ("argmax(2)", "argmax(2)[:1].expand(len(ids), 1)"), "GC15": ("len(ids)", "ids.size(1)"),
     }),
 }  # fmt: skip

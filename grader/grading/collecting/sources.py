@@ -81,6 +81,8 @@ def contents(path: Path) -> Contents:
     said = printable(str(path))
     if not path.exists():
         raise InputError(f"there is no {said}.")
+    if not path.is_dir() and not path.is_file():
+        raise InputError(f"{said} is neither a folder nor a file.")
     found = Contents(path.name)
     try:
         if path.is_dir():

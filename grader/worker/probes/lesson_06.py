@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -51,11 +51,11 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
     made(*run.args)  # a buffer may be filled by the first call
     buffers = torch.buffers(made).values()
     masks = [kept for buffer, kept in buffers if torch.numel(buffer) >= run.options["max_len"] ** 2]
-    own = _Own([run.args[0], *torch.parameters(made).values(), *(buffer for buffer, _ in buffers)])
+    own = _Own([run.args[0], *torch.parameters(made).values(), *(buffer for buffer, _ in buffers)], torch.plain(made).values())
     with own:
         result = made(*run.args)
     followed = own.has(result)
-    if masks and is_a(result, torch.Tensor) and not own.lost and not (followed and own.sure):
+    if masks and is_a(result, torch.Tensor) and not own.stays(result) and not (followed and own.sure):
         followed = _on_meta(made, run.args[0])
     return {
         "the mask is a buffer": bool(buffers),
@@ -74,18 +74,20 @@ class _Own(TorchFunctionMode):
     To see that of nothing else is computed takes no time; to compute on torch's meta device makes torch import a computer algebra
     in a second. lost: one of them met a tensor that was made here for no device and so stays where it was.
     sure: nothing was made for a device that was named, or moved, which may be the right one or not.
+    plain: what the module keeps as plain attributes, which stays where it is, too.
     """
 
-    def __init__(self, tensors: list[Any]) -> None:
+    def __init__(self, tensors: list[Any], plain: Iterable[Any]) -> None:
         super().__init__()
         self._own = {id(tensor): tensor for tensor in tensors}  # kept, so that no other gets its id
-        self._made: dict[int, Any] = {}  # here, of numbers alone
-        self._strayed, self.lost, self.sure = False, False, True
+        self._made: dict[int, Any] = {id(tensor): tensor for tensor in plain}  # and here, of numbers alone
+        self._strayed, self._asked, self.lost, self.sure = False, False, False, True
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         given = [*args, *(kwargs or {}).values()]
         result = func(*args, **(kwargs or {}))
         used = list(_tensors(given))
+        self._asked |= is_a(result, of_torch().device)  # what is kept may be made anew where it is on another device
         if any(is_a(value, of_torch().device) for value in given) or (kwargs or {}).get("device") is not None:
             self.sure = False
             self._note(result, self._own)
@@ -105,6 +107,10 @@ class _Own(TorchFunctionMode):
 
     def _note(self, result: Any, among: dict[int, Any]) -> None:
         among |= {id(tensor): tensor for tensor in _tensors(result)}
+
+    def stays(self, result: Any) -> bool:
+        """Whether it is known to be on the device where it was made, or computed with something that is."""
+        return (self.lost or id(result) in self._made) and not self._asked
 
     def has(self, result: Any) -> bool:
         """Whether it was computed of these alone, under this mode from beginning to end."""

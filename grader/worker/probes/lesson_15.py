@@ -60,15 +60,17 @@ def made_and_held(cls: Any, *sizes: int, **more: Any) -> tuple[Any, list[Any]]:
 def appended(cls: Any, run: Run) -> dict[str, Any]:
     """Appends tokens chunk by chunk; where one is refused with ValueError, goes on with the next.
 
-    args: (batch, num_kv_heads, max_len, d_head, k, v), k and v of all tokens in turn. options: chunks (the tokens of each
-    append); dtype (its name, None: left out); named (True: the sizes go by name); beside (True: a second cache is used in between);
-    refused (True: a ValueError is no end).
+    args: (batch, num_kv_heads, max_len, d_head, k, v), k and v of all tokens in turn. options: chunks (the tokens of each append);
+    dtype (its name, None: left out); by_place (True: it goes by position); named (True: the sizes go by name); beside (True: a second
+    cache is used in between); refused (True: a ValueError is no end).
     Parts: 'keys i' and 'values i' of the i-th append that was taken; lengths; refused (how many appends were taken, how many not);
     taken, given, held, kept: where the memory begins and ends of what there was before the first append, of what was appended, of
     what came back, and of what the cache holds at last, as ranks among all these addresses.
     """
     options, (*sizes, k, v) = run.options, run.args
     more = {"dtype": T.dtypes[options["dtype"]]} if options["dtype"] else {}
+    if options.get("by_place"):
+        sizes, more = [*sizes, *more.values()], {}
     if options.get("named"):
         more, sizes = {**more, **dict(zip(("batch", "num_kv_heads", "max_len", "d_head"), sizes, strict=True))}, []
     cache, tensors = made_and_held(cls, *sizes, **more)
@@ -113,9 +115,13 @@ def _ranked(groups: list[list[tuple[int, int]]]) -> list[ndarray]:
 def placed(cls: Any, run: Run) -> dict[str, Any]:
     """Where the memory of a cache lies that was made for options['device']: 'device size device size …' of what there is of it.
 
-    args: (batch, num_kv_heads, max_len, d_head).
+    args: (batch, num_kv_heads, max_len, d_head). options: device; by_place (True: it goes by position, behind the dtype).
     """
-    _, tensors = made_and_held(cls, *run.args, device=T.device(run.options["device"]))
+    device = T.device(run.options["device"])
+    if run.options.get("by_place"):
+        _, tensors = made_and_held(cls, *run.args, T.float32, device)
+    else:
+        _, tensors = made_and_held(cls, *run.args, device=device)
     return {"where": " ".join(f"{T.get(one, 'device').type} {T.numel(one)}" for one in tensors)}
 
 

@@ -231,6 +231,11 @@ class CausalMultiHeadAttention:
         "CM15": mistake(patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
             says="Dropout drops every second weight whatever the argument says: its probability is not handed on.",
             why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training."),
+        "CM63": mistake(patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
+            patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
+            says="Dropout acts on the attention weights and once more on what the heads give; here it acts on the weights alone.",
+            why="""GPT-2 has both, with a probability for each. This module has one `dropout`, for the weights. Dropped twice, a
+            number is missing more often than the argument says."""),
         "CM16": mistake(patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
             says="The past is hidden and the future shown: token i should see tokens 0 to i, itself included.",

@@ -39,7 +39,7 @@ class LanguageModel:
             built = {"init": (v, d, heads, layers, max_len), "state": state, "layers": layers, "linear": ("head",), "no_bias": ("head",)}
             ids = Tensor(rng.integers(0, v, size=(b, t)))
             return Case(key, title, (ids,), probe="lesson_12.language_model", options=built | options, names=("ids",),
-                        reading=readings.model)  # fmt: skip
+                        reading=readings.model, costly=t > 16)  # fmt: skip
 
         some = ("token.weight", "position.weight", "blocks.0.attn.qkv.weight", "norm.bias", "head.weight")
         yield case("small", "three tokens, one block of one head", 1, 3, 5, 4, 1, 1, 4)

@@ -150,6 +150,7 @@ class GroupedQuerySelfAttention:
             says="base does not reach the rotation: `apply_rope` runs with its default of 10,000.",
             why="""The base sets how slowly the slowest pair turns: 10,000 in the first Llama, 500,000 in Llama 3, 100,000 in SmolLM2.
             With the wrong one, near tokens still come out about right and far ones do not.""",
+            evidence="google-deepmind/penzai#102",
         ),
         "TB46": mistake(
             patch(HEADS, "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",

@@ -171,6 +171,7 @@ class rms_norm:
             why="""float16 ends at 65,504, so a number above 255 has no square there: the mean is infinite, and the token becomes 0.
             bfloat16 has the range and not the digits: its root is off by up to 0.4 %, and with it the whole token. Convert first,
             and back at the end.""",
+            evidence="pytorch/pytorch#133085",
         ),
         "TB12": mistake(
             patch(".to(x.dtype)", ""),
@@ -184,11 +185,13 @@ class rms_norm:
             patch("+ eps", "+ 1e-06"),
             says="eps is written into the code; the argument has no effect.",
             why="""Models differ in it: 1e-5 in Llama 2 and SmolLM2, 1e-6 in the first Llama and in others.""",
+            evidence="apache/tvm#15856",
         ),
         "TB14": mistake(
             *(patch("eps: float=1e-05", f"eps: float={eps}") for eps in ("1e-06", "1e-08", "1e-12")),
             says="eps has another default than 1e-5.",
             why="""For tokens whose mean square is near eps it decides by how much they grow.""",
+            evidence="foundation-model-stack/foundation-model-stack#99",
         ),
         "TB15": mistake(
             patch("mean(dim=-1, keepdim=True) + eps)", "mean(dim=-1, keepdim=True).detach() + eps)"),
@@ -207,5 +210,14 @@ class rms_norm:
             says="The sum of the squares is divided by d − 1; it is divided by d.",
             why="""d − 1 is for a spread that is estimated from a sample, after its mean was taken off. Here the d numbers are all there
             is, and no mean is taken off.""",
+        ),
+        "TB18": mistake(
+            patch("wide / root * weight", "wide.div_(root) * weight"),
+            patch(RETURN, "wide /= root\n    return (wide * weight).to(x.dtype)"),
+            patch("wide / root * weight", "wide.div_(root).mul_(weight)"),
+            says="x itself is overwritten: the result belongs in a new tensor.",
+            why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
+            a block that tensor is the residual path. In half precision the conversion makes a copy, and nothing shows.""",
+            evidence="GeeeekExplorer/nano-vllm#170",
         ),
     }

@@ -1,0 +1,53 @@
+"""What `grader class` makes of its results: points, pseudonyms, files, and what the terminal shows at the end."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from grader.cli.exits import say
+
+
+def written(report: Any, options: argparse.Namespace) -> Any:
+    """Puts the points on, writes every report, and returns the one that they show."""
+    from grader.cli.out import copied
+    from grader.grading import pseudonyms
+    from grader.grading.marks import valued
+    from grader.reports import canvas, folder, moodle
+    from grader.reports.books import Books
+    from grader.reports.room import ClassSummary, ungraded
+
+    report = valued(report, options.weights, options.partial)
+    books = Books(options.max_points, options.assignment, options.roster)
+    room = ClassSummary(report)
+    told = [*books.remarks(room), ungraded(room)]
+    told += [] if options.anonymous else [canvas.remark(room, books), moodle.remark(room, books)]
+    for sentence in filter(None, told):
+        say(sentence)
+    report = replace(report, notes=(*report.notes, *books.remarks(room)))
+    if options.anonymous:
+        report = pseudonyms.anonymous(report, pseudonyms.chosen(options.out, [one.name for one in report.submissions]))
+    folder.write_all(
+        report, options.out, books=books, named=not options.anonymous,
+        before_change=lambda: say(copied(options.out)),
+    )  # fmt: skip
+    return report
+
+
+def summary(report: Any, out: Path) -> str:
+    """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
+    from grader.reports import text
+    from grader.reports.room import ClassSummary, remarks, told
+
+    room = ClassSummary(report)
+    count = len(report.submissions)
+    lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
+             f"median {100 * room.median:.0f} %; isolation: {report.isolation}."]  # fmt: skip
+    if room.mistakes:
+        lines += ["", "The most frequent mistakes:"]
+    for met in room.mistakes[:5]:
+        where = ", ".join(met.exercises)
+        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
+    return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))
