@@ -6,7 +6,6 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 from __future__ import annotations
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import text
 from grader.reports.figures import Pictures
 from grader.reports.html import STYLE, feedback
 from grader.reports.templating import render
