@@ -102,6 +102,7 @@ $(VENV)/.dev: $(VENV)/.lab
 
 # Of the notebooks the site needs what they hold, so neither JupyterLab nor torch.
 $(VENV)/.site: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Setting up Sphinx in $(VENV), once; what is missing is downloaded now."
 	$(PIP) --quiet -e ".[site]"
 	@touch $@
 

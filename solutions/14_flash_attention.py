@@ -684,8 +684,8 @@ figures.lesson_14.published(standard, flash)
 # - tiled_attention FL3: Two tiles, the second with lower scores. What is each p relative to?
 # - tiled_attention TI1: This tile begins at query 4 and key 8. Which position does its row 0 have in the whole sequence?
 # - tiled_attention MK14: One new query, nine keys: which of them may it see?
-# - tiled_attention_backward TB1: Over which keys does this sum run, and over which should it?
-# - tiled_attention_backward TB3: How many tiles of keys does query 0 meet? How often is its gradient written?
+# - tiled_attention_backward FB1: Over which keys does this sum run, and over which should it?
+# - tiled_attention_backward FB3: How many tiles of keys does query 0 meet? How often is its gradient written?
 #
 # ## To discuss
 #

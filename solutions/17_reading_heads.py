@@ -21,8 +21,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
-from grader.data import smollm2
-from grader.data.heads import stored_run
 
 # %% role="demo"
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
@@ -86,7 +84,8 @@ class Small(nn.Module):
 # %% role="demo"
 text = figures.lesson_12.reference_text()
 characters = sorted(set(text))
-ids = torch.tensor([characters.index(character) for character in text[9 * len(text) // 10 :]])  # the last tenth was held out
+held = text[9 * len(text) // 10 :]  # the last tenth was held out
+ids = torch.tensor([characters.index(character) for character in held])
 torch.manual_seed(17)
 small, checkpoint = Small(len(characters)).eval().requires_grad_(False), figures.lesson_12.checkpoint()
 if checkpoint.is_file():
@@ -103,6 +102,9 @@ print(f"loss on text that was held out: {loss:.2f} nats a character")
 # course's own run has found.
 
 # %% role="demo"
+from grader.data import smollm2
+from grader.data.heads import stored_run
+
 real = smollm2.load() if smollm2.available() else None
 run = stored_run()
 if real is None:
@@ -139,8 +141,8 @@ def turned(x, base):
 def attend(model, layer, y):
     """One layer's weights (B, H, T, T) and values (B, H, T, d_head) for its normalized input y (B, T, d_model)."""
     c = model.config
-    q, k, v = (F.linear(y, model.weights[f"blocks.{layer}.attn.w_{name}.weight"]).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2)
-               for name in "qkv")  # fmt: skip
+    projected = (F.linear(y, model.weights[f"blocks.{layer}.attn.w_{name}.weight"]) for name in "qkv")
+    q, k, v = (each.unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2) for each in projected)
     k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (k, v))
     scores = turned(q, c.base) @ turned(k, c.base).mT / math.sqrt(q.shape[-1])
     future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
@@ -156,12 +158,13 @@ PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
 def read(model, ids, without=()):
     """Reads ids (B, T). without: (layer, head) pairs that are silenced.
 
-    Returns: logits (B, T, V); weights (B, L, H, T, T); values and found, what each head's weights make of them (B, L, H, T, d_head); x.
+    Returns: logits (B, T, V), weights (B, L, H, T, T), values (B, L, H, T, d_head), found (what the weights make of
+    the values, of the same shape) and x, what the last layer leaves (B, T, d_model).
     """
     w, c, seen = model.weights, model.config, []
     for layer, head in without:
         if not (0 <= layer < c.layers and 0 <= head < c.heads):
-            raise ValueError(f"there is no head {layer}.{head}: layers go from 0 to {c.layers - 1}, heads from 0 to {c.heads - 1}")
+            raise ValueError(f"there is no head {layer}.{head}: {c.layers} layers, {c.heads} heads each, counted from 0")
     x = w["token.weight"][ids]
     for layer in range(c.layers):
         of = {name: w[f"blocks.{layer}.{name}.weight"] for name in PARTS}
@@ -266,12 +269,14 @@ def all_maps():
 
 found = measured("maps", all_maps)
 maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}
-print({text: weights.shape for text, (_, weights) in maps_of.items()})
+for text, (_, weights) in maps_of.items():
+    print(weights.shape, text)
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
-    PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them brings what it has carried "
-             "from its own valley. Farther down the water is slower and warmer, and people have built their towns beside it.")  # fmt: skip
+    PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them "
+             "brings what it has carried from its own valley. Farther down the water is slower and warmer, and "
+             "people have built their towns beside it.")  # fmt: skip
 
     def looking_back():
         weights = read(real, torch.tensor([real.encode(PROSE)])).weights
@@ -279,7 +284,7 @@ if passed(previous_token_score):
 
     score = measured("looking back", looking_back)["score"]  # (layers, heads)
     figures.lesson_17.all_heads(score, "Weight on the token before, for each head of SmolLM2-135M", most=4)
-    assert np.unravel_index(score.argmax(), score.shape) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
+    assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
 # Most heads give the token before next to nothing: half of them have a score below {{ np.median(score):.2f }}. A few do little else. The
@@ -324,7 +329,8 @@ if passed(previous_token_score):
         others = [real.encode(start + SENTENCES[0][3:]) for start in ("Paris", "seven", "(", "Although")]
         starts = [read(real, torch.tensor([ids])).weights for ids in others]
         lengths = seen.values.norm(dim=-1)[0]  # (layers, heads, tokens)
-        return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)), "other": [each[..., 1:, 0].mean() for each in starts],
+        return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)),
+                "other": [each[..., 1:, 0].mean() for each in starts],
                 "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}  # fmt: skip
 
     found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
@@ -369,7 +375,7 @@ def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
     """
     # region solution
     if not 1 <= period < weights.shape[-1]:
-        raise ValueError(f"nothing is repeated: period {period} for T = {weights.shape[-1]}; it is at least 1 and less than T")
+        raise ValueError(f"period {period} with T = {weights.shape[-1]}: it is at least 1 and less than T")
     i = torch.arange(period, weights.shape[-1], device=weights.device)  # the rows that have an earlier occurrence
     return weights[:, :, i, i - period + 1].mean(dim=(0, 2))
     # endregion
@@ -449,12 +455,15 @@ if passed(induction_score):
     assert max(scores["6 to 14"]) < 0.35
 
 # %% [markdown]
+# (The last row of its map is noise: nothing follows there, so training never asked for it.)
+#
 # So the real model is tested at random periods, with tokens drawn from nearly its whole vocabulary. Each sequence stands there twice.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
     draws = torch.Generator().manual_seed(17)
-    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in torch.randint(14, 34, (3,), generator=draws).tolist()]
+    lengths = torch.randint(14, 34, (3,), generator=draws).tolist()
+    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in lengths]
 
     def copying(without=()):
         """(layers, heads) induction scores; the mean loss in each copy, in nats a token."""
@@ -497,13 +506,17 @@ if passed(induction_score):
 
 # %% [markdown]
 # In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second copy it finds its
-# line.
+# line, from the third word on.
 #
-# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *river* does not know that *lamp* stood
-# before it, unless an earlier head has told it. That is the job of a previous-token head: in layer 16 it copies *lamp* into the vector at
-# *river*. In layer 17 the second *lamp* asks "who has *lamp* before it?", and *river* answers (Elhage et al. 2021; Olsson et al. 2022).
-# So induction takes two heads in two layers, and that is why the single layer above could not learn it.
-#
+# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *window* does not know that *cold*
+# stood before it, unless an earlier head has told it. That is the job of a previous-token head. In layer 16 it copies *cold* into the
+# vector at *window*. In layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et
+# al. 2022). So induction takes two heads in two layers, and that is why the single layer above could not learn it.
+
+# %% role="demo"
+figures.lesson_17.chain()
+
+# %% [markdown]
 # That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what becomes of the others.
 
 # %% [markdown]
@@ -577,7 +590,8 @@ if passed(induction_score):
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """What each head of a causal attention adds to its result.
 
-    module: lesson 11's attention, in eval mode. x: (B, T, d_model). Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
+    module: lesson 11's attention, in eval mode. x: (B, T, d_model).
+    Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
     """
     # region solution
     heads, t = module.num_heads, x.shape[1]
@@ -641,9 +655,10 @@ if passed(head_contributions):
     def paris():
         w, ids = real.weights, torch.tensor([real.encode("The capital of France is")])
         seen, (yes, no) = read(real, ids), (real.encode(city)[0] for city in (" Paris", " London"))
-        slices = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])  # (L, d_model, heads, d_head)
+        slices = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])
         added = torch.einsum("lhc,ldhc->lhd", seen.found[0, :, :, -1], slices)
-        direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"] / seen.x[0, -1].square().mean().sqrt()
+        direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"]
+        direction = direction / seen.x[0, -1].square().mean().sqrt()  # as the last norm does
         gone = {name: read(real, ids, [pair]).logits[0, -1].softmax(dim=-1)[yes]
                 for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}  # fmt: skip
         return {"share": added @ direction, "gap": seen.logits[0, -1, yes] - seen.logits[0, -1, no],
@@ -654,7 +669,7 @@ if passed(head_contributions):
     share = said["share"]  # (layers, heads), in logits
     figures.lesson_17.paris(share, float(said["gap"]), said["token"], said["row"])
     print(f"probability of Paris {said['before']:.2f}; without 23.4 {said['23.4']:.2f}; without 13.8 {said['13.8']:.2f}")
-    assert np.unravel_index(share.argmax(), share.shape) == (23, 4) and share.max() > 0.5 * said["gap"] and said["row"].argmax() == 3
+    assert divmod(share.argmax(), 9) == (23, 4) and share.max() > 0.5 * said["gap"] and said["row"].argmax() == 3
     assert said["before"] > 0.7 and said["23.4"] < 0.25 and abs(said["13.8"] - said["before"]) < 0.05
 
 # %% [markdown]
@@ -691,10 +706,13 @@ if passed(head_contributions):
 if passed(head_contributions):
     (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
     it, animal, street = (tokens.index(word) for word in (" it", " animal", " street"))
-    figures.lesson_17.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, columns_of=[tokens, other])
+    both_maps = {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}
+    figures.lesson_17.pair(tokens, both_maps, columns_of=[tokens, other])
     assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
-    assert np.unravel_index(tired[:, :, it, animal].argmax(), (30, 9)) == (13, 8)
-    print(f"mean over all heads, from it: {tired[:, :, it, animal].mean():.3f} to animal, {tired[:, :, it, street].mean():.3f} to street")
+    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+    to_animal, to_street = (tired[:, :, it, noun].mean() for noun in (animal, street))
+    print(f"mean over all heads, from it: {to_animal:.3f} to animal, {to_street:.3f} to street")
+    assert to_street > to_animal
 
 # %% [markdown]
 # From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much where *it* is the street.
@@ -708,16 +726,18 @@ if passed(head_contributions):
 if passed(head_contributions):
     FORM = "The {0} didn't {1} the {2} because it was too {3}"
     TWINS = [words.split() for words in (
-        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark", "cat reach shelf small high",
-        "truck pass bridge heavy narrow", "ship enter harbor large shallow", "horse jump fence tired high",
-        "child lift stone weak heavy", "bird enter cage big small", "student read book lazy boring", "dog eat bone full hard",
-        "farmer climb mountain old steep", "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
+        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark",
+        "cat reach shelf small high", "truck pass bridge heavy narrow", "ship enter harbor large shallow",
+        "horse jump fence tired high", "child lift stone weak heavy", "bird enter cage big small",
+        "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
+        "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
         "woman buy house poor expensive")]  # fmt: skip
 
     def readings(form):
         """ids (32, T) of all twins, first with the adjective of the first noun; the places of both nouns; the nouns."""
-        ids = torch.tensor([real.encode(form.format(one, verb, two, end)) for one, verb, two, *ends in TWINS for end in ends])
-        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in (one, two)] for one, _, two, *_ in TWINS for _ in range(2)])
+        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
+        ids = torch.tensor([real.encode(text) for text in texts])
+        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in TWINS for _ in range(2)])
         return ids, [(ids == nouns[:, [which]]).int().argmax(dim=1) for which in range(2)], nouns
 
     def leaning(form):
@@ -735,12 +755,13 @@ if passed(head_contributions):
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    chosen = np.unravel_index(lean[:8].mean(axis=0).argmax(), (30, 9))
-    steady = np.unravel_index(((lean > 0).sum(axis=0) + lean.mean(axis=0)).argmax(), (30, 9))  # how often, then by how much
+    chosen = divmod(lean[:8].mean(axis=0).argmax(), 9)
+    steady = divmod(((lean > 0).sum(axis=0) + lean.mean(axis=0)).argmax(), 9)  # right most often, then by how much
     first, second = (f"{layer}.{head}" for layer, head in (chosen, steady))
-    figures.lesson_17.twins({f"{first}, best of the first eight": lean[:, *chosen], f"{second}, right in all sixteen": lean[:, *steady],
-                             f"{second} in a list, without it": listed[:, *steady]},
-                            [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])  # fmt: skip
+    shown = {f"{first}, best of the first eight": lean[:, *chosen],
+             f"{second}, right in all sixteen": lean[:, *steady],
+             f"{second} in a list, without it": listed[:, *steady]}  # fmt: skip
+    figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
     on_eight, on_others = lean[:8, *chosen].mean(), lean[8:, *chosen].mean()
     assert on_others < 0.5 * on_eight and (lean[:, *steady] > 0).all() and (listed[:, *steady] > 0).sum() >= 14
 
@@ -767,8 +788,9 @@ if passed(head_contributions):
     odds_without = measured("asked without the head", lambda: asked([(17, 0)]))["odds"]
     shift, shift_without = (each[:, 0] - each[:, 1] for each in (odds, odds_without))
     both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
-    print(f"the odds shift the right way in {(shift > 0).sum()} of 16 pairs, by {shift.mean():.2f} nats on average; both right in {both}")
-    print(f"without 17.0: {(shift_without > 0).sum()} of 16, by {shift_without.mean():.2f} nats")
+    for name, found in (("the whole model", shift), ("without 17.0", shift_without)):
+        print(f"{name:15}: the odds shift the right way in {(found > 0).sum()} of 16 pairs, by {found.mean():.2f} nats on average")
+    print(f"both twins answered right: {both} of 16")
     assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5 and shift_without.mean() > 0.8 * shift.mean()
 
 # %% [markdown]
@@ -837,7 +859,7 @@ check(attention_rollout)
 #
 # @answer
 #
-# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.4f }}. The sink holds about two thirds of each layer's weight, and the product of
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. The sink holds about two thirds of each layer's weight, and the product of
 # thirty such layers leaves nothing else. In the experiment, *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by
 # {{ moved[0]:.1f }}.
 #
@@ -903,8 +925,8 @@ if passed(attention_rollout):
 
 # %% [markdown]
 # Without `keepdim` the rows are no shares any more: on this sentence they sum to between {{ sums[False].min():.2f }} and
-# {{ sums[False].max():.2f }}. That is a quiet mistake. With one item both divisions broadcast, so no error is raised, and the picture still
-# looks like a picture.
+# {{ sums[False].max():.2f }}. That is a quiet mistake. With one item both divisions broadcast, so no error is raised, and the picture
+# still looks like a picture.
 
 # %% role="demo"
 explain("RL18")

@@ -15,6 +15,7 @@ import linecache
 import os
 import subprocess
 import sys
+import sysconfig
 import threading
 
 LACKING = ("torch", "psutil", "fcntl", "resource", "termios", "multiprocessing", "_multiprocessing", "safetensors", "IPython", "ipykernel")
@@ -35,6 +36,8 @@ def refuse(*_, **__):
     raise RuntimeError("can't start new thread, and no process")
 
 
+sysconfig.get_paths()  # reads a file of the platform that this is
+sys.platform = "emscripten"
 for name in [name for name in sys.modules if name.partition(".")[0] in LACKING]:
     del sys.modules[name]
 sys.meta_path.insert(0, Refusing())

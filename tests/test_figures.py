@@ -143,6 +143,23 @@ def test_a_slider_moves_a_picture_that_is_no_widget(monkeypatch):
     assert updated == ["at 2.5"]
 
 
+def test_several_controls_stand_in_one_box_and_each_moves_the_picture(monkeypatch):
+    from ipywidgets import IntSlider, VBox
+
+    shown, updated = [], []
+
+    class Handle:
+        def update(self, new):
+            updated.append(new.alt)
+
+    monkeypatch.setattr("IPython.display.display", lambda what, display_id=None: shown.append(what) or Handle())
+    layer, head = IntSlider(3, 0, 9), IntSlider(1, 0, 9)
+    figures.follow(lambda *values: picture(panels(1)[0], alt=f"at {values}"), layer, head)
+    assert isinstance(shown[0], VBox) and shown[0].children == (layer, head) and shown[1].alt == "at (3, 1)"
+    head.value, layer.value = 2, 4
+    assert updated == ["at (3, 2)", "at (4, 2)"]
+
+
 def test_arrows_reach_their_ends_and_bars_their_heights():
     ax = arrows({"q": (1, 2), "k": (-1, 0.5)}, "Vectors", colour=["blue", "orange"])
     assert [annotation.xy for annotation in ax.texts if annotation.arrow_patch] == [(1, 2), (-1, 0.5)]

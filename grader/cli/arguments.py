@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
+from grader.course import own, registry
 from grader.course.moved import current
 from grader.util.errors import InputError
 
@@ -45,7 +45,8 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
             return name
     near = get_close_matches(bare, names, 1, 0.5) or [name for name in names if bare and bare.lower() in name]
     advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
-    raise InputError(f"there is no lesson {text!r}; {advice}")
+    needed = f" A lesson of one's own needs {own.NEEDED}." if registry.own() and not near else ""
+    raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
 
 
 def lesson_list(text: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from grader.course.spec import Lesson
 from grader.util.errors import AuthorError, InputError
 
 _LESSONS = "grader.course.lessons"  # under this name lessons are imported, whoever's they are
-_NEEDED = "lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine"
+NEEDED = "lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine"
 
 
 def use(folder: Path | None) -> None:
@@ -97,7 +97,7 @@ def _amiss(folder: Path) -> Iterator[str]:
     if not set(specified) & set(sources):
         half = next(iter([*specified, *sources]), "")
         there = f"of {half} there is {'the specification' if half in specified else 'the source'} alone; " if half else ""
-        yield f"--course {folder}: it holds no lesson; {there}a lesson needs {_NEEDED}."
+        yield f"--course {folder}: it holds no lesson; {there}a lesson needs {NEEDED}."
     for name in sorted({*specified, *sources} & json.loads(registry.package_index())["lessons"].keys()):
         yield f"--course {folder}: a lesson of the attention course is called {name}, too; choose another name."
     for number, count in Counter(name[:2] for name in {*specified, *sources}).items():

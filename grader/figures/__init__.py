@@ -324,8 +324,12 @@ def follow(draw: Callable[..., Picture], *controls: Any) -> None:
     except ImportError:
         print(drawn())
         return
-    for control in controls:
-        display(control)
+    if len(controls) > 1:
+        from ipywidgets import VBox
+
+        display(VBox(controls))
+    else:
+        display(*controls)
     handle = display(drawn(), display_id=True)
     for control in controls:
         control.observe(lambda _: handle.update(drawn()), names="value")

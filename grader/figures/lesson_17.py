@@ -161,13 +161,43 @@ def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Se
     show(fig, alt=f"{len(maps)} maps of weights, tokens on both axes. " + "; ".join(said) + ".")
 
 
+def chain() -> None:
+    """The two heads of induction, drawn by hand: one notes what stood before, the other looks for that note."""
+    tokens, x = ("cold", "window", "paper", "…", "cold"), (0, 1.5, 3, 4.2, 5.4)
+    fig, (ax,) = panels(1, width=9.6, height=3.3)
+    ax.set(xlim=(-2.3, 7.6), ylim=(-0.35, 2.95))
+    ax.axis("off")
+    for row, name in enumerate(("the tokens", "after layer 16", "after layer 17")):
+        ax.text(-2.2, 1.25 * row, name, va="center", fontsize=9.5, color="#555555")
+    for at, token in zip(x, tokens, strict=True):
+        for row in range(3):
+            lit = (at, row) in ((1.5, 1), (5.4, 2))
+            said = {(1.5, 1): "window\n(after cold)", (5.4, 2): "cold\n(next: window)"}.get((at, row), token)
+            ax.text(at, 1.25 * row, said, ha="center", va="center", fontsize=9.5, zorder=3, color=_INK,
+                    bbox={"boxstyle": "round,pad=0.35", "facecolor": "#FCE8DC" if lit else "white", "edgecolor": "#C9C9C9", "linewidth": 1})
+            if row:
+                ax.plot((at, at), (1.25 * row - 1.25, 1.25 * row), color="#DDDDDD", linewidth=1.2, zorder=0)
+    for start, end, colour, words, place in (
+        ((0, 0), (1.5, 1.25), "blue", "16.0 copies the token before", (1.05, 0.55)),
+        ((1.5, 1.25), (5.4, 2.5), "vermillion", "17.4 asks: who stands after cold?", (3.15, 1.62)),
+    ):
+        look = {"arrowstyle": "-|>", "color": COLOURS[colour], "linewidth": 2.2, "shrinkA": 24 if colour == "blue" else 42, "shrinkB": 42}
+        ax.annotate("", end, start, arrowprops=look)
+        ax.text(*place, words, va="center", fontsize=9, color=COLOURS[colour], fontweight="bold",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+    ax.text(6.35, 2.5, "→  window", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
+    show(fig, alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
+                  "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
+                  "the model goes on with window.")  # fmt: skip
+
+
 def sinks(weight: Any, length: Any) -> None:
     """By layer: the mean weight on the first token, and how long its value is beside those of the others (the median of the heads)."""
     fig, (left, right) = panels(2, width=9.6, height=3.2)
     layers = np.arange(len(weight))
     left.bar(layers, weight, color=COLOURS["blue"], width=0.75)
     left.axhline(float(np.mean(weight)), color=_INK, linewidth=1, linestyle="--")
-    left.text(int(np.argmin(weight)), float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="center", fontsize=9)
+    left.text(int(np.argmin(weight)) - 0.1, float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="center", fontsize=9)
     left.set(ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …")
     right.bar(layers, length, color=COLOURS["orange"], width=0.75)
     right.axhline(1, color=_INK, linewidth=1, linestyle="--")
@@ -182,11 +212,11 @@ def cheat(periods: Sequence[int], scores: Mapping[str, Sequence[float]], maps: M
     fig, axes = panels(3, width=10.8, height=3.6, ratios=(1.25, 1, 1))
     said = []
     for (name, values), style in zip(scores.items(), ("o-", "s--"), strict=True):
-        axes[0].plot(list(periods), values, style, label=f"trained at period {name}", markersize=5)
+        axes[0].plot(list(periods), values, style, label=name, markersize=5)
         said.append(f"trained at {name}: " + ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, values, strict=True)))
     axes[0].set(ylim=(-0.02, 1.02), xlabel="period of the test", ylabel="induction score", xticks=list(periods),
                 title="One layer: no period but its own")  # fmt: skip
-    axes[0].legend(frameon=False, loc="upper right")
+    axes[0].legend(frameon=False, loc="upper left", title="trained at period", alignment="left")
     for ax, (period, weights) in zip(axes[1:], maps.items(), strict=True):
         weights = np.asarray(weights)
         t = len(weights)

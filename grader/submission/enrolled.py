@@ -13,6 +13,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from grader.util.errors import InputError
@@ -80,23 +81,29 @@ class Enrolled:
 
     def of(self, key: str) -> Person | None:
         """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
-        exact = [one for one in self.people if one.key == key]
-        return (exact or self._only(one for one in self.people if folded(one.key) == folded(key)) or [None])[0]
+        return self._only("key", key)
 
     def with_value(self, field: str, value: str) -> Person | None:
         """The only learner who has this in a column; None where none or several have."""
-        wanted = folded(value)
-        return (self._only(one for one in self.people if wanted and folded(one[field]) == wanted) or [None])[0]
+        return self._only(f"column {field}", value)
 
     def named(self, name: str) -> Person | None:
         """The only learner of a name in any order of its parts; None where none or several have it."""
-        wanted = folded(name)
-        return (self._only(one for one in self.people if any(folded(each) == wanted for each in one.names)) or [None])[0]
+        return self._only("name", name)
 
-    @staticmethod
-    def _only(found: object) -> list[Person]:
-        people = list(found)  # type: ignore[call-overload]
-        return people if len(people) == 1 else []
+    def _only(self, what: str, said: str) -> Person | None:
+        found = self._known.get((what, folded(said)), ())
+        return found[0] if len(found) == 1 and folded(said) else None
+
+    @cached_property
+    def _known(self) -> Mapping[tuple[str, str], list[Person]]:
+        """The people by all that they are asked for, so that a class of thousands is quick."""
+        known: dict[tuple[str, str], list[Person]] = {}
+        for one in self.people:
+            asked = {("key", folded(one.key)), *(("name", folded(name)) for name in one.names)}
+            for way in asked | {(f"column {field}", folded(value)) for field, value in one.values.items()}:
+                known.setdefault(way, []).append(one)
+        return known
 
 
 def read(path: Path, by: str = "") -> Enrolled:

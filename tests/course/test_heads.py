@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
+from grader import figures
 from grader.course import registry
 from grader.data import heads, smollm2
 from tests.heads import LESSON, fresh_run, packed
@@ -32,6 +34,20 @@ def test_stored_maps_are_weights_of_a_causal_model():
         weights = maps[f"weights {i}"]
         assert weights.shape == (30, 9, *2 * (len(maps[f"tokens {i}"]),))
         assert np.allclose(weights.sum(axis=-1), 1, atol=0.01) and not np.triu(weights, 1).any()
+
+
+def test_a_head_that_does_not_exist_is_told_so():
+    maps = {"a b": (["a", "b"], np.tile(np.eye(2), (30, 9, 1, 1)))}
+    for layer, head in ((30, 0), (0, 9), (-1, 0)):
+        with pytest.raises(ValueError, match=rf"there is no head {layer}\.{head}: layers go from 0 to 29, heads from 0 to 8"):
+            figures.lesson_17.explorer(maps, layer, head)
+    names: dict = {}
+    for cell in registry.cells(LESSON):
+        if cell.role == "given":
+            exec(cell.text, names)
+    model = type("Model", (), {"weights": {}, "config": smollm2.CONFIG})
+    with pytest.raises(ValueError, match=r"there is no head 31\.0: 30 layers, 9 heads each"):
+        names["read"](model, None, [(31, 0)])
 
 
 def test_a_run_survives_being_stored(tmp_path, monkeypatch):

@@ -131,6 +131,13 @@ def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_els
     assert "PASSED: center_rows" in (mine / "solutions" / f"{NAME}.ipynb").read_text(encoding="utf-8")
 
 
+def test_a_lesson_that_is_half_there_is_none_yet_and_keeps_no_other_back(mine, capsys):
+    (mine / "solutions" / "91_next.py").write_text("# %% [markdown]\n# # Next\n")
+    assert main(["audit", "--course", str(mine)]) == 0
+    assert main(["build", "91", "--course", str(mine)]) == 2
+    assert "there is no lesson '91'; there are 90_center. A lesson of one's own needs lessons/NN_name/__init__.py and" in capsys.readouterr().err
+
+
 def test_an_option_without_its_folder_is_a_wrong_call(capsys):
     assert main(["audit", "--course"]) == 2
     assert "expected one argument" in capsys.readouterr().err
@@ -156,6 +163,8 @@ def _attacks(mine: Path) -> dict[str, str]:
     cheat = "def center_rows(x):\n    {} = x - x.mean(axis=1, keepdims=True)\n    {}\n    return {}"
     return {
         "the source": cheat.format("y", f"assert open({source!r}).read()", "y"),
+        "the source by a path put together": cheat.format(
+            "y", f"import os; assert open(os.path.join({str(mine)!r}, 'sol' + 'utions', {NAME + '.py'!r})).read()", "y"),
         "the specification": cheat.format("y", f"import runpy; runpy.run_path({spec!r})", "y"),
         "the folder": cheat.format("y", f"import os; os.listdir({str(mine)!r})", "y"),
         "its name in the environment": cheat.format("y", "import os; os.environ['ATTENTION_COURSE']", "y"),

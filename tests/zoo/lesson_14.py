@@ -134,6 +134,7 @@ def tiled_attention(q, k, v, block_size, causal=False):
 
 TILED_RIGHT = [
     _TILED,
+    _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e30, dtype=s.dtype)"),  # as good within the contract
     _PARTIAL + _MERGE + '''
 def tiled_attention(q, k, v, block_size, causal=False):
     """Each tile's own partial result, merged; in the keys' reverse order."""
@@ -359,6 +360,7 @@ TILED_WRONG = [
     ("SD2", _TILED.replace("d ** 0.5", "d")),
     ("MK14", _TILED.replace(" + Tk - Tq", "")),
     ("MK8", _TILED.replace("col <= row", "col <= row + 1")),
+    ("MK4", _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e4, dtype=s.dtype)")),
     ("MK13", _TILED.replace("if causal", "if False")),
     ("TI1", _TILED.replace("torch.arange(i, i + s.shape[2])", "torch.arange(s.shape[2])").replace("torch.arange(j, j + s.shape[3])", "torch.arange(s.shape[3])").replace(" + Tk - Tq", "")),
     ("TI2", _TILED.replace("range(0, Tk, n)", "range(0, Tk - Tk % n, n)")),
@@ -537,15 +539,15 @@ BACK_WRONG = [
     ("MK13", _BACK.replace("if causal", "if False")),
     ("MK14", _BACK.replace(" + (Tk - Tq)", "")),
     ("TI2", _BACK.replace("range(0, Tk, n)", "range(0, Tk // n * n, n)")),
-    ("TB1", _BACK.replace("ds = p * (gi @ vj.transpose(-1, -2) - D[:, :, i:i + n, None]) * scale",
+    ("FB1", _BACK.replace("ds = p * (gi @ vj.transpose(-1, -2) - D[:, :, i:i + n, None]) * scale",
                           "dp = gi @ vj.transpose(-1, -2)\n            ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale")),
-    ("TB2", _BACK.replace("torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))", "torch.softmax(s, -1)").replace("p = torch.where(seen, p, torch.zeros_like(p))", "p = torch.softmax(s.masked_fill(~seen, -math.inf), -1)")),
-    ("TB3", _BACK.replace("dq[:, :, i:i + n] += ", "dq[:, :, i:i + n] = ")),
-    ("TB4", _BACK.replace("dk[:, :, j:j + n] += ", "dk[:, :, j:j + n] = ").replace("dv[:, :, j:j + n] += ", "dv[:, :, j:j + n] = ")),
-    ("TB8", _BACK.replace("output, grad_output)\n", "output, output)\n")),
-    ("TB12", _BACK.replace("return dq, dk, dv", "return dk, dq, dv")),
-    ("TB18", _BACK.replace("return dq, dk, dv", "return -dq, -dk, -dv")),
-    ("TB5+TB11", _BACK.replace("- D[:, :, i:i + n, None]) * scale", "+ D[:, :, i:i + n, None])").replace("ds @ kj", "ds @ kj * scale")),
+    ("FB2", _BACK.replace("torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))", "torch.softmax(s, -1)").replace("p = torch.where(seen, p, torch.zeros_like(p))", "p = torch.softmax(s.masked_fill(~seen, -math.inf), -1)")),
+    ("FB3", _BACK.replace("dq[:, :, i:i + n] += ", "dq[:, :, i:i + n] = ")),
+    ("FB4", _BACK.replace("dk[:, :, j:j + n] += ", "dk[:, :, j:j + n] = ").replace("dv[:, :, j:j + n] += ", "dv[:, :, j:j + n] = ")),
+    ("FB8", _BACK.replace("output, grad_output)\n", "output, output)\n")),
+    ("FB12", _BACK.replace("return dq, dk, dv", "return dk, dq, dv")),
+    ("FB18", _BACK.replace("return dq, dk, dv", "return -dq, -dk, -dv")),
+    ("FB5+FB11", _BACK.replace("- D[:, :, i:i + n, None]) * scale", "+ D[:, :, i:i + n, None])").replace("ds @ kj", "ds @ kj * scale")),
     # no list holds these
     (None, _BACK.replace("p.transpose(-1, -2) @ gi", "p.transpose(-1, -2) @ gi * scale")),
     (None, _BACK.replace("p.transpose(-1, -2) @ gi", "p.transpose(-1, -2).roll(1, -2) @ gi")),

@@ -53,11 +53,15 @@ class Collected:
 
 @dataclass
 class Outcome:
-    """learners: by folder. others: (path, why) of what was not placed. rows: of collected.csv."""
+    """learners: by folder. others: (path, why) of what was not placed. rows: of collected.csv.
+
+    alike: a folder's name by what a file system may take it for.
+    """
 
     learners: dict[str, Collected] = field(default_factory=dict)
     others: list[tuple[str, str]] = field(default_factory=list)
     rows: list[dict[str, str]] = field(default_factory=list)
+    alike: dict[str, str] = field(default_factory=dict)
 
 
 def place(known: Recognized, found: Contents, to: Path, roster: Enrolled | None, outcome: Outcome) -> None:
@@ -124,8 +128,8 @@ def _folders(one: Handed, roster: Enrolled | None, outcome: Outcome) -> list[str
         else:
             outcome.others.append((one.member.name, f"is of {whose}, whom the roster does not have, or not for certain"))
             continue
-        other = next((each for each in outcome.learners if each != name and folded(each) == folded(name)), None)
-        if other:
+        other = outcome.alike.setdefault(folded(name), name)
+        if other != name:
             alike = f"is of {printable(name)}, whose folder would be called like that of {printable(other)}"
             outcome.others.append((one.member.name, alike))
             continue

@@ -119,8 +119,8 @@ class merge_partial:
             the undivided Σ exp(score − m) · value, whose weight is inside it already."""),
         "OS5": mistake(patch(RETURN, "return (m + torch.log(l), l, o)"), patch(MAXIMUM, "m = torch.logaddexp(m_a, m_b)"),
             says="m is not the largest score but a logsumexp.",
-            why="""A logsumexp also holds the sum: it is m + log l. For two scores of 0 the largest is 0 and the logsumexp ln 2. Whoever
-            gets (m, l, o) counts l and o relative to m, the largest score."""),
+            why="""A logsumexp also holds the sum: it is m + log l. For two scores of 0 the largest is 0 and the logsumexp ln 2. The
+            next merge counts l and o relative to m, the largest score."""),
         "OS6": mistake(patch(SHIFT, "shift = torch.zeros_like(m)", L, "l = (l_a * scale_a + l_b * scale_b) / torch.exp(m)",
                 O, "o = (o_a * scale_a[..., None] + o_b * scale_b[..., None]) / torch.exp(m)[..., None]"),
             says="""exp was taken of a maximum itself, which overflows above 88 in float32; take it of a difference from the common
@@ -134,8 +134,8 @@ class merge_partial:
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
             says="A large negative number stands in the place of −∞: over no keys at all, m has to be −∞.",
-            why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and whoever looks for m =
-            −∞ to find rows without a key finds none.""", evidence="flashinfer-ai/flashinfer#4450"),
+            why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
+            looks for m = −∞ to find rows without a key finds none.""", evidence="flashinfer-ai/flashinfer#4450"),
         "OS8": mistake(patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
             patch(RETURN, "return (torch.nan_to_num(m, neginf=0.0), l, o)"),
             says="Over no keys m became 0; it stays −∞, or the next merge takes 0 for a score that was seen.",
