@@ -511,8 +511,8 @@ if passed(LlamaBlock) and smol:
 # | {{ likely[2][0] }} | {{ likely[2][1]:.3f }} |
 # | {{ likely[3][0] }} | {{ likely[3][1]:.3f }} |
 #
-# Is {{ likely[0][1]:.3f }} the right number, or only a good one? A second computation of the same model decides, with none of your code in it: float64, one
-# head at a time, each pair of numbers as one complex number that is multiplied by e^(iθ).
+# Is {{ likely[0][1]:.3f }} the right number, or only a good one? A second computation of the same model decides, with none of your code
+# in it: float64, one head at a time, each pair of numbers as one complex number that is multiplied by e^(iθ).
 
 # %% role="demo"
 def heads_by_hand(y, w_q, w_k, w_v, c):
