@@ -21,8 +21,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
-from grader.data import smollm2
-from grader.data.heads import stored_run
 
 # %% role="demo"
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
@@ -104,6 +102,9 @@ print(f"loss on text that was held out: {loss:.2f} nats a character")
 # course's own run has found.
 
 # %% role="demo"
+from grader.data import smollm2
+from grader.data.heads import stored_run
+
 real = smollm2.load() if smollm2.available() else None
 run = stored_run()
 if real is None:
@@ -505,12 +506,12 @@ if passed(induction_score):
 
 # %% [markdown]
 # In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second copy it finds its
-# line.
+# line, from the third word on.
 #
-# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *river* does not know that *lamp* stood
-# before it, unless an earlier head has told it. That is the job of a previous-token head: in layer 16 it copies *lamp* into the vector at
-# *river*. In layer 17 the second *lamp* asks "who has *lamp* before it?", and *river* answers (Elhage et al. 2021; Olsson et al. 2022).
-# So induction takes two heads in two layers, and that is why the single layer above could not learn it.
+# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *window* does not know that *cold*
+# stood before it, unless an earlier head has told it. That is the job of a previous-token head. In layer 16 it copies *cold* into the
+# vector at *window*. In layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et
+# al. 2022). So induction takes two heads in two layers, and that is why the single layer above could not learn it.
 
 # %% role="demo"
 figures.lesson_17.chain()
@@ -858,7 +859,7 @@ check(attention_rollout)
 #
 # @answer
 #
-# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.4f }}. The sink holds about two thirds of each layer's weight, and the product of
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. The sink holds about two thirds of each layer's weight, and the product of
 # thirty such layers leaves nothing else. In the experiment, *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by
 # {{ moved[0]:.1f }}.
 #
