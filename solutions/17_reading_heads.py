@@ -138,6 +138,9 @@ def turned(x, base):
 # One layer's attention comes next. The weights are what this lesson reads.
 
 # %% role="given"
+PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
+
+
 def attend(model, layer, y):
     """One layer's weights (B, H, T, T) and values (B, H, T, d_head) for its normalized input y (B, T, d_model)."""
     c = model.config
@@ -152,9 +155,6 @@ def attend(model, layer, y):
 # And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output projection.
 
 # %% role="given"
-PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
-
-
 def read(model, ids, without=()):
     """Reads ids (B, T). without: (layer, head) pairs that are silenced.
 
@@ -477,6 +477,8 @@ if passed(induction_score):
             second.append(surprise[:, period:].mean())
         return {"score": torch.stack(scores).mean(dim=0), "first": np.mean(first), "second": np.mean(second)}
 
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
     whole = measured("copying", copying)
     induction = whole["score"]
     figures.lesson_17.all_heads(induction, "Induction score of each head, at random periods", most=6)
@@ -665,6 +667,8 @@ if passed(head_contributions):
                 "row": seen.weights[0, 23, 4, -1], "token": [real.token(i) for i in ids[0].tolist()],
                 "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}  # fmt: skip
 
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
     said = measured("paris", paris)
     share = said["share"]  # (layers, heads), in logits
     figures.lesson_17.paris(share, float(said["gap"]), said["token"], said["row"])
@@ -734,6 +738,8 @@ if passed(head_contributions):
         "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
         "woman buy house poor expensive")]  # fmt: skip
 
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
     def readings(form):
         """ids (32, T) of all twins, first with the adjective of the first noun; the places of both nouns; the nouns."""
         texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
