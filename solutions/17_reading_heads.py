@@ -21,8 +21,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
-from grader.data import smollm2
-from grader.data.heads import stored_run
 
 # %% role="demo"
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
@@ -104,6 +102,9 @@ print(f"loss on text that was held out: {loss:.2f} nats a character")
 # course's own run has found.
 
 # %% role="demo"
+from grader.data import smollm2
+from grader.data.heads import stored_run
+
 real = smollm2.load() if smollm2.available() else None
 run = stored_run()
 if real is None:
@@ -505,12 +506,12 @@ if passed(induction_score):
 
 # %% [markdown]
 # In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second copy it finds its
-# line.
+# line, from the third word on.
 #
-# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *river* does not know that *lamp* stood
-# before it, unless an earlier head has told it. That is the job of a previous-token head: in layer 16 it copies *lamp* into the vector at
-# *river*. In layer 17 the second *lamp* asks "who has *lamp* before it?", and *river* answers (Elhage et al. 2021; Olsson et al. 2022).
-# So induction takes two heads in two layers, and that is why the single layer above could not learn it.
+# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *window* does not know that *cold*
+# stood before it, unless an earlier head has told it. That is the job of a previous-token head. In layer 16 it copies *cold* into the
+# vector at *window*. In layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et
+# al. 2022). So induction takes two heads in two layers, and that is why the single layer above could not learn it.
 
 # %% role="demo"
 figures.lesson_17.chain()
@@ -674,12 +675,13 @@ if passed(head_contributions):
 # %% [markdown]
 # One head out of 270: 23.4 looks from *is* to *France* with {{ said["row"][3]:.0% }} of its weight, and brings {{ share.max():.1f }} of
 # the {{ said["gap"]:.1f }} logits between Paris and London. Without it the probability of Paris falls from {{ said["before"]:.2f }} to
-# {{ said["23.4"]:.2f }}. Map, contribution and ablation agree. When they do, we may say what a head does, on these inputs.
+# {{ said["23.4"]:.2f }}; without another head, 13.8, it stays. Map, contribution and ablation agree. When they do, we may say what a head
+# does, on these inputs.
 #
 # ## What is *it*?
 #
 # Now the question of lesson 00. There are two sentences, and one word makes all the difference: *too tired* is the animal, *too wide* is
-# the street. The head that looks most from *it* to *animal* is 13.8. It is also the head that was just removed without a trace.
+# the street. The head that looks most from *it* to *animal* is 13.8. Is this the picture of 2017?
 
 # %% [markdown]
 # @predict
@@ -767,7 +769,7 @@ if passed(head_contributions):
 # %% [markdown]
 # The head that is best on the first eight pairs, {{ chosen[0] }}.{{ chosen[1] }}, leans the right way by {{ on_eight:.2f }} there, and by
 # only {{ on_others:.2f }} on the others: most of its success was choice. Another one, {{ steady[0] }}.{{ steady[1] }}, leans the right
-# way in all sixteen, and that is no luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
+# way in all sixteen, and that is hardly luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
 # about one of 240 trials. So at the last word there *is* a head that looks at the noun that the adjective fits. But it does so also in a
 # bare list, "a horse, to cross, a river, and too weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it*
 # to resolve. "Tired goes with animals" explains what we see; "understands the sentence" is not needed.
@@ -784,20 +786,24 @@ if passed(head_contributions):
         return {"odds": odds.view(16, 2)}
 
     odds = measured("asked", asked)["odds"]  # positive: the first noun is likelier
-    odds_without = measured("asked without the head", lambda: asked([(17, 0)]))["odds"]
-    shift, shift_without = (each[:, 0] - each[:, 1] for each in (odds, odds_without))
+    gone = {name: measured(f"asked without {name}", lambda pair=pair: asked([pair]))["odds"]
+            for name, pair in (("17.0", (17, 0)), ("13.8", (13, 8)))}  # fmt: skip
+    shift, less_17, less_13 = (each[:, 0] - each[:, 1] for each in (odds, *gone.values()))
     both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
-    for name, found in (("the whole model", shift), ("without 17.0", shift_without)):
+    for name, found in (("the whole model", shift), ("without 17.0", less_17), ("without 13.8", less_13)):
         print(f"{name:15}: the odds shift the right way in {(found > 0).sum()} of 16 pairs, by {found.mean():.2f} nats on average")
     print(f"both twins answered right: {both} of 16")
-    assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5 and shift_without.mean() > 0.8 * shift.mean()
+    assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5
+    assert min(less_17.mean(), less_13.mean()) > 0.9 * shift.mean()
 
 # %% [markdown]
-# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs. It does not know enough, for it
-# answers both twins right in only {{ both }}. And without 17.0, the head that looked so telling, the shift is
-# {{ shift_without.mean():.2f }} nats in place of {{ shift.mean():.2f }}. So here is the honest answer to the question of the course. In
-# this model no single head resolves *it*: none at the *it*, by construction, and none that we found at the end whose absence would be
-# noticed. What the model knows about *it* is spread over many heads and networks, and a map of weights does not show it.
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by {{ shift.mean():.2f }} nats. It
+# does not know enough, for it answers both twins right in only {{ both }}. And the heads that looked so telling? Without 17.0 the shift
+# is {{ less_17.mean():.2f }} nats, without 13.8 it is {{ less_13.mean():.2f }}. The model does as well without them.
+#
+# So here is the honest answer to the question of the course. In this model no single head resolves *it*: none at the *it*, by
+# construction, and none that we found at the end whose absence would be noticed. What the model knows about *it* is spread over many
+# heads and networks, and a map of weights does not show it.
 #
 # ## Rolling all layers into one
 #
@@ -858,7 +864,7 @@ check(attention_rollout)
 #
 # @answer
 #
-# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.4f }}. The sink holds about two thirds of each layer's weight, and the product of
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. The sink holds about two thirds of each layer's weight, and the product of
 # thirty such layers leaves nothing else. In the experiment, *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by
 # {{ moved[0]:.1f }}.
 #

@@ -21,6 +21,7 @@ from grader.util import lacking
 from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
 
+pytestmark = pytest.mark.xdist_group("core")  # what in_a_browser.py does takes a while, and is done once
 LESSONS = [name for name in registry.lessons() if name[:2] in ("00", "01", "02", "03", "04", "08")]
 HEAVY = {"torch", "jupyterlab", "ipykernel", "ipython", "ipywidgets", "jupyter-client", "jupyter-server", "jupytext", "distributed", "tokenizers"}
 REPEATS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}

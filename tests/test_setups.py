@@ -18,6 +18,7 @@ from grader.course import registry
 from tests.bare import python_of
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.xdist_group("setups")  # one environment of uv's for all
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = {line.strip() for line in re.findall(r"^    (\S.*)$", README, re.MULTILINE)}
 ACTIONS = {"actions/checkout": 7, "actions/setup-python": 7, "actions/cache": 6, "actions/upload-artifact": 7}  # November 2026
