@@ -591,9 +591,10 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # ## Where this goes on
 #
 # Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3), or fast and slow
-# pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with learned vectors for each distance (Shaw
-# et al. 2018, section 3.1). The reader above had four heads side by side, and you took them on trust. Lesson 08 first shows what
-# gradients flow through one, and lesson 09 builds them.
+# pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with learned vectors for each distance (Shaw et
+# al. 2018, section 3.1). The reader above had four heads side by side, and you took them on trust. Lesson 08 first shows what
+# gradients flow through one, and lesson 09 builds them. Before you go on, the next cell prints the course's note on the slip in the
+# published code.
 
 # %% role="demo"
 explain("PE1")
