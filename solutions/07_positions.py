@@ -362,7 +362,7 @@ def rope_halves(x, positions, base=10000.0):
 if passed(apply_rope):
     q, k = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(3))
     pairs = {"neighbors, neighbors": (apply_rope, apply_rope), "halves, halves": (rope_halves, rope_halves),
-             "neighbors, halves": (apply_rope, rope_halves)}  # fmt: skip
+             "neighbors, halves": (apply_rope, rope_halves)}
     for name, (turn_q, turn_k) in pairs.items():
         turned = [(turn_q(q, torch.tensor([p + 2])), turn_k(k, torch.tensor([p]))) for p in (0, 10, 20)]
         at = [(one * other).sum().item() for one, other in turned]
