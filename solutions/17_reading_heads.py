@@ -64,7 +64,7 @@ class Small(nn.Module):
         self.blocks = nn.ModuleList(nn.ModuleDict({
             "ln1": nn.LayerNorm(d), "attn": CausalHeads(d, num_heads), "ln2": nn.LayerNorm(d),
             "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
-        }) for _ in range(layers))  # fmt: skip
+        }) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
     def forward(self, ids, less=lambda block, attention, y: 0):
@@ -258,7 +258,7 @@ if passed(previous_token_score):
 # %% role="demo"
 SENTENCES = ("The animal didn't cross the street because it was too tired",
              "The animal didn't cross the street because it was too wide",
-             "The cat sat on the mat because it was comfortable")  # fmt: skip
+             "The cat sat on the mat because it was comfortable")
 
 
 def all_maps():
@@ -276,7 +276,7 @@ for text, (_, weights) in maps_of.items():
 if passed(previous_token_score):
     PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them "
              "brings what it has carried from its own valley. Farther down the water is slower and warmer, and "
-             "people have built their towns beside it.")  # fmt: skip
+             "people have built their towns beside it.")
 
     def looking_back():
         weights = read(real, torch.tensor([real.encode(PROSE)])).weights
@@ -331,7 +331,7 @@ if passed(previous_token_score):
         lengths = seen.values.norm(dim=-1)[0]  # (layers, heads, tokens)
         return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)),
                 "other": [each[..., 1:, 0].mean() for each in starts],
-                "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}  # fmt: skip
+                "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}
 
     found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
     sink, length = found["weight"], found["length"]
@@ -446,7 +446,7 @@ if passed(induction_score):
     torch.manual_seed(2)
     periods, tests = range(6, 15), {period: repeated(64, period) for period in range(6, 15)}
     scores = {name: [induction_score(model(tests[period])[1], period).item() for period in periods]
-              for name, model in (("always 10", one_period), ("6 to 14", many_periods))}  # fmt: skip
+              for name, model in (("always 10", one_period), ("6 to 14", many_periods))}
     logits = one_period(tests[10])[0][:, 10:-1]
     right = (logits.argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
     figures.lesson_17.cheat(periods, scores, {period: one_period(tests[period])[1][0, 0].numpy() for period in (10, 13)})
@@ -503,7 +503,7 @@ if passed(induction_score):
 
     example = measured("words", words)
     figures.lesson_17.pair(example["token"], {"16.0 looks at the token before": example["16.0"],
-                                              "17.4 looks at what followed the last time": example["17.4"]})  # fmt: skip
+                                              "17.4 looks at what followed the last time": example["17.4"]})
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
@@ -544,7 +544,7 @@ figures.lesson_17.chain()
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
     TAKEN = {"16.0": [(16, 0)], "11.1": [(11, 1)], "three induction heads": [(18, 6), (17, 4), (17, 3)],
-             "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}  # fmt: skip
+             "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
     loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
     after = ablated["16.0"]["score"]
@@ -662,10 +662,10 @@ if passed(head_contributions):
         direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"]
         direction = direction / seen.x[0, -1].square().mean().sqrt()  # as the last norm does
         gone = {name: read(real, ids, [pair]).logits[0, -1].softmax(dim=-1)[yes]
-                for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}  # fmt: skip
+                for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}
         return {"share": added @ direction, "gap": seen.logits[0, -1, yes] - seen.logits[0, -1, no],
                 "row": seen.weights[0, 23, 4, -1], "token": [real.token(i) for i in ids[0].tolist()],
-                "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}  # fmt: skip
+                "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -736,7 +736,7 @@ if passed(head_contributions):
         "horse jump fence tired high", "child lift stone weak heavy", "bird enter cage big small",
         "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
         "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
-        "woman buy house poor expensive")]  # fmt: skip
+        "woman buy house poor expensive")]
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -767,7 +767,7 @@ if passed(head_contributions):
     first, second = (f"{layer}.{head}" for layer, head in (chosen, steady))
     shown = {f"{first}, best of the first eight": lean[:, *chosen],
              f"{second}, right in all sixteen": lean[:, *steady],
-             f"{second} in a list, without it": listed[:, *steady]}  # fmt: skip
+             f"{second} in a list, without it": listed[:, *steady]}
     figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
     on_eight, on_others = lean[:8, *chosen].mean(), lean[8:, *chosen].mean()
     assert on_others < 0.5 * on_eight and (lean[:, *steady] > 0).all() and (listed[:, *steady] > 0).sum() >= 14
@@ -793,7 +793,7 @@ if passed(head_contributions):
 
     odds = measured("asked", asked)["odds"]  # positive: the first noun is likelier
     gone = {name: measured(f"asked without {name}", lambda pair=pair: asked([pair]))["odds"]
-            for name, pair in (("17.0", (17, 0)), ("13.8", (13, 8)))}  # fmt: skip
+            for name, pair in (("17.0", (17, 0)), ("13.8", (13, 8)))}
     shift, less_17, less_13 = (each[:, 0] - each[:, 1] for each in (odds, *gone.values()))
     both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
     for name, found in (("the whole model", shift), ("without 17.0", less_17), ("without 13.8", less_13)):
