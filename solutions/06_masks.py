@@ -583,9 +583,9 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 #
 # ## Where this goes on
 #
-# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band beside the
-# diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be looked at and
-# not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
+# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band
+# beside the diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be
+# looked at and not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
 #
 # ## What we keep
 #
