@@ -588,7 +588,7 @@ def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math
 rows = {"rising": [0, 1, 2, 3], "falling": [3, 2, 1, 0], "low": [-200, -201, -202, -203]}
 rows |= {"masked": [-math.inf, -math.inf, 1, 0], "both": [-math.inf, -math.inf, -200, -201]}
 slips = {"right": {}, "no rescaling": {"rescale": False}, "own maximum": {"own": True}, "start at 0": {"start": 0.0},
-         "no guard": {"guard": False}, "0 is kept": {"keep": False}}  # fmt: skip
+         "no guard": {"guard": False}, "0 is kept": {"keep": False}}
 values, wrong = torch.tensor([1.0, 2.0, 3.0, 6.0]), {}
 print(" " * 13, *(f"{row:>8}" for row in rows))
 for slip, switches in slips.items():
