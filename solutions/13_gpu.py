@@ -305,7 +305,7 @@ assert torch.allclose(explicit_attention(q, k, v), fused, atol=1e-5)
 x = torch.zeros(2, 5, 12)
 for name, y in (("view", x.view(2, 5, 3, 4)), ("transpose", x.view(2, 5, 3, 4).transpose(1, 2)),
                 ("reshape of the transpose", x.view(2, 5, 3, 4).transpose(1, 2).reshape(2, 3, 20)),
-                ("chunk", x.chunk(3, dim=-1)[1])):  # fmt: skip
+                ("chunk", x.chunk(3, dim=-1)[1])):
     same = y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
     print(f"{name:25}", "the same memory" if same else "a copy")
 
@@ -555,7 +555,7 @@ class Writer(nn.Module):
         self.blocks = nn.ModuleList(nn.ModuleDict({
             "ln1": nn.LayerNorm(d), "attn": attention(d, heads), "ln2": nn.LayerNorm(d),
             "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
-        }) for _ in range(layers))  # fmt: skip
+        }) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
     def forward(self, ids):

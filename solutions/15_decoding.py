@@ -183,7 +183,7 @@ check(cache_bytes)
 # %% role="payoff" exercise="cache_bytes" tags=["nbval-check-output"]
 if passed(cache_bytes):
     models = {"GPT-2": (12, 12, 64), "Llama 2 7B": (32, 32, 128), "Llama 2 70B": (80, 8, 128), "Llama 3 8B": (32, 8, 128),
-              "SmolLM2-135M": (30, 3, 64), "DeepSeek-V2 (latent)": (60, 1, 288)}  # fmt: skip
+              "SmolLM2-135M": (30, 3, 64), "DeepSeek-V2 (latent)": (60, 1, 288)}
     kib = {name: cache_bytes(*sizes, 1) / 2**10 for name, sizes in models.items()}
     print(f"{'':22}   a token    4,096 tokens, 8 texts")
     for name, sizes in models.items():
@@ -488,7 +488,7 @@ check(window_mask)
 # %% role="payoff" exercise="window_mask"
 if passed(window_mask):
     figures.lesson_15.windows({"causal": causal(12, 12), "a window of 4": window_mask(12, 12, 4),
-                               "and two sinks": window_mask(12, 12, 4, sinks=2)})  # fmt: skip
+                               "and two sinks": window_mask(12, 12, 4, sinks=2)})
     hears = torch.eye(12)
     for layer in (1, 2, 3):
         hears = (window_mask(12, 12, 4).float() @ hears > 0).float()
@@ -538,7 +538,7 @@ class Layers(nn.Module):
         self.blocks = nn.ModuleList(nn.ModuleDict({
             "ln1": nn.LayerNorm(d), "attn": CachedAttention(d, heads), "ln2": nn.LayerNorm(d),
             "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
-        }) for _ in range(layers))  # fmt: skip
+        }) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
 # %% [markdown]

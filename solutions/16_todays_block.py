@@ -7,9 +7,9 @@
 # `nn.Module`. Lesson 15 tells more about keys that heads share.
 #
 # The block that you built in lesson 11 is the one of GPT-2. Open models of today are stacks of a block that looks much like it. Four of
-# its parts have been replaced, each by something smaller or better, and none of the four is hard. In this lesson you write all four, and
-# then we keep a promise of this course. An open model with 135 million numbers, which others have trained, is loaded into a stack of
-# *your* blocks, and it answers.
+# its parts have been replaced, each by something smaller or better, and none of the four is hard. One of them, RoPE, you have written in
+# lesson 07. In this lesson you write the other three and put all of them together. Then we keep a promise of this course: an open model
+# with 135 million numbers, which others have trained, is loaded into a stack of *your* blocks, and it answers.
 
 # %% role="given"
 import math
@@ -25,7 +25,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.lesson_16.blocks()
 
 # %% [markdown]
-# Read each column from its input below to its output above. Blue is what the generation before did otherwise.
+# Read each column from its input below to its output above. Blue is what the generation before did otherwise. GPT-2 moved the norms off
+# the path that leads past the branches (lesson 11), and Llama keeps this frame.
 #
 # | part | Transformer (Vaswani et al. 2017) | GPT-2 (Radford et al. 2019) | Llama (Touvron et al. 2023) | why |
 # |---|---|---|---|---|
@@ -33,11 +34,11 @@ figures.lesson_16.blocks()
 # | network | ReLU, 4 · d_model wide (3.3) | GELU, 4 · d_model wide | SwiGLU, about 8/3 · d_model wide (2.2) | better at the same cost |
 # | positions | sines and cosines, added (3.5) | a learned table, added | RoPE in each block (2.2) | distances; no table that ends |
 # | keys and values | each head its own (3.2.2) | each head its own | from Llama 2 70B on, heads share them | a smaller cache (lesson 15) |
-# | biases | in the network | everywhere | none | nothing is lost without them |
+# | biases | in the network (3.3) | everywhere | none | steadier training of large models |
 #
 # The numbers in brackets are sections of these papers; what has none for GPT-2 is in its code. Heads that share keys came to Llama with
-# its second version (Touvron et al. 2023, the later of two papers of that year, section 2.2). Much of the rest is in PaLM, too (Chowdhery
-# et al. 2022, section 2). RoPE you have written in lesson 07. The other three follow now.
+# its second version (Touvron et al. 2023, the later of two papers of that year, section 2.2). Most of the rest is in PaLM, too, and what
+# the table says of biases was seen there (Chowdhery et al. 2022, section 2).
 #
 # ## A norm that subtracts nothing
 #
@@ -73,8 +74,8 @@ print("LayerNorm", [round(number, 3) for number in F.layer_norm(token, (4,)).tol
 # If you said A, you subtracted the mean in both. If you said C, you subtracted it in neither.
 
 # %% [markdown]
-# One trap is left, and it is one of precision. Large models compute in numbers of 16 bits. `float16` ends at 65,504, and a token of a
-# real model has numbers in the hundreds. What is 300 squared?
+# One trap is left, and it is one of precision. Large models compute in numbers of 16 bits. `float16` ends at 65,504, and tokens in a real
+# model have numbers in the hundreds and more, as we shall see below. What is 300 squared?
 
 # %% role="demo" tags=["nbval-check-output"]
 number = torch.tensor(300.0, dtype=torch.float16)
@@ -500,7 +501,8 @@ if passed(LlamaBlock) and smol:
     assert likely[0][0] == " Paris" and likely[0][1] > 0.7
 
 # %% [markdown]
-# **Paris.** Your attention has just run a model that others have trained. In the run that came with this copy the list was:
+# **Paris.** With the weights here, your attention has just run a model that others have trained. In the run that came with this copy the
+# list was:
 #
 # | next token | probability |
 # |---|---|
@@ -509,8 +511,8 @@ if passed(LlamaBlock) and smol:
 # | {{ likely[2][0] }} | {{ likely[2][1]:.3f }} |
 # | {{ likely[3][0] }} | {{ likely[3][1]:.3f }} |
 #
-# Is it the right number, or only a good one? A second computation of the same model decides, with none of your code in it: float64, one
-# head at a time, each pair of numbers as one complex number that is multiplied by e^(iθ).
+# Is {{ likely[0][1]:.3f }} the right number, or only a good one? A second computation of the same model decides, with none of your code
+# in it: float64, one head at a time, each pair of numbers as one complex number that is multiplied by e^(iθ).
 
 # %% role="demo"
 def heads_by_hand(y, w_q, w_k, w_v, c):
@@ -556,6 +558,23 @@ if passed(LlamaBlock) and smol:
 
 # %% [markdown]
 # In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f }}. That is what float32 rounds off.
+#
+# And the trap of half precision? Here is the largest number of a token after each block, for the first token and for the last one:
+
+# %% role="payoff" exercise="LlamaBlock"
+if passed(LlamaBlock) and smol:
+    x, largest = model.token(ids[None]), []
+    with torch.no_grad():
+        for block in model.blocks:
+            x = block(x)
+            largest.append((x[0, 0].abs().max().item(), x[0, -1].abs().max().item()))
+    figures.lesson_16.largest(largest)
+    assert max(first for first, _ in largest) > 20_000 and max(last for _, last in largest) > 256
+
+# %% [markdown]
+# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}. With five other first tokens it was between 22,000
+# and 26,000. Its square is thousands of times what float16 holds. Such *massive activations* are found in many models, and heads look at
+# the tokens that have them (Sun et al. 2024). In lesson 17 you will see many heads look at the first token.
 #
 # Now let it write. The loop is that of lesson 12 at temperature 0. It computes the whole text anew for each token, which lesson 15
 # repairs with a cache. The model was trained to follow instructions, so it expects a form: who speaks, what is said, and a mark at the end.
@@ -616,7 +635,7 @@ rows = torch.arange(12.0)[:, None]  # two heads of six rows, each row holding it
 print(neighbors_from_halves(rows, num_heads=2).flatten().int().tolist())
 
 # %% [markdown]
-# The proof on made-up weights: a rotation in halves before the move, and your course's rotation of neighbors after it, give the same
+# The proof on made-up weights: a rotation in halves before the move, and lesson 07's rotation of neighbors after it, give the same
 # scores. Two moved vectors have the same dot product, because both were moved alike.
 
 # %% role="demo"
@@ -664,11 +683,11 @@ def from_the_hub(state, c):
 # %% [markdown]
 # ### What is wrong in print
 #
-# With grouped keys `w_k` has fewer heads than `w_q`, so the move has to count *its* heads. The converter of llama.cpp computed that
-# number as num_heads // num_kv_heads. Nobody noticed for two months: the largest Llama 2 has 64 heads and 8 of keys, and 64 // 8 is 8.
-# Then a model came with 32 heads and 4 of keys, 32 // 4 is 8 as well, and it spoke gibberish (ggml-org/llama.cpp#3364). The same slip
-# stood in other loaders (huggingface/transformers#31788). Sizes that agree by chance hide errors, which is why the checks of this course
-# use different ones.
+# With grouped keys `w_k` has fewer heads than `w_q`, so the move has to count *its* heads. The converter of llama.cpp computed that number
+# as num_heads // num_kv_heads. Nobody noticed for two months: the largest Llama 2 has 64 heads and 8 of keys, and 64 // 8 is 8. Then a
+# model came with 32 heads and 4 of keys. 32 // 4 is 8 as well, which is not 4, and the model spoke gibberish (ggml-org/llama.cpp#3364).
+# Another loader moved keys as if they had the heads of the queries (huggingface/transformers#31788). Sizes that agree by chance hide
+# errors, which is why the checks of this course use different ones.
 #
 # ## Break it
 #
@@ -729,7 +748,8 @@ if passed(LlamaBlock) and smol:
                         "gate and up exchanged": exchanged}.items():
         model.load_state_dict({each: spoil(each, w) for each, w in smol.weights.items()}, strict=False, assign=True)
         found[name] = says_paris(model)
-    found["base 10,000 for 100,000"] = says_paris(Llama(replace(smol.config, base=10_000.0), smol.weights))
+    other_base = Llama(replace(smol.config, base=10_000.0), smol.weights)
+    found["base 10,000 for 100,000"] = says_paris(other_base)
     model.load_state_dict(smol.weights, strict=False, assign=True)
 
 # %% role="payoff" exercise="LlamaBlock"
@@ -746,10 +766,29 @@ if passed(LlamaBlock) and smol:
 # | base 10,000 for 100,000 | {{ found["base 10,000 for 100,000"][0]:.2f }} | {{ found["base 10,000 for 100,000"][1]:.2f }} |
 # | heads tiled, norms of 1, or gate and up exchanged | below 0.01 | below 0.01 |
 #
-# The wrong base is the quietest slip of all: neither text shows it. It moves the slow pairs, which tell far places apart, so it
-# takes a text of many hundreds of tokens. Programs that had 10,000 written into their code did well on Llama 2 and badly on Llama 3, whose
-# base is 500,000 (google-deepmind/penzai#102, lyogavin/airllm#368). "It answers well" is no test. "It gives the same logits as another
-# program, on a long text" is one.
+# The wrong base is the quietest slip of all: neither text shows it. It changes the slow pairs most, and these tell far places apart.
+# So ask in another way: how surprised is the model by each token of a long text, in nats (lesson 12)? 600 tokens of the reference manual:
+
+# %% role="payoff" exercise="LlamaBlock"
+if passed(LlamaBlock) and smol:
+    manual = torch.tensor([smol.encode(figures.lesson_12.reference_text()[5000:9000])[:601]])
+
+    def surprise(using):
+        """Mean surprise in nats about the first 100 tokens, and about all later ones."""
+        with torch.no_grad():
+            each = F.cross_entropy(using(manual[:, :-1])[0], manual[0, 1:], reduction="none")
+        return each[:100].mean().item(), each[100:].mean().item()
+
+    right_base, wrong_base = surprise(model), surprise(other_base)
+    for name, (early, late) in (("base 100,000", right_base), ("base 10,000", wrong_base)):
+        print(f"{name:>12}: {early:.3f} nats on the first 100 tokens, {late:.3f} on the rest")
+    assert wrong_base[1] - right_base[1] > 0.05 > abs(wrong_base[0] - right_base[0])
+
+# %% [markdown]
+# On the first hundred tokens the wrong base costs nothing ({{ wrong_base[0]:.2f }} against {{ right_base[0]:.2f }}). On the rest it costs
+# {{ wrong_base[1] - right_base[1]:.2f }} nats a token. Programs with 10,000 written into their code did well on Llama 2 and badly on
+# Llama 3, whose base is 500,000 (google-deepmind/penzai#102); in one report the text fell apart after some 800 tokens
+# (lyogavin/airllm#368). "It answers well" is no test of a loader. "It gives the same logits as another program, on a long text" is one.
 #
 # ## What we keep
 #

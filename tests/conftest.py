@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
 LONG = ("test_ordinary_user.py", "test_lab.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_notebooks.py::test_nbval",
-        "authoring/test_audit.py::test_every_lesson", "test_package.py", "hostile/test_calls.py::test_no_call")  # fmt: skip
+        "authoring/test_audit.py::test_every_lesson", "test_package.py", "test_core.py", "test_setups.py", "test_alone.py",
+        "hostile/test_calls.py::test_no_call")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

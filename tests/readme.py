@@ -35,22 +35,37 @@ def blocks() -> dict[str, str]:
     }
 
 
+# The three parts of the course: the lesson that each begins with, its title, what it promises.
+PARTS = {
+    "00": ("Part I: attention itself", "You compute attention for three tokens by hand, learn what each step of it is for, and end with a "
+           "module in PyTorch through which gradients flow."),
+    "06": ("Part II: a model of your own", "Masks, positions and heads come around it, you derive its gradients, and a language model that "
+           "you wrote and trained writes, on a GPU where there is one."),
+    "14": ("Part III: attention as it runs today", "Attention without its table of scores, a cache for text that grows, the block of today's "
+           "open models with real weights in your own code, and what heads do."),
+}  # fmt: skip
+HEAD = ("| lesson | after it you can | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|")
+
+
 def lessons() -> str:
-    """A table of the lessons that exist: what each lets one do, exercises, minutes and points."""
-    rows = ["| lesson | after it you can | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|"]
+    """A table for each part of the course: what each lesson lets one do, exercises, minutes and points."""
+    rows: list[str] = []
     counts = [0, 0, 0, 0]
     for name in registry.lessons():
+        if name[:2] in PARTS:
+            title, promise = PARTS[name[:2]]
+            rows += [*([""] if rows else []), f"### {title}", "", promise, "", *HEAD]
         lesson = registry.lesson(name)
         own = [len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises)]
         counts = [total + new for total, new in zip(counts, own, strict=True)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.outcome} | {' | '.join(map(str, own))} |")
-    rows.append(f"| all | | {' | '.join(map(str, counts))} |")
     missing = [name.replace("_", " ") for name in registry.CONTRACT if name not in registry.lessons()]
     to_come = f" To come: {', '.join(missing)}." if missing else ""
-    together = f"{round((counts[1] + counts[2]) / 60)} hours in all"
+    exercises, working, read, points = counts
+    together = f"{exercises} exercises with {points} points, and {round((working + read) / 60)} hours in all"
     speed = f"{reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute"
-    return "\n".join([*rows, "", f"That is {together}, with reading at {speed}.{to_come}"])
+    return "\n".join([*rows, "", f"That is {together}: {working} minutes for the exercises, and {read} of reading at {speed}.{to_come}"])
 
 
 def filled(page: str) -> str:

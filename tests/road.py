@@ -11,7 +11,7 @@ from grader.course import registry
 from grader.course.spec import Lesson
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "road.svg"
-WIDTH, STEP, TOP, BETWEEN, IN_ROW = 980, 136, 58, 150, 7  # pixels; BETWEEN two rows
+WIDTH, STEP, TOP, BETWEEN, IN_ROW = 1040, 163, 58, 150, 6  # pixels; BETWEEN two rows
 INK, GREY, NUMPY, TORCH = "#1B1B1B", "#5A5A5A", "#0072B2", "#B34E00"
 
 
@@ -40,7 +40,7 @@ def words(lessons: list[Lesson]) -> str:
 def _place(number: int) -> tuple[int, int]:
     """The centre of a station; every other row runs from right to left."""
     row, column = divmod(number, IN_ROW)
-    x = 82 + STEP * (column if row % 2 == 0 else IN_ROW - 1 - column)
+    x = 112 + STEP * (column if row % 2 == 0 else IN_ROW - 1 - column)
     return x, TOP + row * BETWEEN
 
 
@@ -51,7 +51,7 @@ def _road(count: int) -> str:
         if y == y0:
             path += f" L{x} {y}"
         else:  # round the end of a row
-            out = 62 if x0 > WIDTH / 2 else -62
+            out = 108 if x0 > WIDTH / 2 else -108
             path += f" C{x0 + out} {y0} {x + out} {y} {x} {y}"
     return path
 

@@ -142,6 +142,9 @@ def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
     done = run(alone, *release, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     handout = tmp_path / release[1]
+    for path in [path for form in ("*.md", "*.yml") for path in handout.rglob(form)]:
+        said = re.sub("attention[-_]course", "", path.read_text(encoding="utf-8"))
+        assert "attention" not in said.lower() and "glossary" not in said, path
     theirs = installed(next(handout.glob("wheels/*.whl")), tmp_path / "theirs")
     done = run(theirs, "grade", str(handed_in), cwd=handout)
     assert done.returncode == 1 and "CR1" in done.stdout, done.stdout + done.stderr

@@ -152,6 +152,21 @@ def _written(token: str) -> str:
     return token.replace(" ", "␣").replace("\n", "↵") or "(nothing)"
 
 
+def largest(numbers: Sequence[tuple[float, float]]) -> None:
+    """The largest number of the first and of the last token after each block, on a logarithmic axis. numbers: (first, last) a block."""
+    fig, (ax,) = panels(1, width=7.2, height=3.3)
+    blocks, (first, last) = range(len(numbers)), zip(*numbers)
+    ax.semilogy(blocks, first, "o-", color=COLOURS["vermillion"], markersize=4, label="first token")
+    ax.semilogy(blocks, last, "s-", color=COLOURS["blue"], markersize=4, label="last token")
+    ax.axhline(256, color="#7A7A7A", linestyle=":", linewidth=1)
+    ax.text(0.4 * len(numbers), 270, "above: its square overflows float16", fontsize=9, color="#555555", va="bottom")
+    ax.set(xlabel="block", ylabel="largest number of the token")
+    ax.set_title("One number of the first token is enormous")
+    ax.legend(frameon=False, loc="upper left")
+    show(fig, alt=f"Largest number against block, logarithmic. First token: {first[0]:.0f} after block 0, at most {max(first):,.0f}, "
+                  f"{first[-1]:,.0f} at the end. Last token: {last[0]:.0f} after block 0, at most {max(last):,.0f}.")  # fmt: skip
+
+
 def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[str, str], note: str = "") -> None:
     """The probability of a word after a short and a long prompt, for each way of loading the weights. prompts: what to call the two."""
     fig, (ax,) = panels(1, width=8.2, height=0.55 * len(found) + 1.3)

@@ -163,7 +163,7 @@ def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Se
 
 def chain() -> None:
     """The two heads of induction, drawn by hand: one notes what stood before, the other looks for that note."""
-    tokens, x = ("lamp", "river", "seven", "…", "lamp"), (0, 1.5, 3, 4.2, 5.4)
+    tokens, x = ("cold", "window", "paper", "…", "cold"), (0, 1.5, 3, 4.2, 5.4)
     fig, (ax,) = panels(1, width=9.6, height=3.3)
     ax.set(xlim=(-2.3, 7.6), ylim=(-0.35, 2.95))
     ax.axis("off")
@@ -172,23 +172,23 @@ def chain() -> None:
     for at, token in zip(x, tokens, strict=True):
         for row in range(3):
             lit = (at, row) in ((1.5, 1), (5.4, 2))
-            said = {(1.5, 1): "river\n(after lamp)", (5.4, 2): "lamp\n(next: river)"}.get((at, row), token)
+            said = {(1.5, 1): "window\n(after cold)", (5.4, 2): "cold\n(next: window)"}.get((at, row), token)
             ax.text(at, 1.25 * row, said, ha="center", va="center", fontsize=9.5, zorder=3, color=_INK,
                     bbox={"boxstyle": "round,pad=0.35", "facecolor": "#FCE8DC" if lit else "white", "edgecolor": "#C9C9C9", "linewidth": 1})
             if row:
                 ax.plot((at, at), (1.25 * row - 1.25, 1.25 * row), color="#DDDDDD", linewidth=1.2, zorder=0)
     for start, end, colour, words, place in (
         ((0, 0), (1.5, 1.25), "blue", "16.0 copies the token before", (1.05, 0.55)),
-        ((1.5, 1.25), (5.4, 2.5), "vermillion", "17.4 asks: who stands after a lamp?", (3.15, 1.62)),
+        ((1.5, 1.25), (5.4, 2.5), "vermillion", "17.4 asks: who stands after cold?", (3.15, 1.62)),
     ):
         look = {"arrowstyle": "-|>", "color": COLOURS[colour], "linewidth": 2.2, "shrinkA": 24 if colour == "blue" else 42, "shrinkB": 42}
         ax.annotate("", end, start, arrowprops=look)
         ax.text(*place, words, va="center", fontsize=9, color=COLOURS[colour], fontweight="bold",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
-    ax.text(6.35, 2.5, "→  river", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
-    show(fig, alt="Tokens lamp, river, seven, …, lamp in three rows. In layer 16 an arrow goes from lamp to river: 16.0 copies the token "
-                  "before. In layer 17 an arrow goes from river to the second lamp: 17.4 finds the token that stands after a lamp, and "
-                  "the model goes on with river.")  # fmt: skip
+    ax.text(6.35, 2.5, "→  window", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
+    show(fig, alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
+                  "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
+                  "the model goes on with window.")  # fmt: skip
 
 
 def sinks(weight: Any, length: Any) -> None:

@@ -6,7 +6,6 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 from __future__ import annotations
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import text
 from grader.reports.figures import Pictures
 from grader.reports.html import STYLE, feedback
 from grader.reports.templating import render
@@ -30,7 +29,8 @@ def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int
 def _parts(lesson: LessonReport) -> list[str]:
     """Where an instructor gives part of the points: a sentence on each exercise that earns some for a part of its cases."""
     return [
-        f"{judged.exercise}: {text.part(lesson, judged)} points, because {judged.cases[0]} of {judged.cases[1]} cases agree."
+        f"{judged.exercise}: {lesson.earned(judged)} of {lesson.points[judged.exercise]} points, because {judged.cases[0]} of "
+        f"{judged.cases[1]} cases agree."
         for judged in lesson.verdicts if lesson.partial and not judged.passed and lesson.earned(judged)
     ]  # fmt: skip
 

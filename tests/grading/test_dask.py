@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -11,9 +12,10 @@ import psutil
 import pytest
 
 from grader.cli import main
+from grader.course import own, registry
 from grader.grading.journal import load
 from grader.util.errors import InputError
-from tests import small_class
+from tests import own_course, small_class
 from tests.small_class import RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
 CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
@@ -112,3 +114,37 @@ def test_workers_with_another_version_of_the_course_are_refused(cluster, monkeyp
     finally:
         checked._client.close()
     assert not [child for child in psutil.Process().children() if "start.py" in " ".join(child.cmdline())]
+
+
+# --- a course of one's own --------------------------------------------------------------------
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """The course of CONTRIBUTING, and a class of two that handed it in."""
+    folder = own_course.written(tmp_path)
+    own.use(folder)
+    (folder / "notebooks").mkdir()
+    registry.notebook_path(own_course.NAME).write_text(json.dumps(registry.handed_out(own_course.NAME)), encoding="utf-8")
+    own.use(None)
+    for name, code in (("ada", own_course.RIGHT), ("eve", own_course.WRONG)):
+        own_course.hand_in(folder, tmp_path / "class" / name, code)
+    return folder
+
+
+@pytest.fixture
+def known(mine, monkeypatch):
+    """What starts from now on finds it in its environment."""
+    monkeypatch.setenv(registry.VARIABLE, str(mine))
+
+
+def test_workers_that_have_one_s_own_course_grade_it(mine, known, cluster, tmp_path):
+    assert main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", cluster[0]]) == 0
+    assert scores(tmp_path / "out") == {"ada": (2, "passed"), "eve": (0, "failed")}
+
+
+def test_workers_without_it_are_refused_with_what_to_do(mine, cluster, tmp_path, capsys):
+    command = ["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--course", str(mine), "--scheduler", cluster[0]]
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert "another version of the course; install this one there, and start it with ATTENTION_COURSE naming the folder of your course." in told

@@ -105,7 +105,7 @@ def test_a_weight_is_shown_as_it_was_written_and_a_learner_reads_what_the_part_w
     made = valued(Report((part(1, 3),), 7), {"a": 5.0, "b": 2.5}, partial=True)
     assert json.dumps(dict(made.submissions[0].lessons[0].points)) == '{"a": 5, "b": 2.5, "c": 1}'
     said = feedback.section(made.submissions[0], "ada", Pictures())
-    assert "a: 1.67/5 points, because 1 of 3 cases agree." in said and "b: " not in said and "c: " not in said
+    assert "a: 1.67 of 5 points, because 1 of 3 cases agree." in said and "b: " not in said and "c: " not in said
     assert "cases agree" not in feedback.section(valued(Report((part(1, 3),), 7)).submissions[0], "ada", Pictures())
 
 

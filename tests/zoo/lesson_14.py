@@ -134,6 +134,7 @@ def tiled_attention(q, k, v, block_size, causal=False):
 
 TILED_RIGHT = [
     _TILED,
+    _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e30, dtype=s.dtype)"),  # as good within the contract
     _PARTIAL + _MERGE + '''
 def tiled_attention(q, k, v, block_size, causal=False):
     """Each tile's own partial result, merged; in the keys' reverse order."""
@@ -359,6 +360,7 @@ TILED_WRONG = [
     ("SD2", _TILED.replace("d ** 0.5", "d")),
     ("MK14", _TILED.replace(" + Tk - Tq", "")),
     ("MK8", _TILED.replace("col <= row", "col <= row + 1")),
+    ("MK4", _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e4, dtype=s.dtype)")),
     ("MK13", _TILED.replace("if causal", "if False")),
     ("TI1", _TILED.replace("torch.arange(i, i + s.shape[2])", "torch.arange(s.shape[2])").replace("torch.arange(j, j + s.shape[3])", "torch.arange(s.shape[3])").replace(" + Tk - Tq", "")),
     ("TI2", _TILED.replace("range(0, Tk, n)", "range(0, Tk - Tk % n, n)")),
@@ -369,6 +371,9 @@ TILED_WRONG = [
     ("TI18", _TILED.replace("l = alpha * l + p", "l = l + p")),
     ("FL1+TI4", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("m + l.log()", "m")),
     # no list holds these
+    # the published guard: keys from the last to the first, so that a first tile may be hidden, and a kept maximum of 0 (flash-attention#2082)
+    (None, TILED_RIGHT[2].replace("    base = ", "    m = ").replace("- base", "- m")),
+    (None, TILED_RIGHT[2].replace('torch.where(m == float("-inf"), 0.0, m)', "m")),
     (None, _TILED.replace("range(0, Tk, n)", "range(n, Tk, n)")),
     (None, _TILED.replace("qi = q", "assert Tq % n == 0 and Tk % n == 0\n        qi = q")),
     (None, _TILED.replace("qi = q", "assert n <= Tq and n <= Tk\n        qi = q")),

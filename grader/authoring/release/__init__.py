@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -183,15 +184,24 @@ def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
 def _for_assistants(lessons: Sequence[str], without_solutions: bool) -> str:
     """How a coding assistant is to be a tutor: with what the grader itself says, where there is one."""
     if without_solutions:
-        return _filled("AGENTS.md", HOW=_template("AGENTS_unjudged.md").strip())
-    first = registry.lesson(lessons[0]).exercises[0]
-    how = _filled("AGENTS_judged.md", NAME=first.name, LESSON=lessons[0], MISTAKE=first.mistakes[0].id.partition("+")[0])
-    return _filled("AGENTS.md", HOW=how.strip())
+        how = _template("AGENTS_unjudged.md")
+    else:
+        first = registry.lesson(lessons[0]).exercises[0]
+        mistake = next((one.id.partition("+")[0] for one in first.mistakes), "SM1")
+        how = _filled("AGENTS_judged.md", NAME=first.name, LESSON=lessons[0], MISTAKE=mistake)
+    term = ", a term of [the glossary](notebooks/glossary.md)," if registry.glossary(lessons) else ""
+    return _filled("AGENTS.md", HOW=how.strip(), ON="" if registry.own() else " on attention", TERM=term)
+
+
+def _name() -> str:
+    """What conda is to call the environment."""
+    return re.sub(r"[^\w.-]+", "-", registry.title()).strip("-") or "course"
 
 
 def _environment(torch: bool) -> str:
     wanted = ["-c constraints.txt", "uv"] if torch else ["-r requirements.txt"]
-    return _filled("environment.yml", THEN=f" && {UV}" if torch else "", PIP="\n".join(f"      - {line}" for line in wanted))
+    pip = "\n".join(f"      - {line}" for line in wanted)
+    return _filled("environment.yml", COURSE=_name(), THEN=f" && {UV}" if torch else "", PIP=pip)
 
 
 def _points(lessons: Sequence[str]) -> int:
@@ -233,7 +243,8 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
     else:
         install, build = ["pip install -r requirements.txt"], ""
     filled = _filled(
-        "README.md", TITLE=title, GLOSSARY=glossary, WHERE=where, LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
+        "README.md", COURSE=_name(), TITLE=title, GLOSSARY=glossary, WHERE=where,
+        LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
         INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install), THEN=f"`{UV}`, " if torch else "",
     )  # fmt: skip
     return filled.replace(" \n", "\n").replace("\n A", "\nA").replace("\n\n\n", "\n\n")

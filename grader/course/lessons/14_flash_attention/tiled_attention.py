@@ -30,17 +30,18 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _extremes(rng: np.random.Generator) -> Iterator[Case]:
-    """Whole numbers and d_k = 4 keep the levels exact."""
+    """Whole numbers and d_k = 4 keep the levels exact. Near −10,000, a causal mask that fills in −10,000 hides nothing."""
+    causal = 3
     for i, (title, levels, step) in enumerate((
-        ("scores near −200", [-200.0, -200, -200], 0.0), ("scores near −9,000", [-9000.0, -9000, -9000], 0.0),
-        ("scores near 9,000", [9000.0, 9000, 9000], 0.0), *(
-            ("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0, -500.0, 1000.0)),
-        ("scores that rise from −9,000 to 9,000", [1.0, 1, 1], 3000.0), ("scores that fall from 9,000 to −9,000", [1.0, 1, 1], -3000.0),
+        *(("causal, scores near −10,000", [level] * 3, 0.0) for level in (-9998.0, -9997.0, -9999.0)),
+        ("scores near −200", [-200.0] * 3, 0.0), ("scores near 9,000", [9000.0] * 3, 0.0),
+        *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0, -500.0, 1000.0)),
+        ("scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0), ("scores that fall from 9,000 to −9,000", [1.0] * 3, -3000.0),
     )):  # fmt: skip
         q, k, v = qkv(rng, (1, 2, 3, 7, 4, 2))
         q[..., 0] = levels
         k[..., 0] = 2 * step * (np.arange(7) - 3) if step else 2.0
-        yield _case(f"large-{i}", title, (q, k, v), 3, False, stage="extremes", rtol=2e-3, atol=2e-3)
+        yield _case(f"large-{i}", title, (q, k, v), 3, i < causal, stage="extremes", rtol=2e-3, atol=2e-3)
 
 
 SCORES = SCALED.format("math.sqrt(q.shape[-1])")
@@ -102,6 +103,8 @@ class tiled_attention:
         "    output = o / ____; logsumexp = m + ____")
 
     mistakes = {
+        "MK4": tuple(patch("-math.inf)\n            m_new", f"{fill})\n            m_new") + more
+            for fill in (-10000.0, -1000.0, -100.0) for more in (patch(), NO_SKIP)),
         "FL1": patch(ACC, "o = o + p @ v_tile"),
         "FL2": patch(SUM, "l = l + p.sum(dim=-1)", ACC, "o = o + p @ v_tile"),
         "FL3": (OWN_MAXIMUM, OWN_MAXIMUM + NO_SKIP),
