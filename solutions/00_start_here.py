@@ -12,7 +12,7 @@
 #
 # A language model has to do this for every word. It reads text as a row of **tokens**, which are words or pieces of words. It
 # keeps a **vector** for each token: a list of numbers that stands for what the token means so far. The vector of *it* alone
-# says little. It becomes useful when *it* looks up the other tokens and takes over something of *animal*, or of *street*.
+# says little. It becomes useful when *it* looks up the other tokens and takes in something of *animal*, or of *street*.
 #
 # This look-up is called **attention**. A dictionary cannot do it, because a dictionary needs a key that fits exactly, and no
 # word fits another exactly. In this lesson we turn the look-up that Python has into one that always answers.
@@ -128,10 +128,10 @@ figures.lesson_00.keys_in_the_plane(keys, dishes, query)
 # where several scores are equally large, the first of them counts
 # ```
 #
-# The sizes n, d and d_v can be anything, and all scores can be negative. Any style will do; `keys @ query` gives all n dot
-# products at once. Write your code in place of the `raise` line, run the cell, then run the check below it. If you are stuck,
-# type `hint(hard_lookup)` in a new cell. A check hides what your function prints; to see that, call the function in a cell of
-# your own.
+# Here n counts the entries, d the numbers in a key and d_v those in a value. They can be anything, and all scores can be
+# negative. Any style will do; `keys @ query` gives all n dot products at once. Write your code in place of the `raise` line,
+# run the cell, then run the check below it. If you are stuck, type `hint(hard_lookup)` in a new cell. A check hides what your
+# function prints; to see that, call the function in a cell of your own.
 
 # %% role="exercise" exercise="hard_lookup"
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -150,8 +150,8 @@ check(hard_lookup)
 
 # %% [markdown]
 # Once it passes, see what a verdict does with a mistake. Look for the smallest score instead of the largest (`np.argmin` for
-# `np.argmax`), run your cell and the check again, and read. A mistake is named only when it returns, number by number, what
-# your code returned. Type `explain("…")` with the id that you see, then change your code back.
+# `np.argmax`), run your cell and the check again, and read. `check` names a mistake only if code with that mistake returns
+# exactly the numbers that yours returned. Type `explain("…")` with the id that you see, then change your code back.
 
 # %% [markdown]
 # ## From hard to soft
@@ -182,7 +182,8 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 # @wrong
 #
 # If you drew two sloping lines, you let the hard look-up answer something between two dishes. It cannot: it always returns one
-# row of `values`. If your staircase had a step for the bread, note that some other dish reaches further in every direction.
+# row of `values`. If your staircase had a step for the bread, note that in each of these directions some other dish reaches
+# further.
 
 # %% role="payoff" exercise="hard_lookup"
 if passed(hard_lookup):
@@ -237,7 +238,7 @@ for sharpness in (0, 0.1, 1, 10, 100):
 
 # %% [markdown]
 # Attention lives between the two ends, and the size of the scores decides where. This is why lesson 01 divides the scores by
-# √d_k (d_k is the length of a key), and why lesson 04 spends all its time on that division.
+# √d_k (d_k is how many numbers a key has), and why all of lesson 04 is about that division.
 
 # %% [markdown]
 # ## What a soft look-up is good for
@@ -256,10 +257,10 @@ distances = np.array([  # feet; 10 of them are 3 m
 assert speeds.mean() == 15.4 and distances.mean() == 42.98  # as published
 
 # %% [markdown]
-# One thing is missing. For a speed, a good key is a *near* one, and a dot product does not measure nearness. But it can be made
-# to: the squared distance between a query q and a key k is q² − 2qk + k². The term q² is the same for all keys, so leaving it
-# out changes no choice and no weight. What remains, with the sign reversed, is 2qk − k². That is the dot product of (q, 1) and
-# (2k, −k²). So we file each stop under the key (2k, −k²).
+# One thing is missing. For a speed, a good key is a *near* one, and a dot product does not measure nearness. But it can be
+# made to. The squared distance between a query q and a key k is q² − 2qk + k². The term q² is the same for all keys, so
+# leaving it out changes no choice and no weight. What remains, with the sign reversed, is 2qk − k². That is the dot product of
+# (q, 1) and (2k, −k²). So we file each stop under the key (2k, −k²).
 
 # %% role="given"
 def speed_keys(speed):
@@ -269,13 +270,15 @@ def speed_keys(speed):
 # %% [markdown]
 # @predict
 #
-# Nobody drove 21 mph. At 20 mph the five stops took 32, 48, 52, 56 and 64 feet, in this order; at 22 mph one took 66. What does
-# the hard look-up say for 21 mph, and what roughly does the soft one say?
+# Nobody drove 21 mph. At 20 mph the five stops took 32, 48, 52, 56 and 64 feet, in this order; at 22 mph one took 66. What
+# does the hard look-up say for 21 mph? Is the answer of the soft one, which blends in slower and faster stops, larger or
+# smaller than that?
 #
 # @answer
 #
 # The hard look-up says 32 feet: the stops at 20 and at 22 are equally near, and on a tie the first counts, which is the
-# shortest of them. The soft one blends all stops nearby, and its answer lies near 59 feet.
+# shortest of them. The soft answer is larger, about 59 feet: it blends all stops nearby, and the long ones at 22 to 25 mph
+# count, too.
 #
 # @wrong
 #

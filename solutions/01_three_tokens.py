@@ -5,10 +5,10 @@
 #
 # **Before this lesson:** lesson 00, the product of two matrices (`@` in NumPy), and what `keepdims=True` does.
 #
-# The article is *Unveiling the math behind modern NLP models*. Its first walk-through of the table gives the first token the
-# weights [0.42, 0.42, 0.16] and the output [5.3, 4.2]. Its second one gives the same token [0.4, 0.4, 0.2] and [5, 4]. The
-# table is small enough for pencil and paper. We compute every number by hand, then with loops, then in one line of NumPy. At
-# the end you can say what is wrong in print, and prove it without a computer.
+# The article is *Unveiling the math behind modern NLP models*. It has a small table of queries, keys and values, and walks
+# through it twice. The first time it gives the first token the weights [0.42, 0.42, 0.16] and the output [5.3, 4.2], the
+# second time [0.4, 0.4, 0.2] and [5, 4]. The table is small enough for pencil and paper. We compute every number by hand, then
+# with loops, then in one line of NumPy. At the end you can say what is wrong in print, and prove it without a computer.
 
 # %% role="given"
 import math
@@ -21,7 +21,7 @@ tokens = ["animal", "street", "it"]
 Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for: a thing, something tired
 K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token is: a thing, something tired
 V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token says: of the animal, of the street
-d_k = 2  # the length of a query and of a key
+d_k = 2  # how many numbers a query or a key has
 
 # %% [markdown]
 # ## The table, with a meaning
@@ -36,9 +36,9 @@ d_k = 2  # the length of a query and of a key
 # - A **value** says what the token hands over. The animal speaks of the animal, [10, 0], the street of the street, [0, 10]. The
 #   word *it* is undecided: [5, 5].
 #
-# The question that *it* asks makes sense to us. Those of the other two tokens are the article's numbers. In a trained
-# model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where queries, keys and values come
-# from.
+# The question that *it* asks makes sense to us. Those of the other two tokens are simply the article's numbers. In a trained
+# model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where queries, keys and values
+# come from.
 
 # %% [markdown]
 # ## The whole of attention in one line
@@ -48,7 +48,8 @@ d_k = 2  # the length of a query and of a key
 #
 # $$\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
-# We read it from the inside out. There are four steps, and you write one function for each:
+# We read it from the inside out. There are four steps, and you write one function for each. In the shapes, n_q counts the
+# queries and n_k the keys; a query or a key has d_k numbers, a value d_v.
 #
 # | step | what | shape |
 # |---|---|---|
@@ -144,8 +145,8 @@ if passed(attention_scores):
 # %% [markdown]
 # ## Step 2: the scale
 #
-# A dot product adds up d_k products, so with longer vectors the scores spread more widely. Dividing by √d_k keeps them in one
-# range, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment). Here d_k = 2, so we divide by
+# A dot product adds up d_k products, so the more numbers a key has, the more widely the scores spread. Dividing by √d_k keeps
+# them in one range, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment). Here d_k = 2, so we divide by
 # √2 = 1.4142:
 #
 # - 1 / 1.4142 = **0.7071**
@@ -160,8 +161,8 @@ if passed(attention_scores):
 #
 # `scores` of any shape, `d_k` a whole number → the same shape
 #
-# `d_k` is an argument of its own, because the scores no longer show it: their shape is (n_q, n_k). Scores of a whole
-# batch have more dimensions; the division is the same.
+# `d_k` is an argument of its own, because the scores no longer show it: their shape is (n_q, n_k). Scores of a batch (several
+# texts at once) have more dimensions; the division is the same.
 
 # %% role="exercise" exercise="scale_scores"
 def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
@@ -300,9 +301,8 @@ if passed(softmax_rows):
 # What do the two numbers sum to? You need neither a calculator nor the weights.
 #
 # @answer
-# 10.
-# Each value sums to 10: [10, 0], [0, 10] and [5, 5]. Shares that sum to 1, each of something that sums to 10, sum to 10.
-# Keep this: it is all that we need to find the error in print.
+# They sum to **10**. Each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares sum to 1,
+# so it sums to 10, too. Remember this: it is all that we need to find the error in print.
 #
 # @wrong
 #
@@ -468,11 +468,11 @@ if passed(three_token_attention):
     figures.lesson_01.scale_sweep(divisors, first, tokens, d_k)
 
 # %% [markdown]
-# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of *street* and
-# *it* tell them apart. The line of *animal* does not: **the first row cannot test the scale.** It cannot even test attention,
-# since a plain average of the values gives [5, 5], too. An example that comes out right proves little until you ask which
-# mistakes it would have caught. This whole table is blind to a scale taken from d_v, since d_v and d_k are both 2. So `check`
-# tries many inputs whose sizes all differ.
+# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of *street*
+# and *it* tell them apart, since each has three different heights there. The line of *animal* does not: **the first row cannot
+# test the scale.** It cannot even test attention, since a plain average of the values gives [5, 5], too. An example that comes
+# out right proves little until you ask which mistakes it would have caught. This whole table is blind to a scale taken from
+# d_v, since d_v and d_k are both 2. So `check` tries many inputs whose sizes all differ.
 
 # %% [markdown]
 # ## Second experiment: break the order on purpose
@@ -532,7 +532,7 @@ def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
 check(query_for)
 
 # %% [markdown]
-# The payoff takes your query for one of five keys and makes it shorter and longer, from 0 to twice its length. Your
+# The next cell takes your query for one of five keys and makes it shorter and longer, from 0 to twice its length. Your
 # `three_token_attention` computes the weights.
 
 # %% role="payoff" exercise="query_for"

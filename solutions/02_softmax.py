@@ -6,11 +6,11 @@
 # **Before this lesson:** lesson 01, the functions eˣ and ln x, and `axis` and `keepdims` in NumPy. Derivatives are explained
 # where they come up.
 #
-# In lesson 01 softmax turned scores into weights. Everything else in attention is a sum of products: with the keys fixed, twice
-# the query gives twice the scores, and with the values fixed, twice the weights give twice the output. Softmax alone is
-# different. It is where attention decides. It fits in one line of code, and this line has been published wrong in several ways.
-# First you see why it is made of exponentials. Then you break it, repair it, steer it, and find out what it means to learn
-# through it.
+# In lesson 01 softmax turned scores into weights. Everything else in attention is a sum of products: with the keys fixed,
+# twice the query gives twice the scores, and with the values fixed, twice the weights give twice the output. Such a step is
+# called *linear*. Softmax alone is different. It is where attention decides. It fits in one line of code, and this line has
+# been published wrong in several ways. First you see why it is made of exponentials. Then you break it, repair it, steer it,
+# and find out what it means to learn through it.
 
 # %% role="given"
 import numpy as np
@@ -72,8 +72,8 @@ figures.lesson_02.four_ways(row, ways)
 #
 # $$\frac{\operatorname{softmax}(x)_i}{\operatorname{softmax}(x)_j} = \frac{e^{x_i}}{e^{x_j}} = e^{x_i - x_j}$$
 #
-# One point more is always e ≈ 2.7 times the weight. And adding the same number, say 100, to all scores changes no weight: e¹⁰⁰
-# stands above and below the line, and cancels.
+# A score that is one point higher always has e ≈ 2.7 times the weight. And adding the same number, say 100, to all scores
+# changes no weight: e¹⁰⁰ then multiplies the numerator and the denominator, and cancels.
 
 # %% role="demo" tags=["nbval-check-output"]
 row = np.array([1.0, 0.0, 2.0])
@@ -171,7 +171,7 @@ if passed(softmax):
 # %% [markdown]
 # The same nine scores make three different maps; the sums stand beside each row and below each column. In attention row i
 # belongs to query i, so each *row* has to sum to 1, and softmax runs along the keys, the last axis. A map over the wrong axis
-# still looks like a heat map: only the sums tell.
+# looks no less convincing: only the sums tell.
 
 # %% [markdown]
 # ## Broken, third way: one maximum for everything
@@ -304,7 +304,8 @@ with np.errstate(divide="ignore"):
     print("weights:", grown / grown.sum(), " logarithms:", np.log(grown / grown.sum()))
 
 # %% [markdown]
-# What was rounded to 0 cannot be brought back. So we never leave the logarithms. With m the largest score of the row:
+# What was rounded to 0 cannot be brought back. So we compute the logarithm directly, without the weight. With m the largest
+# score of the row:
 #
 # $$\ln \operatorname{softmax}(x)_i = \ln \frac{e^{x_i - m}}{\sum_j e^{x_j - m}} = (x_i - m) - \ln \sum_j e^{x_j - m}$$
 #
@@ -434,9 +435,9 @@ if passed(cross_entropy):
 #
 # @answer
 #
-# (0.7, −0.8, 0.1): the weights, with 1 subtracted at the target. A step against it raises the target's score and lowers the
-# other two, the one with the larger weight more. If the target already had the weight 1, the gradient would be 0: nothing left
-# to learn.
+# (0.7, −0.8, 0.1): the weights p, with 1 subtracted at the target. We call this p − y, where y is 1 at the target and 0
+# elsewhere. A step against it raises the target's score and lowers the other two, the one with the larger weight more. If the
+# target already had the weight 1, the gradient would be 0: nothing left to learn.
 #
 # @wrong
 #
@@ -488,7 +489,7 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # %% [markdown]
 # The weights go to 0.6, 0.3 and 0.1, the shares of the answers, because there the gradients p − y of the ten answers sum to 0.
 # The mean loss falls from ln 5 = 1.609 to {{ final:.3f }} nats. It cannot reach 0: the readers disagree, and the best possible
-# prediction costs {{ floor:.3f }} nats (their *entropy*, of which more in lesson 04). Lesson 12 trains a language model with
+# prediction costs {{ floor:.3f }} nats (the *entropy* of their answers; more on it in lesson 04). Lesson 12 trains a language model with
 # this very loss and this very gradient.
 
 # %% [markdown]
@@ -552,7 +553,7 @@ if passed(softmax_jacobian) and passed(softmax):
 
 # %% [markdown]
 # Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever the rest of a model
-# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Keep this picture for lesson 04.
+# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Remember this picture in lesson 04.
 # Cross entropy escapes it: its gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the
 # logarithm cancels the small p.
 

@@ -8,8 +8,8 @@
 # So far every query saw every key. There are two situations in which it must not. A model that learns to predict the next word must
 # not see that word. And in a batch of sentences of different lengths, the short ones are filled up with tokens that mean nothing.
 #
-# A *mask* says which query may look at which key. It is one line of code, and its mistakes are hard to notice: nothing raises, and a
-# model that can peek at the answer even reports a better loss. So in this lesson you also build the test that shows a leak.
+# A *mask* says which query may look at which key. It is one line of code, and its mistakes are hard to notice: no error is raised, and
+# a model that can peek at the answer even reports a better loss. So in this lesson you also build the test that shows a leak.
 
 # %% role="given"
 import math
@@ -99,15 +99,14 @@ assert (without_mask > 0).all()
 # ```
 #
 # There need not be as many queries as keys. A model that writes has already processed the beginning and keeps its keys and values,
-# which is called a *cache*. When new tokens arrive, only these ask, but they may look at everything before them. So the queries are
-# always the *last* ones.
+# which is called a *cache*. When new tokens arrive, only these ask, but they may look at everything before them. So the queries always
+# belong to the *last* of the positions that the keys cover.
 
 # %% [markdown]
 # @predict
 #
-# A model has processed five tokens and kept their keys. Now two more arrive, so that two queries stand against seven keys. How many
-# keys may the first of the two queries see? And how many would it see if somebody built the mask as a triangle from the top left
-# corner?
+# A model has processed five tokens and kept their keys. Now two more arrive, so that two queries meet seven keys. How many keys may
+# the first of the two queries see? And how many would it see if somebody built the mask as a triangle from the top left corner?
 #
 # @answer
 #
@@ -151,9 +150,9 @@ if passed(causal_mask):
     figures.lesson_06.masks(causal_mask(5), causal_mask(2, 7))
 
 # %% [markdown]
-# torch has a causal mask built in, `is_causal=True`, and it is the triangle from the top left. As long as there are as many queries
-# as keys, the two are the same. With kept keys they are not. Here the values are rows of the identity matrix, so that the output
-# *is* the weights:
+# torch has a causal mask built in, `is_causal=True`, and it is the triangle from the top left. As long as there are as many queries as
+# keys, the two are the same. With kept keys they are not. In the next cell the values are rows of the identity matrix, so that the
+# output *is* the weights:
 
 # %% role="payoff" exercise="causal_mask"
 if passed(causal_mask):
@@ -170,14 +169,15 @@ if passed(causal_mask):
 # ## Padding
 #
 # Sentences of 2 and 3 tokens in one batch need the same width, say 4. The rest is filled with a token `<pad>` that means nothing, and
-# no query may look there. This mask depends on the keys alone, so all queries of an item share one row. Its shape is (B, 1, max_len),
-# and the axis of length 1 broadcasts over the queries.
+# no query may look there. This mask depends on the keys alone, so all queries of a sentence share one row. For B sentences its shape
+# is (B, 1, max_len), and the axis of length 1 broadcasts over the queries.
 
 # %% role="demo"
 figures.lesson_06.who_may_look(["The", "cat", "sat", "on", "<pad>", "<pad>"])
 
 # %% [markdown]
-# A pair may meet where *both* rules allow it, which is `causal & real` for boolean masks. That is one reason to keep masks boolean.
+# A query may see a key where *both* rules allow it, which is `causal & real` for boolean masks. That is one reason to keep masks
+# boolean.
 
 # %% [markdown]
 # @exercise padding_mask
@@ -209,14 +209,14 @@ if passed(padding_mask) and passed(causal_mask):
     print((causal_mask(4) & padding_mask(torch.tensor([2, 3]), 4)).int())
 
 # %% [markdown]
-# Look at the last rows of each item. They belong to `<pad>` tokens, and these still see the real ones. That is fine. Their outputs
+# Look at the last rows of each sentence. They belong to `<pad>` tokens, and these still see the real ones. That is fine. Their outputs
 # mean nothing, and nobody reads them: a training loss leaves these positions out.
 #
 # ## Hiding a score
 #
-# Where does the mask act? Take one row of scores, (2, 1, 3), and hide the last key, the one with the largest score. Here are four
-# candidates that people try: multiply the *weights* by the mask; do the same and divide by the new sum; fill the hidden *score*
-# with 0; fill it with −∞.
+# Where does the mask act? Take one row of scores, (2, 1, 3), and hide the last key, the one with the largest score. People try four
+# things. Two change the *weights*: multiply them by the mask, or do that and divide by the new sum. Two change the hidden *score*:
+# fill it with 0, or fill it with −∞.
 
 # %% [markdown]
 # @predict
@@ -330,8 +330,8 @@ print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)
 # a query that may see no key gets zeros in both
 # ```
 #
-# No NaN, not in the gradients either. float16, bfloat16 and float32, the output in the input's dtype; scores may reach ±1e4. From
-# scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
+# No NaN, not in the gradients either (the last experiment shows why). float16, bfloat16 and float32, the output in the input's dtype;
+# scores may reach ±1e4. From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 
 # %% role="exercise" exercise="masked_attention"
 def masked_attention(
@@ -409,7 +409,7 @@ if passed(masked_attention) and passed(causal_mask):
 # %% [markdown]
 # With the mask the loss is {{ causal_loss:.2f }}, an even guess, as it has to be. Without it the model "predicts" pure chance with a loss
 # of {{ leaky_loss:.2f }}. What is left of the loss comes from the last position, whose target is not among the inputs:
-# 2.08 / 16 = 0.13. In practice a loss that is too good to be true is how most leaks are found.
+# 2.08 / 16 = 0.13. If a loss is too good to be true, look for a leak.
 #
 # ## Three languages for one mask
 #
@@ -578,19 +578,19 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 
 # %% [markdown]
 # In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be a better guess
-# than what the untrained layer said. Then it stays there for ever. The exercise asks for finite gradients for this reason, and the
+# than what the untrained layer said. Then it stays there forever. The exercise asks for finite gradients for this reason, and the
 # remedy is to fill with a finite number, so that no NaN is ever made.
 #
 # ## Where this goes on
 #
-# A mask that hides most pairs wastes the work on them. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band beside the
-# diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be looked at and
-# not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
+# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band
+# beside the diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be
+# looked at and not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
 #
 # ## What we keep
 #
 # - True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where j ≤ i + (t_k − t_q).
-# - The mask acts on the scores, before softmax. Cutting weights afterwards loses their sum; a score of 0 hides nothing.
+# - The mask acts on the scores, before softmax. Cutting weights afterward loses their sum; a score of 0 hides nothing.
 # - A query that sees nothing gets zeros. −∞ gives NaN there, −1e9 gives a uniform row.
 # - To test a model for leaks, change a token and see that no earlier output moves.
 # - Repairing a NaN in the output does not repair the gradient. Do not make one.

@@ -29,7 +29,7 @@ def attention(x, w_q, w_k, w_v):
 # %% [markdown]
 # ## A bag of tokens
 #
-# We give each of the three words a random vector, take random projections, and run attention over both orders.
+# We give each of the three words a random vector, take random matrices W_Q, W_K and W_V, and run attention over both orders.
 
 # %% [markdown]
 # @predict
@@ -42,8 +42,8 @@ def attention(x, w_q, w_k, w_v):
 #
 # @answer
 #
-# **A.** *bites* compares its query with the keys of *dog*, *bites* and *man*. These three scores are the same in both sentences, and so is
-# the sum of the values. Nothing in softmax(Q Kᵀ / √d_k) V says where a key stands.
+# **A.** *bites* compares its query with the keys of *dog*, *bites* and *man*. These three scores are the same in both sentences, and
+# so is the blend of the values. Nothing in softmax(Q Kᵀ / √d_k) V says where a key stands.
 #
 # @wrong
 #
@@ -86,7 +86,7 @@ except IndexError as error:
     print("position 3:", error)
 
 # %% [markdown]
-# The bag is repaired. But the table has as many rows as somebody decided to give it, and there is nothing for the position after the
+# Now the order counts. But the table has as many rows as somebody decided to give it, and there is nothing for the position after the
 # last. And rows know nothing of each other: that position 5 is next to position 6 has to be learned from the data, for every pair of
 # neighbors.
 #
@@ -209,7 +209,7 @@ if passed(sinusoidal_positions):
     figures.lesson_07.sinusoids(rows, rows @ rows.mT)
 
 # %% [markdown]
-# Does it repair the bag as well? We add the rows to our three words and look at *bites* again.
+# Do computed rows make the order count as well? We add the rows to our three words and look at *bites* again.
 
 # %% role="payoff" exercise="sinusoidal_positions"
 if passed(sinusoidal_positions):
@@ -228,10 +228,11 @@ if passed(sinusoidal_positions):
 # $W_K$ stand between the rows, so the identity does not hold in general; a model has to learn to make use of it.
 #
 # RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. It adds nothing, and it
-# leaves the values alone. It *turns* each pair of numbers of a query or key by an angle in proportion to its position:
+# leaves the values alone. It *turns* each pair of numbers of a query or key by an angle in proportion to its position, with the same
+# frequencies ω as before:
 #
 # $$\begin{pmatrix} a' \\ b' \end{pmatrix} = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
-# \begin{pmatrix} a \\ b \end{pmatrix} \qquad \theta = p \cdot base^{-2i/d}$$
+# \begin{pmatrix} a \\ b \end{pmatrix} \qquad \theta = p\,\omega, \quad \omega = base^{-2i/d}$$
 #
 # Write a pair of the query as an arrow of length r at angle α, and the same pair of the key as one of length t at angle β. Turned, they
 # point to α + pω and β + sω. Their dot product is
@@ -361,7 +362,7 @@ def rope_halves(x, positions, base=10000.0):
 if passed(apply_rope):
     q, k = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(3))
     pairs = {"neighbors, neighbors": (apply_rope, apply_rope), "halves, halves": (rope_halves, rope_halves),
-             "neighbors, halves": (apply_rope, rope_halves)}  # fmt: skip
+             "neighbors, halves": (apply_rope, rope_halves)}
     for name, (turn_q, turn_k) in pairs.items():
         turned = [(turn_q(q, torch.tensor([p + 2])), turn_k(k, torch.tensor([p]))) for p in (0, 10, 20)]
         at = [(one * other).sum().item() for one, other in turned]
@@ -442,7 +443,7 @@ if passed(alibi_bias):
 # |---|---|---|---|---|
 # | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer | added to the scores, in every layer |
 # | parameters | max_len · d_model | none | none | none |
-# | what is relative | nothing | the rows among themselves | every score | every score |
+# | where only the distance counts | nowhere | between two rows | in every score | in every score |
 # | beyond the trained length | no rows | can be computed | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) | BLOOM (Le Scao et al. 2022) |
 #
@@ -451,8 +452,8 @@ if passed(alibi_bias):
 #
 # ## Beyond the trained length
 #
-# The reader below is one layer of causal attention with four heads. It takes one of the remedies as an argument: yours. The learned rows
-# come first, since they are no exercise.
+# The reader below is one layer of causal attention with four heads. It takes one of the remedies as an argument, and three of them are
+# your functions. The learned rows were no exercise, so they come first.
 
 # %% role="given"
 class LearnedRows(nn.Module):
@@ -574,15 +575,15 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     assert two["sinusoidal"][:, 16:24].mean() < 0.75 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
-# Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. No line crosses
-# the trained length, because what happens there is the question.
+# Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. Each line is
+# interrupted at the trained length, so that nothing is drawn between what was trained and what was not.
 #
 # - **Learned, sinusoidal and RoPE** answer both questions inside the trained length, where their lines lie on top of one another.
 #   Learned rows end at once: the rows from 16 on were never trained.
 # - **RoPE** holds out to about twice the trained length and then falls, in *Two back* to pure guessing. A table of sines falls
 #   at once. We did not look into why RoPE holds as long as it does.
-# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But the little that it says, nearer is
-#   likelier, is true at every length, and so is what was learned with it.
+# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But in *Last small one* the nearest
+#   small symbol is the answer at every length, so a bias toward near keys helps there, however long the text.
 # - **No positions at all** is not helpless at the start. The causal mask leaves few symbols there, so naming a common one is often right,
 #   and with each further token the guess gets worse. Several layers could count with the help of the mask (Kazemnejad et al. 2023,
 #   section 5). This one layer does not.
@@ -590,9 +591,10 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # ## Where this goes on
 #
 # Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3), or fast and slow
-# pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with learned vectors for each distance (Shaw
-# et al. 2018, section 3.1). The reader above had four heads side by side, and you took them on trust. Lesson 08 first shows what
-# gradients flow through one, and lesson 09 builds them.
+# pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with learned vectors for each distance (Shaw et
+# al. 2018, section 3.1). The reader above had four heads side by side, and you took them on trust. Lesson 08 first shows what
+# gradients flow through one, and lesson 09 builds them. Before you go on, the next cell prints the course's note on the slip in the
+# published code.
 
 # %% role="demo"
 explain("PE1")

@@ -34,9 +34,9 @@ for t in (1_024, 8_192, 131_072):
     print(f"{t:7,} tokens: the table takes {table / 2**30:8,.2f} GiB, the output {output / 2**30:.2f} GiB")
 
 # %% [markdown]
-# At 131,072 tokens the table would take a tebibyte. Nobody asked for it: it is a step on the way to an output that is a thousand times
-# smaller. Softmax seems to force it into memory. The weight of a key is exp(score) divided by a sum over *all* keys of the row, so the
-# first weight is not known before the last score is.
+# At 131,072 tokens the table would take a tebibyte, 1,024 GiB. Nobody asked for it: it is a step on the way to an output that is a
+# thousand times smaller. Softmax seems to force it into memory. The weight of a key is exp(score) divided by a sum over *all* keys of the
+# row, so the first weight is not known before the last score is.
 #
 # ## One row in two tiles, by hand
 #
@@ -328,11 +328,11 @@ if passed(tiled_attention):
         with Largest() as largest:
             way(q, k, v)
         print(f"{name:16} largest tensor {largest.shape}: {math.prod(largest.shape):9,} numbers")
-    assert math.prod(largest.shape) < 1024**2
+    assert math.prod(largest.shape) < 8 * 1024**2
 
 # %% [markdown]
-# The largest is the output itself, which is asked for. A tile of scores has 8 · 128 · 128 = 131,072 numbers, a quarter of it,
-# and stays as it is when T grows.
+# In the course's solution the largest is the output itself, which is asked for. A tile of scores has 8 · 128 · 128 = 131,072 numbers, a
+# quarter of it, and stays as it is when T grows.
 #
 # ## Memory against T
 #
@@ -342,13 +342,16 @@ if passed(tiled_attention):
 
 # %% role="demo"
 CHILD = """from __future__ import annotations
-import math, resource, sys, time, psutil, torch
+import math, sys, time, psutil, torch
 from torch import Tensor
 from torch.nn import functional as F
 {functions}
 torch.set_num_threads(1)
-unit = 1 if sys.platform == "darwin" else 1024  # bytes on a Mac, kibibytes elsewhere
-highest = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+def highest():
+    if sys.platform == "win32":
+        return psutil.Process().memory_info().peak_wset
+    import resource
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 for t in {lengths}[:1] + {lengths}:  # the first one twice: its first call is a warm-up
     filled, (q, k, v) = None, torch.randn(3, 1, 8, t, 64)
     filled = b"x" * max(0, highest() - psutil.Process().memory_info().rss)  # now all that is taken raises the highest
@@ -395,7 +398,7 @@ if passed(tiled_attention):
     }
     slopes = figures.lesson_14.memory_and_time(taken)
     ratio = taken["explicit scores"][2048][0] / taken["your tiles of 128"][2048][0]
-    assert slopes["explicit scores"] > 1.7 and slopes["your tiles of 128"] < 1.4 and ratio > 10
+    assert slopes["explicit scores"] > 1.6 > slopes["your tiles of 128"] and ratio > 3
 
 # %% [markdown]
 # On the machine of this copy, at 2,048 tokens, explicit scores took {{ taken["explicit scores"][2048][0]:,.0f }} MiB and your tiles
@@ -404,7 +407,7 @@ if passed(tiled_attention):
 #
 # The right panel says what tiles in Python do not give you: time. They skip the future, and each tile fits into the processor's cache,
 # but every step is a call of its own. The fused operator is faster than both others, because its loop is compiled and runs inside of one
-# call. (It belongs to this machine, with one thread. Ratios may differ on yours.)
+# call. (The times are those of one thread of this machine. Yours may stand in other ratios.)
 #
 # ## The way back
 #
@@ -544,16 +547,16 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 
 # %% [markdown]
 # The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the way back as your
-# functions do, and the ratio doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
+# functions do, and the ratio about doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
 #
 # ## Break it on purpose
 #
 # Four slips make most wrong kernels: nothing is rescaled, the tile's own maximum is used, the first maximum is 0, or a first tile in which
-# all is masked is not guarded. None of them fails on every input, and that is the danger. The function is online softmax on one row, in
-# tiles of two, with a switch for each slip.
+# all is masked is not guarded. A fifth is the published one from above: the guard sets the kept maximum to 0. None of them fails on every
+# input, and that is the danger. The function is online softmax on one row, in tiles of two, with a switch for each slip.
 
 # %% role="demo"
-def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math.inf, guard=True) -> float:
+def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math.inf, guard=True, keep=True) -> float:
     """Online softmax in tiles of two keys."""
     finite = lambda top: 0.0 if guard and top == -math.inf else top
     m, l, o = start, 0.0, 0.0
@@ -561,20 +564,20 @@ def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math
         m_new = max(m, s.max().item())
         factor = math.exp(m - finite(m_new)) if rescale else 1.0
         p = torch.exp(s - finite(s.max().item() if own else m_new))
-        m, l, o = m_new, l * factor + p.sum().item(), o * factor + (p @ v).item()
+        m, l, o = m_new if keep else finite(m_new), l * factor + p.sum().item(), o * factor + (p @ v).item()
     return o / l if l else math.nan
 
 # %% [markdown]
 # @predict
 #
-# Four rows of scores: rising (0, 1, 2, 3); falling (3, 2, 1, 0); low (−200, −201, −202, −203); and a masked start (−∞, −∞, 1, 0). Which
-# slip fails on which row?
+# Five rows of scores: rising (0, 1, 2, 3); falling (3, 2, 1, 0); low (−200, −201, −202, −203); a masked start (−∞, −∞, 1, 0); and a masked
+# start before low scores (−∞, −∞, −200, −201). Which slip fails on which row?
 #
 # @answer
 #
-# Without rescaling, *rising* fails: there the maximum changes. With the tile's own maximum, *falling* and *low* fail, where a
-# later tile's maximum is below the running one. A start at 0 fails on *low* alone, since exp(−200) is 0 in float32. Without the guard,
-# the *masked* row fails alone. Every slip passes at least two of the four rows.
+# Without rescaling, *rising* fails: there the maximum changes. With the tile's own maximum, *falling* and *low* fail, where a later tile's
+# maximum is below the running one. A start at 0 fails on both low rows, since exp(−200) is 0 in float32. Without a guard both masked rows
+# fail. The published guard fails on the last row alone, and every slip passes at least three of the five.
 #
 # @wrong
 #
@@ -582,9 +585,10 @@ def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math
 # nothing.
 
 # %% role="demo" tags=["nbval-check-output"]
-rows = {"rising": [0, 1, 2, 3], "falling": [3, 2, 1, 0], "low": [-200, -201, -202, -203], "masked": [-math.inf, -math.inf, 1, 0]}
+rows = {"rising": [0, 1, 2, 3], "falling": [3, 2, 1, 0], "low": [-200, -201, -202, -203]}
+rows |= {"masked": [-math.inf, -math.inf, 1, 0], "both": [-math.inf, -math.inf, -200, -201]}
 slips = {"right": {}, "no rescaling": {"rescale": False}, "own maximum": {"own": True}, "start at 0": {"start": 0.0},
-         "no guard": {"guard": False}}  # fmt: skip
+         "no guard": {"guard": False}, "0 is kept": {"keep": False}}
 values, wrong = torch.tensor([1.0, 2.0, 3.0, 6.0]), {}
 print(" " * 13, *(f"{row:>8}" for row in rows))
 for slip, switches in slips.items():
@@ -592,10 +596,10 @@ for slip, switches in slips.items():
     right = made if slip == "right" else right
     wrong[slip] = [row for row in rows if not abs(made[row] - right[row]) < 1e-4]
     print(f"{slip:13}", *(f"{number:8.3f}" for number in made.values()))
-assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low"], ["masked"]]
+assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "both"], ["masked", "both"], ["both"]]
 
 # %% [markdown]
-# So a test of online softmax needs at least these four rows. Your check has them all, and their neighbors: ragged tiles, tiles that are
+# So a test of online softmax needs at least these five rows. The checks of this lesson have them, and more: ragged tiles, tiles that are
 # larger than the text, fewer queries than keys.
 #
 # ## Why tiles are fast on a GPU

@@ -64,7 +64,7 @@ class Small(nn.Module):
         self.blocks = nn.ModuleList(nn.ModuleDict({
             "ln1": nn.LayerNorm(d), "attn": CausalHeads(d, num_heads), "ln2": nn.LayerNorm(d),
             "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
-        }) for _ in range(layers))  # fmt: skip
+        }) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
     def forward(self, ids, less=lambda block, attention, y: 0):
@@ -138,6 +138,9 @@ def turned(x, base):
 # One layer's attention comes next. The weights are what this lesson reads.
 
 # %% role="given"
+PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
+
+
 def attend(model, layer, y):
     """One layer's weights (B, H, T, T) and values (B, H, T, d_head) for its normalized input y (B, T, d_model)."""
     c = model.config
@@ -152,9 +155,6 @@ def attend(model, layer, y):
 # And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output projection.
 
 # %% role="given"
-PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
-
-
 def read(model, ids, without=()):
     """Reads ids (B, T). without: (layer, head) pairs that are silenced.
 
@@ -258,7 +258,7 @@ if passed(previous_token_score):
 # %% role="demo"
 SENTENCES = ("The animal didn't cross the street because it was too tired",
              "The animal didn't cross the street because it was too wide",
-             "The cat sat on the mat because it was comfortable")  # fmt: skip
+             "The cat sat on the mat because it was comfortable")
 
 
 def all_maps():
@@ -276,7 +276,7 @@ for text, (_, weights) in maps_of.items():
 if passed(previous_token_score):
     PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them "
              "brings what it has carried from its own valley. Farther down the water is slower and warmer, and "
-             "people have built their towns beside it.")  # fmt: skip
+             "people have built their towns beside it.")
 
     def looking_back():
         weights = read(real, torch.tensor([real.encode(PROSE)])).weights
@@ -331,7 +331,7 @@ if passed(previous_token_score):
         lengths = seen.values.norm(dim=-1)[0]  # (layers, heads, tokens)
         return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)),
                 "other": [each[..., 1:, 0].mean() for each in starts],
-                "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}  # fmt: skip
+                "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}
 
     found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
     sink, length = found["weight"], found["length"]
@@ -446,7 +446,7 @@ if passed(induction_score):
     torch.manual_seed(2)
     periods, tests = range(6, 15), {period: repeated(64, period) for period in range(6, 15)}
     scores = {name: [induction_score(model(tests[period])[1], period).item() for period in periods]
-              for name, model in (("always 10", one_period), ("6 to 14", many_periods))}  # fmt: skip
+              for name, model in (("always 10", one_period), ("6 to 14", many_periods))}
     logits = one_period(tests[10])[0][:, 10:-1]
     right = (logits.argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
     figures.lesson_17.cheat(periods, scores, {period: one_period(tests[period])[1][0, 0].numpy() for period in (10, 13)})
@@ -477,6 +477,8 @@ if passed(induction_score):
             second.append(surprise[:, period:].mean())
         return {"score": torch.stack(scores).mean(dim=0), "first": np.mean(first), "second": np.mean(second)}
 
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
     whole = measured("copying", copying)
     induction = whole["score"]
     figures.lesson_17.all_heads(induction, "Induction score of each head, at random periods", most=6)
@@ -501,7 +503,7 @@ if passed(induction_score):
 
     example = measured("words", words)
     figures.lesson_17.pair(example["token"], {"16.0 looks at the token before": example["16.0"],
-                                              "17.4 looks at what followed the last time": example["17.4"]})  # fmt: skip
+                                              "17.4 looks at what followed the last time": example["17.4"]})
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
@@ -542,7 +544,7 @@ figures.lesson_17.chain()
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
     TAKEN = {"16.0": [(16, 0)], "11.1": [(11, 1)], "three induction heads": [(18, 6), (17, 4), (17, 3)],
-             "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}  # fmt: skip
+             "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
     loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
     after = ablated["16.0"]["score"]
@@ -660,11 +662,13 @@ if passed(head_contributions):
         direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"]
         direction = direction / seen.x[0, -1].square().mean().sqrt()  # as the last norm does
         gone = {name: read(real, ids, [pair]).logits[0, -1].softmax(dim=-1)[yes]
-                for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}  # fmt: skip
+                for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}
         return {"share": added @ direction, "gap": seen.logits[0, -1, yes] - seen.logits[0, -1, no],
                 "row": seen.weights[0, 23, 4, -1], "token": [real.token(i) for i in ids[0].tolist()],
-                "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}  # fmt: skip
+                "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}
 
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
     said = measured("paris", paris)
     share = said["share"]  # (layers, heads), in logits
     figures.lesson_17.paris(share, float(said["gap"]), said["token"], said["row"])
@@ -675,12 +679,13 @@ if passed(head_contributions):
 # %% [markdown]
 # One head out of 270: 23.4 looks from *is* to *France* with {{ said["row"][3]:.0% }} of its weight, and brings {{ share.max():.1f }} of
 # the {{ said["gap"]:.1f }} logits between Paris and London. Without it the probability of Paris falls from {{ said["before"]:.2f }} to
-# {{ said["23.4"]:.2f }}. Map, contribution and ablation agree. When they do, we may say what a head does, on these inputs.
+# {{ said["23.4"]:.2f }}; without another head, 13.8, it stays. Map, contribution and ablation agree. When they do, we may say what a head
+# does, on these inputs.
 #
 # ## What is *it*?
 #
 # Now the question of lesson 00. There are two sentences, and one word makes all the difference: *too tired* is the animal, *too wide* is
-# the street. The head that looks most from *it* to *animal* is 13.8. It is also the head that was just removed without a trace.
+# the street. The head that looks most from *it* to *animal* is 13.8. Is this the picture of 2017?
 
 # %% [markdown]
 # @predict
@@ -731,8 +736,10 @@ if passed(head_contributions):
         "horse jump fence tired high", "child lift stone weak heavy", "bird enter cage big small",
         "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
         "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
-        "woman buy house poor expensive")]  # fmt: skip
+        "woman buy house poor expensive")]
 
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
     def readings(form):
         """ids (32, T) of all twins, first with the adjective of the first noun; the places of both nouns; the nouns."""
         texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
@@ -760,7 +767,7 @@ if passed(head_contributions):
     first, second = (f"{layer}.{head}" for layer, head in (chosen, steady))
     shown = {f"{first}, best of the first eight": lean[:, *chosen],
              f"{second}, right in all sixteen": lean[:, *steady],
-             f"{second} in a list, without it": listed[:, *steady]}  # fmt: skip
+             f"{second} in a list, without it": listed[:, *steady]}
     figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
     on_eight, on_others = lean[:8, *chosen].mean(), lean[8:, *chosen].mean()
     assert on_others < 0.5 * on_eight and (lean[:, *steady] > 0).all() and (listed[:, *steady] > 0).sum() >= 14
@@ -768,7 +775,7 @@ if passed(head_contributions):
 # %% [markdown]
 # The head that is best on the first eight pairs, {{ chosen[0] }}.{{ chosen[1] }}, leans the right way by {{ on_eight:.2f }} there, and by
 # only {{ on_others:.2f }} on the others: most of its success was choice. Another one, {{ steady[0] }}.{{ steady[1] }}, leans the right
-# way in all sixteen, and that is no luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
+# way in all sixteen, and that is hardly luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
 # about one of 240 trials. So at the last word there *is* a head that looks at the noun that the adjective fits. But it does so also in a
 # bare list, "a horse, to cross, a river, and too weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it*
 # to resolve. "Tired goes with animals" explains what we see; "understands the sentence" is not needed.
@@ -785,20 +792,24 @@ if passed(head_contributions):
         return {"odds": odds.view(16, 2)}
 
     odds = measured("asked", asked)["odds"]  # positive: the first noun is likelier
-    odds_without = measured("asked without the head", lambda: asked([(17, 0)]))["odds"]
-    shift, shift_without = (each[:, 0] - each[:, 1] for each in (odds, odds_without))
+    gone = {name: measured(f"asked without {name}", lambda pair=pair: asked([pair]))["odds"]
+            for name, pair in (("17.0", (17, 0)), ("13.8", (13, 8)))}
+    shift, less_17, less_13 = (each[:, 0] - each[:, 1] for each in (odds, *gone.values()))
     both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
-    for name, found in (("the whole model", shift), ("without 17.0", shift_without)):
+    for name, found in (("the whole model", shift), ("without 17.0", less_17), ("without 13.8", less_13)):
         print(f"{name:15}: the odds shift the right way in {(found > 0).sum()} of 16 pairs, by {found.mean():.2f} nats on average")
     print(f"both twins answered right: {both} of 16")
-    assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5 and shift_without.mean() > 0.8 * shift.mean()
+    assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5
+    assert min(less_17.mean(), less_13.mean()) > 0.9 * shift.mean()
 
 # %% [markdown]
-# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs. It does not know enough, for it
-# answers both twins right in only {{ both }}. And without 17.0, the head that looked so telling, the shift is
-# {{ shift_without.mean():.2f }} nats in place of {{ shift.mean():.2f }}. So here is the honest answer to the question of the course. In
-# this model no single head resolves *it*: none at the *it*, by construction, and none that we found at the end whose absence would be
-# noticed. What the model knows about *it* is spread over many heads and networks, and a map of weights does not show it.
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by {{ shift.mean():.2f }} nats. It
+# does not know enough, for it answers both twins right in only {{ both }}. And the heads that looked so telling? Without 17.0 the shift
+# is {{ less_17.mean():.2f }} nats, without 13.8 it is {{ less_13.mean():.2f }}. The model does as well without them.
+#
+# So here is the honest answer to the question of the course. In this model no single head resolves *it*: none at the *it*, by
+# construction, and none that we found at the end whose absence would be noticed. What the model knows about *it* is spread over many
+# heads and networks, and a map of weights does not show it.
 #
 # ## Rolling all layers into one
 #

@@ -52,6 +52,9 @@ def _of_code(slip, cell: Cell) -> Iterator[LintError]:
         yield slip(f"this cell is not Python: {error.msg}.", error.lineno or 0)
         return
     yield from _of_regions(slip, cell)
+    for number, line in enumerate(cell.text.splitlines(), 1):
+        if "# fmt:" in line or "# noqa" in line:
+            yield slip("learners see this mark, which is for a formatter: leave it out.", number)
     name, text = cell.exercise, cell.text.strip()
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
         yield slip(f'a check cell holds check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)

@@ -100,6 +100,7 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
     (REGION, "    return x + x\n", 18, "given away"),
     ("    total = x + x\n", "    # region solution\n", 22, "begins inside another"),
     ("    # endregion", "    # endregion here", 24, "this line says"),
+    ("    total = x + x\n", "    total = x + x  # fmt: skip\n", 22, "is for a formatter"),
     ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 10, "needs a role"),
     ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean 'demo'"),
     ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean 'double'"),

@@ -61,12 +61,12 @@ def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
 
 
 def test_a_sentence_says_how_the_command_is_called_here(monkeypatch):
-    monkeypatch.setattr(command, "_in_notebook", lambda: False)
+    monkeypatch.setattr(command, "in_notebook", lambda: False)
     monkeypatch.setenv("PATH", "/nowhere")
     assert command.called().endswith(" -m grader")
     monkeypatch.setenv("PATH", str(command.Path(sys.executable).parent))
     assert command.called() == "grader"
-    monkeypatch.setattr(command, "_in_notebook", lambda: True)
+    monkeypatch.setattr(command, "in_notebook", lambda: True)
     assert command.called() == "%grader"
 
 

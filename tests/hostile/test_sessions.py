@@ -126,8 +126,8 @@ def test_what_is_used_between_two_questions_is_ended_and_told(monkeypatch, tmp_p
     started += "def double(x):\n    if len(held) == 0: held.append(threading.Thread(target=later, daemon=True)); held[0].start()\n    return 2 * x"
     judge = grade._verdict
 
-    def slow(exercise, candidate, seed):
-        verdict = judge(exercise, candidate, seed)
+    def slow(exercise, candidate, *more):
+        verdict = judge(exercise, candidate, *more)
         if exercise.name == "double":
             psutil.wait_procs(workers(), 20)
         return verdict

@@ -371,6 +371,9 @@ TILED_WRONG = [
     ("TI18", _TILED.replace("l = alpha * l + p", "l = l + p")),
     ("FL1+TI4", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("m + l.log()", "m")),
     # no list holds these
+    # the published guard: keys from the last to the first, so that a first tile may be hidden, and a kept maximum of 0 (flash-attention#2082)
+    (None, TILED_RIGHT[2].replace("    base = ", "    m = ").replace("- base", "- m")),
+    (None, TILED_RIGHT[2].replace('torch.where(m == float("-inf"), 0.0, m)', "m")),
     (None, _TILED.replace("range(0, Tk, n)", "range(n, Tk, n)")),
     (None, _TILED.replace("qi = q", "assert Tq % n == 0 and Tk % n == 0\n        qi = q")),
     (None, _TILED.replace("qi = q", "assert n <= Tq and n <= Tk\n        qi = q")),

@@ -213,6 +213,7 @@ WRONG = {
         ("SD4", _LOOP.replace("d ** 0.5", "H ** 0.5")),
         ("SD5", _LOOP.replace("/ d ** 0.5", "* d ** 0.5")),
         (None, _LOOP.replace("range(H)", "range(H - 1)")),
+        (None, _HOOKED.replace("    hook.remove()\n", "")),
         (None, _LOOP.replace("F.softmax(s, dim=-1)", "torch.sigmoid(s) * allowed")),
         (None, _LOOP.replace("    B, T, C = x.shape\n", "    module.train()\n    B, T, C = x.shape\n")),
         (None, "def head_contributions(module, x):\n    torch.set_grad_enabled(False)\n" + _LOOP.split("\n", 2)[2]),

@@ -48,8 +48,10 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
         still = T.grad_is_enabled()
     given = {name: array(numbers, float32).tobytes() for name, numbers in options["state"].items()}
     left = {name: T.numbers(value).tobytes() for name, value in T.parameters(module).items()}
+    hooked = any(own.get(kind) for _, own in T.parts(module) for kind in ("_forward_hooks", "_forward_pre_hooks"))
     return {
         "result": returned(result), "the module's weights are as they were": left == given,
+        "a hook is left on the module": hooked,
         "the module is in eval mode": not any(own["training"] for _, own in T.parts(module)),
         "torch records gradients after the call": still,
     }  # fmt: skip
