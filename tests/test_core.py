@@ -22,7 +22,7 @@ from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
 
 pytestmark = pytest.mark.xdist_group("core")  # what in_a_browser.py does takes a while, and is done once
-LESSONS = [name for name in registry.lessons() if name[:2] in ("00", "01", "02", "03", "04", "08")]
+LESSONS = [name for name in registry.lessons() if not registry.needs_torch(name)]
 HEAVY = {"torch", "jupyterlab", "ipykernel", "ipython", "ipywidgets", "jupyter-client", "jupyter-server", "jupytext", "distributed", "tokenizers"}
 REPEATS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
@@ -64,6 +64,11 @@ def test_the_core_leaves_a_hosted_notebook_s_libraries_as_they_are():
     asked = [Requirement(line) for line in requires("attention-course") if "extra ==" not in line]
     assert {one.name for one in asked} == set(HOSTED)
     assert all(one.specifier.contains(HOSTED[one.name]) for one in asked)
+
+
+def test_readme_says_which_lessons_the_core_judges():
+    assert [name[:2] for name in LESSONS] == ["00", "01", "02", "03", "04", "08"]
+    assert "It judges lessons 00 to 04 and 08" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_browser_is_asked_for_nothing_that_needs_processes(browser, seen):

@@ -79,8 +79,9 @@ def test_uv_run_takes_that_environment_and_changes_nothing(checkout):
 
 
 def test_uv_takes_the_same_torch_and_the_same_jupyterlab_as_pip(checkout):
-    """Asked what it would install: nothing that pip has not installed here, so no build of torch for another computer."""
-    done = uv("pip", "install", "--dry-run", "--reinstall", "-e", ".[lab,torch]", "-c", "constraints.txt", cwd=checkout)
+    """Asked what it would install: nothing that is not installed here, so no build of torch for another computer."""
+    build = ("--torch-backend", os.environ["TORCH"]) if os.environ.get("TORCH") else ()  # by which make has installed ours
+    done = uv("pip", "install", "--dry-run", "--reinstall", "-e", ".[lab,torch]", "-c", "constraints.txt", *build, cwd=checkout)
     assert done.returncode == 0, done.stderr[-3000:]
     wanted = dict(re.findall(r"^ [+~] ([\w.-]+)==([^\s]+)", done.stderr, re.MULTILINE))
     wanted.pop("attention-course", None)
@@ -170,7 +171,9 @@ def test_the_workflow_runs_the_test_command_on_three_systems():
     assert made["permissions"] == {"contents": "read"} and "secrets" not in json.dumps(made)
     steps = {step["if"].split("'")[1]: step for step in job["steps"] if "if" in step}
     assert set(steps) == {"Linux", "macOS", "Windows"}
-    assert ".ci/run" in steps["Linux"]["run"] and steps["Linux"]["env"]["PYTEST_ADDOPTS"] == "-p tests.no_skips"
+    assert ".ci/run" in steps["Linux"]["run"]
+    assert steps["Linux"]["env"] == {"TORCH": "cpu", "PYTEST_ADDOPTS": "-p tests.no_skips"}
+    assert all(f'{name}="${name}"' in steps["Linux"]["run"] for name in steps["Linux"]["env"])
     assert steps["macOS"]["run"] == "make test" and "make test" in (ROOT / ".ci" / "run").read_text()
 
 

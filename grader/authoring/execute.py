@@ -46,7 +46,7 @@ def build(name: str) -> None:
     for cell, (count, shown) in zip(solved["cells"], outputs, strict=True):
         if cell["cell_type"] == "code":
             cell["execution_count"], cell["outputs"] = count, shown
-    learner = learner_notebook(name, cells, lesson, said, registry.way(name))
+    learner = learner_notebook(name, cells, lesson, said, registry.way(name), registry.opening(name))
     write_whole(registry.notebook_path(name), encode(learner))
     write_whole(registry.solution_path(name), encode(solved))
     teaching.path(name).parent.mkdir(parents=True, exist_ok=True)

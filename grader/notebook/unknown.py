@@ -31,7 +31,7 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
     if name in grader.ROOM:
         return f"`{name}` goes with a room, and is imported first: `from grader import {name}`."
     if name in grader.__all__:
-        return f"`{name}` is not known in this kernel: run the lesson's first code cell, which imports it; {ABOVE}."
+        return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
     if name in registry.exercise_names():
         return _exercise(name, runs)
     if found == "explain" and _ID.fullmatch(name):

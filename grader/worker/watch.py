@@ -21,8 +21,10 @@ from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorTyp
 from typing import Any
 
 from .operations import ELEMENTARY, GROUPS, LIBRARIES, LIBRARY_FILES, SIZED, einsum_size
-from .originals import is_a, of_torch
+from .originals import BUILTINS, is_a, of_torch
 from .values import MAX_TEXT, Created
+
+__builtins__ = BUILTINS
 
 _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
 _NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")

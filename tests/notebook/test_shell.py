@@ -170,7 +170,7 @@ def test_ids_misspellings_and_no_argument_at_all(cells):
 def test_what_a_restarted_kernel_does_not_import_yet(cells):
     cells.run("del check")
     said = cells.run("check(softmax_rows)", raises=True)
-    assert said.startswith("`check` is not known in this kernel: run the lesson's first code cell, which imports it;")
+    assert said.startswith("`check` is not known in this kernel: run the cell near the top that imports it;")
 
 
 @pytest.mark.parametrize("code", ["nonsense + 1", "def f():\n    return nonsense\nf()", "print(softmax_rows)", "check(len(nonsense))",

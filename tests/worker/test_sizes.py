@@ -89,6 +89,16 @@ def test_the_line_and_the_shape_are_the_first_of_the_largest():
     assert seen.largest == Created((T, T), T * T, "scores = Q @ K.mT")
 
 
+def test_names_that_a_cell_has_bound_anew_hide_nothing(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "untyped_storage", lambda self: torch.UntypedStorage(4))
+    monkeypatch.setattr(torch.Tensor, "numel", lambda self: 1)
+    monkeypatch.setattr("builtins.isinstance", lambda *_: False)
+    with watching(("table",)) as seen:
+        Q @ K.mT
+    monkeypatch.undo()
+    assert seen.largest.elements == T * T
+
+
 def test_sizes_are_looked_at_only_where_they_are_asked_for():
     with watching(("attention",)) as seen:
         Q @ K.mT
