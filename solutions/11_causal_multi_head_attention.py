@@ -7,8 +7,8 @@
 # a few numbers.
 #
 # Lesson 09 gave attention its heads, and lesson 06 hid the future from it. Here both become one module, as language models have it. Then
-# the question is how to stack it: twelve times, or ninety-six. Stacked as they are, such layers learn nothing, and you will see why
-# before you write the two repairs that every Transformer has: a normalization and a residual path.
+# the question is how to stack it: twelve times, or ninety-six. Such layers, stacked without anything else, learn nothing. You will see
+# why before you write the two repairs that every Transformer has: a normalization and a residual path.
 
 # %% role="given"
 import math
@@ -26,16 +26,16 @@ figures.machine.draw(title="One head. In this lesson several work side by side, 
 # ## One projection for three
 #
 # Three layers `w_q`, `w_k` and `w_v` read the same x. One layer with three times as many outputs computes the same numbers in one larger
-# product, which a processor likes better. Then it has to be known which numbers are whose. The common order is q, k, v, and in each of
-# them head after head, as contiguous slices like those of lesson 09:
+# product, which runs faster. Then we need a rule for which numbers are whose. The common order is q, k, v, and in each of them head
+# after head, as contiguous slices like those of lesson 09:
 
 # %% role="demo"
 figures.lesson_11.fused()
 
 # %% [markdown]
-# Another order trains as well, since every row of the weight learns its own role. It matters as soon as weights are exchanged: a
-# loader of vLLM that expected q, k and v *per head* read a checkpoint stored in this order without any error, and computed something
-# else (vllm-project/vllm#42803).
+# A model trained in another order is just as good, since every row of the weight learns its own role. The order matters as soon as
+# weights are exchanged. vLLM, a program that serves models, cut a weight stored in this order into eight equal pieces, one for each
+# GPU. Seven of them got rows of q in the place of k and v, and nothing raised an error (vllm-project/vllm#42803).
 
 # %% [markdown]
 # @predict
@@ -59,8 +59,8 @@ print("read per head, then q, k, v:", numbers.view(2, 3, 2)[1, 1].tolist())
 # ## Dropout on the weights
 #
 # *Dropout* sets a random share p of numbers to zero in each training step and divides the others by 1 − p, so that their mean stays
-# (Srivastava et al. 2014, section 4). On attention weights it hides, now and then, the very key that a head relies on. Other heads then
-# have to help, because no single one can be trusted. It must not act once training is over.
+# the same (Srivastava et al. 2014, sections 4 and 10). On attention weights it hides, now and then, the very key that a head relies on.
+# So the model learns not to depend on a single head. Once training is over, dropout has to be off.
 
 # %% [markdown]
 # @predict
@@ -85,8 +85,8 @@ print("evaluation", layer.eval()(weights).tolist())
 
 # %% [markdown]
 # `nn.Dropout` is a module, so it follows `.train()` and `.eval()` of the module that owns it. `F.dropout` is a function and drops
-# whenever nobody tells it not to. So does `dropout_p` of `F.scaled_dot_product_attention`, which PyTorch's own tracker knows as a
-# surprise (pytorch/pytorch#124464).
+# unless it is told not to. So does `dropout_p` of `F.scaled_dot_product_attention`, which users reported as a bug
+# (pytorch/pytorch#124464).
 
 # %% [markdown]
 # @exercise CausalMultiHeadAttention
@@ -147,9 +147,9 @@ class CausalMultiHeadAttention(nn.Module):
 check(CausalMultiHeadAttention)
 
 # %% [markdown]
-# Your module returns no weights, and still they can be seen. With unit vectors as tokens and values, and an identity as `proj`, the
-# output of a query *is* its row of weights. The check reads dropout in this way, and so does the next picture. Gray is what the mask
-# has hidden: it never takes part in softmax. White with a 0 is what dropout took: it had its share of the softmax before.
+# Your module returns no weights, and still they can be seen. Give token j the j-th unit vector as its value, and make `proj` the
+# identity: then the output of a query *is* its row of weights. The check reads dropout in this way, and so does the next picture. Gray
+# is what the mask has hidden: it never takes part in softmax. White with a 0 is what dropout took: it had its share of the softmax before.
 
 # %% role="payoff" exercise="CausalMultiHeadAttention"
 if passed(CausalMultiHeadAttention):
@@ -168,14 +168,14 @@ if passed(CausalMultiHeadAttention):
 # ## A proof in seconds
 #
 # Does it learn? We let one layer with one head learn something whose solution we know. It reads ten random letters and a bar, then has to
-# write the letters backwards: `abc|cba`. Guessing among 16 letters costs ln 16 = 2.77 nats a letter (−ln of the probability, averaged:
-# lesson 12 is about that number). Dropout takes a tenth of its weights while it trains.
+# write the letters backwards, as in `abc|cba`. Its loss is −ln of the probability that it gives to the right letter, averaged. Guessing
+# among 16 letters costs ln 16 = 2.77; the unit is called a nat (lesson 12). Dropout takes a tenth of its weights while it trains.
 
 # %% [markdown]
 # @predict
 #
-# Behind the bar, at which position must the query look that writes the *first* letter of the answer? And the one that writes the
-# second?
+# The query at the bar writes the *first* letter of the answer. At which position must it look? And the next query, which writes the
+# second letter?
 #
 # @answer
 #
@@ -252,8 +252,8 @@ if passed(CausalMultiHeadAttention):
 #
 # ## Break it on purpose: a layer that sees the future
 #
-# Would a falling loss have proved as much? We train a small layer on *random* letters, with the right mask and with one that lets a
-# single future token through. Nothing can be known about a random letter before it comes.
+# Would a falling loss have proved as much? We train a small layer on *random* letters, with the right mask, `tril(0)`, and with one that
+# lets a single future token through, `tril(1)`. Nothing can be known about a random letter before it comes.
 
 # %% [markdown]
 # @predict
@@ -300,10 +300,11 @@ assert leak["tril(0): past and present"][-1] > 2.6 and leak["tril(1): one future
 #
 # ## From a layer to a stack
 #
-# Attention moves information between tokens. What a token then does with it is the task of a small network, the same for every token:
-# widen to four times the width, bend, narrow again (Vaswani et al. 2017, section 3.3). One attention and one such network are a step;
-# models take dozens. So let us stack 24 of them and see what of the loss arrives at the first one. `GivenAttention` stands in for
-# your class from here on: the same names and shapes, around torch's own operator.
+# Attention moves information between tokens. What a token then does with it is the task of a small network, the same for every token. It
+# widens to four times the width, applies a function that is not linear, and narrows again (Vaswani et al. 2017, section 3.3). One
+# attention and one such network make a *block* (`Step` below), and models stack dozens. So let us stack 24 and see how much of the loss's
+# gradient arrives at the first one. `GivenAttention` stands in for your class from here on: the same names and shapes, around torch's
+# own operator.
 
 # %% role="given"
 class GivenAttention(nn.Module):
@@ -373,7 +374,7 @@ def train_stack(way, steps, rate, warm_up=0, depth=24, d=32):
 # %% [markdown]
 # @predict
 #
-# 24 steps, stacked plainly: x = attn(x), x = mlp(x), and so on. How much smaller is the gradient at the first block than at the last?
+# 24 blocks, stacked plainly: x = attn(x), x = mlp(x), and so on. How much smaller is the gradient at the first block than at the last?
 #
 # - **A** about 24 times
 # - **B** a million times
@@ -381,12 +382,12 @@ def train_stack(way, steps, rate, warm_up=0, depth=24, d=32):
 #
 # @answer
 #
-# **C**: {{ size["plain"][0]:.0e }} at the first block, {{ size["plain"][-1]:.2f }} at the last. Every layer multiplies the gradient
-# by a factor below 1, and forty-eight such factors multiply, they do not add.
+# **C**: {{ size["plain"][0]:.0e }} at the first block, {{ size["plain"][-1]:.2f }} at the last. Each block has two parts, and on the way
+# back each multiplies the gradient by a factor well below 1. Forty-eight such factors multiply, they do not add.
 #
 # @wrong
 #
-# If you said A, you let the factors add up. If you said B, you had the right idea and too few layers.
+# If you said A, you let the factors add up. If you said B, you had the right idea and too few parts, or factors too near 1.
 
 # %% role="demo"
 ways = ("plain", "normalized", "residual", "pre-norm")
@@ -407,9 +408,9 @@ for way, losses_of_way in learned.items():
 assert learned["plain"][-1] > 2 and learned["normalized"][-1] > 2 and learned["pre-norm"][-1] < 0.5
 
 # %% [markdown]
-# The gradients of "normalized" are as large as anybody's, and still it learns nothing. A gradient that arrives is not all: without
-# the sum, each layer replaces what a token was by what it found, and after 24 replacements by untrained layers the letters themselves
-# are gone. The residual path lets a token stay what it is until a layer has something to add.
+# The gradients of "normalized" are as large as the others, and still it learns nothing. A gradient that arrives is not enough: without
+# the sum, each part replaces what a token was by what it found, and after 24 untrained blocks the letters themselves are gone. The
+# residual path lets a token stay what it is until a layer has something to add.
 #
 # ## LayerNorm by hand
 #
@@ -481,14 +482,14 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 0.5 <
 # %% [markdown]
 # At a learning rate of 0.003 pre-norm ends at {{ ends["pre-norm"]:.2f }} nats without a warm-up. Post-norm stays at
 # {{ ends["post-norm"]:.2f }}, where guessing is, and with 40 steps of warm-up it ends at
-# {{ ends["post-norm, 40 steps of warm-up"]:.2f }}. Lesson 12 warms up as well, for another reason: its optimizer's first estimates
-# are poor. Four other seeds gave the same picture. One depth and one small task are still no law; on translation the paper found the
-# same.
+# {{ ends["post-norm, 40 steps of warm-up"]:.2f }}. Four other seeds gave the same picture. One depth and one small task prove no general
+# rule, but on translation the paper found the same. Lesson 12 warms up as well, for another reason: its optimizer's first estimates
+# are poor.
 #
 # ## The block
 #
-# The bend of the small network is GELU, x · Φ(x) with the normal distribution Φ (Hendrycks and Gimpel 2016, section 2). A popular
-# approximation of it uses tanh:
+# What is not linear in the small network is GELU: x · Φ(x), where Φ(x) is the probability that a standard normal number is below x
+# (Hendrycks and Gimpel 2016, section 2). A popular approximation of it uses tanh:
 
 # %% role="demo" tags=["nbval-check-output"]
 x = torch.linspace(-4, 4, 8001)
@@ -496,7 +497,7 @@ gap = (nn.GELU()(x) - nn.GELU(approximate="tanh")(x)).abs().max().item()
 print(f"exact against tanh: up to {gap:.4f}")
 
 # %% [markdown]
-# No loss curve would show it. A comparison with somebody else's weights does, and that is how such differences are found.
+# No loss curve would show it. It shows when your model runs with somebody else's weights and its numbers are compared with theirs.
 
 # %% [markdown]
 # @exercise TransformerBlock

@@ -79,14 +79,15 @@ for t in range(8, 14):
 # %% [markdown]
 # ## First a model without any attention
 #
-# Before a network is trained, the simplest thing that could work belongs on the table. Here it is a **bigram** model: count how often
-# each character follows each other one, and divide by the row's sum. Whatever costs more than this table has to be better than this
-# table. Every pair starts with a count of 1, because a probability of 0 would cost an infinite surprise.
+# Before a network is trained, try the simplest thing that could work. Here it is a **bigram** model: count how often each character
+# follows each other one, and divide by the row's sum. A network takes more work than this table, so it has to predict better. Every
+# pair starts with a count of 1, because a probability of 0 would cost an infinite surprise.
 
 # %% [markdown]
 # @predict
 #
-# Knowing nothing costs 4.62 nats a character. How much does a model cost on the held-out text that knows the last character alone?
+# Knowing nothing costs 4.62 nats a character. What is the mean surprise, on the held-out text, of a model that knows only the last
+# character?
 #
 # - **A** about 4.3: one character says little
 # - **B** about 2.4
@@ -126,7 +127,7 @@ print(written)
 
 # %% [markdown]
 # It has the right letters in the right amounts, and hardly a word, because it sees one character back and no further. A Transformer
-# sees the whole window. Whether it uses it, its loss will tell. You write that loss first.
+# sees the whole window. Its loss will tell whether that helps. You write that loss first.
 
 # %% [markdown]
 # @exercise next_token_loss
@@ -157,7 +158,7 @@ check(next_token_loss)
 
 # %% [markdown]
 # The bigram table can be read as a model, too: the logarithms of its rows are logits. Then your loss has to find the same number that
-# indexing found above. Two ways to one number are worth more than one.
+# indexing found above.
 
 # %% role="payoff" exercise="next_token_loss"
 if passed(next_token_loss):
@@ -330,8 +331,8 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Te
 check(train_step)
 
 # %% [markdown]
-# Before a training of a minute comes a test of two seconds that finds most bugs of most loops: a model that is shown *one* batch again
-# and again must learn it by heart. If this loss does not fall, no hour of training will help.
+# Before you train for a minute, run a test of two seconds that finds most bugs in such loops: a model that is shown *one* batch again
+# and again must learn it by heart. If this loss does not fall, longer training will not help.
 
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step):
@@ -371,7 +372,7 @@ for temperature in (0.01, 0.5, 1.0, 2.0, 100.0):
 # %% [markdown]
 # Three things go wrong around such a loop. The text outgrows `max_len`: then the model is fed the last `max_len` tokens, and the text
 # itself stays whole. The model is left in the wrong mode: a sample in the middle of training has to switch dropout off and *back on*.
-# And randomness comes from somewhere else: a text that can be repeated needs a generator of its own.
+# And other code draws from torch's global generator, too: a text that can be repeated needs a generator of its own.
 
 # %% [markdown]
 # @exercise generate
@@ -423,8 +424,8 @@ check(generate)
 # ## A minute of training
 #
 # Now the loop is yours. `batch` draws 32 windows from anywhere in the training text, and `held_loss` measures on windows of the held-out
-# text. Two threads are not always faster than one: on small matrices they wait for each other, and beside other programs they fight.
-# So the cell tries what this machine has and keeps the quicker number.
+# text. Two threads are not always faster than one: on small matrices they wait for each other, and other programs need the cores, too.
+# So the next cell times a few batches with each number of threads and keeps the fastest.
 
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step):
@@ -455,9 +456,10 @@ if passed(LanguageModel) and passed(train_step):
     print(f"training runs on {torch.get_num_threads()}")
 
 # %% [markdown]
-# The learning rate rises for the first tenth of the way and then falls to 0 along half a cosine. It rises because the first gradients
-# of AdamW are estimated from a few batches. It falls because large steps find the valley and small ones its floor. The way is measured
-# by the clock and not in steps, so a slow machine stops in time as well and has only learned less.
+# The learning rate rises for the first tenth of the way and then falls to 0 along half a cosine. It rises because AdamW scales its steps
+# by running means of the gradients, and at first these rest on a few batches. It falls because large steps get near a minimum quickly,
+# and then jump over it. The way is measured by the clock and not in steps, so a slow machine also stops after a minute, and has only
+# learned less.
 
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -499,10 +501,10 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # attention to do no better than one character of context.
 
 # %% [markdown]
-# The next cell trains for a minute and leaves a checkpoint beside your progress record. Interrupting the kernel (the square in the
-# toolbar) stops it early and keeps what was learned. Run the cell again and it reads the checkpoint instead; `train_on(30)` in a new
-# cell goes on from there. A checkpoint is data: `weights_only=True` reads tensors and numbers and runs
-# nothing. (Before torch 2.6 a crafted file could get around that: CVE-2025-32434. Open no stranger's checkpoint with an older version.)
+# The next cell trains for a minute and leaves a *checkpoint*, a file with what was learned, beside your progress record. Interrupting the
+# kernel (the square in the toolbar) stops it early and keeps what was learned. Run the cell again and it reads the checkpoint instead;
+# `train_on(30)` in a new cell goes on from there. `weights_only=True` reads tensors and numbers from the file and runs no code of it.
+# (Before torch 2.6 a crafted file could get around that: CVE-2025-32434. Open no stranger's checkpoint with an older version.)
 
 # %% role="payoff" exercise="generate"
 if passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -545,8 +547,8 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
         print(f"--- temperature {temperature}\n{write(temperature, 160)}\n")
 
 # %% [markdown]
-# At temperature 0 the text runs into a loop, because the same 64 characters always continue in the same way. At 1.5 it spells badly,
-# because softmax flattened gives the wrong letters a share. In between the text varies without falling apart.
+# At temperature 0 the text tends to run in a loop, since the same characters in the window always continue in the same way. At 1.5 it
+# spells badly, because a flattened softmax gives wrong letters a larger share. In between the text varies and keeps more of its words.
 #
 # ## What the heads look at
 #

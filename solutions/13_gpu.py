@@ -37,7 +37,7 @@ print(f"measured on {figures.lesson_13.name()}, torch {torch.__version__}, {time
 #
 # torch runs the same code on several devices, if the tensors lie there. It calls NVIDIA's GPUs `cuda` (AMD's, too, in the builds for
 # them), Apple's `mps`, and everything else here is `cpu`. A build of torch that *knows* CUDA may run on a machine without a GPU. So there
-# are two questions, built for it and available, and only the second one helps.
+# are two questions, built for it and available, and only the second one helps. `torch.device` asks neither: it is only a name.
 
 # %% role="demo"
 print("built for:  cuda", torch.backends.cuda.is_built(), " mps", torch.backends.mps.is_built())
@@ -73,9 +73,9 @@ if passed(pick_device):
 # %% [markdown]
 # ## How much work is it?
 #
-# A rate needs a numerator. We count floating-point operations, and a multiplication and an addition count as two. Softmax and the mask
-# are left out: they are few, and rates in papers leave them out as well (Dao 2023, section 4.1). For the table of lesson 01, with 3
-# queries, 3 keys and d_k = 2, one score is 1·1 + 0·1: 2 multiplications and, adding to zero, 2 additions.
+# A rate is work divided by time, so the work has to be counted. We count floating-point operations, and a multiplication and an addition
+# count as two. Softmax and the mask are left out: they are few, and rates in papers leave them out as well (Dao 2023, section 4.1). For
+# the table of lesson 01, with 3 queries, 3 keys and d_k = 2, one score is 1·1 + 0·1: 2 multiplications and, adding to zero, 2 additions.
 
 # %% role="demo" tags=["nbval-check-output"]
 operations = 0
@@ -118,8 +118,8 @@ check(attention_flops)
 # %% [markdown]
 # @predict
 #
-# The projections of the class cost 8 · T · d_model² operations, and causal attention 2 · T² · d_model. For d_model = 512, from which
-# T on is attention the larger part?
+# The projections of lesson 11's class, four matrices of d_model² numbers, cost 8 · T · d_model² operations, and causal attention
+# 2 · T² · d_model. For d_model = 512, from which T on is attention the larger part?
 #
 # @answer
 #
@@ -137,9 +137,10 @@ if passed(attention_flops):
 # %% [markdown]
 # ## A stopwatch that lies
 #
-# Two things go wrong when a clock is read once before and once after a call. The first call is different: libraries load, kernels are
-# chosen, memory is asked for. And a GPU works *while Python goes on*: `a @ b` returns as soon as the work is queued. Then the clock says
-# how long it takes to ask. Without a GPU, a second thread can stand in for one: it takes work and lets Python go on.
+# Two things go wrong when a clock is read once before and once after a call. The first call is different: libraries load, memory is
+# asked for, and *kernels* are chosen, the programs that run on the device. And a GPU works *while Python goes on*: `a @ b` returns as soon
+# as the work is queued. Then the clock says how long it takes to ask. Without a GPU, a second thread can stand in for one: it takes work
+# and lets Python go on.
 
 # %% role="demo"
 from concurrent.futures import ThreadPoolExecutor
@@ -204,7 +205,7 @@ check(time_ms)
 # far as it likes, and moves the median by one place.
 #
 # CUDA has a stopwatch of its own: *events*, which are queued between the kernels and note the time when the GPU passes them. They leave
-# out what Python takes to ask. Where both agree, the call is not what costs; where the clock says more, it is.
+# out what Python takes to ask. If your clock says more than the events do, the difference is the cost of the call.
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms):
@@ -223,14 +224,14 @@ if passed(time_ms):
 # %% [markdown]
 # ## Three regimes
 #
-# Now the stopwatch answers the question of this lesson. Adding two vectors does one operation for each number and moves it twice, so
-# it can't wait for arithmetic. A product of two n × n matrices does 2n³ operations on 3n² numbers: the larger it is, the less it can
-# wait for memory.
+# Now the stopwatch answers the question of this lesson. x + x does one operation for each number, and reads and writes that number, so
+# arithmetic is hardly what it waits for. A product of two n × n matrices does 2n³ operations on 3n² numbers: the larger n is, the less
+# it waits for memory.
 
 # %% [markdown]
 # @predict
 #
-# x + x, written into a tensor that is there, for 256 numbers, for 4,096 and for 16 million: how do the three times compare?
+# x + x, written into an existing tensor, for 256 numbers, for 4,096 and for 16 million: how do the three times compare?
 #
 # @answer
 #
@@ -256,30 +257,30 @@ if passed(time_ms):
 
 # %% [markdown]
 # On the machine of this copy a call costs {{ call_us:.1f }} µs, memory moves {{ bandwidth:.0f }} GB/s, and products reach
-# {{ rate:.0f }} GFLOP/s. So this machine can do about {{ rate / bandwidth:.0f }} operations in the time in which it moves one byte.
-# What does fewer for each byte is **memory bound**, what does more is **compute bound**, and what is so small that the call itself is
-# the longest part is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
+# {{ rate:.0f }} GFLOP/s, billions of operations a second. So it can do about {{ rate / bandwidth:.0f }} operations in the time in which
+# it moves one byte. A computation that does fewer for each byte is **memory bound**, one that does more is **compute bound**, and one
+# so small that the call itself takes longest is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
 #
 # ## Why attention waits for memory
 #
 # Written out, attention makes a (T, T) table for every head. It writes the scores, reads them to scale and mask them, writes them
-# again, reads them for softmax, and once more to weight the values. Nobody asked for the table: it is a step on the way.
+# again, reads them for softmax, and once more to weight the values. The table is only a step on the way, and nobody needs it later.
 
 # %% role="demo"
 figures.lesson_13.numbers_in_memory()
 
 # %% [markdown]
 # Four tensors grow with T and one with T². What if the table never left the processor? A processor has two memories: a large and slow one
-# beside it, and a small and fast one on the chip. FlashAttention (Dao et al. 2022, section 3.1, from which the A100's numbers below are
-# taken) cuts q, k and v into tiles so small that a tile of the scores fits into the fast one.
+# beside it, and a small and fast one on the chip. FlashAttention (Dao et al. 2022, section 3.1; the A100's numbers below are those of its
+# Figure 1) cuts q, k and v into tiles so small that a tile of the scores fits into the fast one.
 
 # %% role="demo"
 figures.lesson_13.hierarchy()
 
 # %% [markdown]
-# For each query it keeps the largest score so far and the sum so far, and corrects both when a larger score comes (Milakov and Gimelshein
-# 2018). The numbers are those of lesson 03; only the order of work is another. torch has it as `F.scaled_dot_product_attention`. Below is
-# what it replaces, and a comparison.
+# Softmax needs a whole row of scores, and a tile has only a piece of it. So for each query FlashAttention keeps the largest score, the sum
+# of the exponentials and the output so far, and rescales the last two when a larger score comes (Milakov and Gimelshein 2018). The result
+# is that of lesson 03; only the order of work is another. torch has it in `F.scaled_dot_product_attention`. Below is what it replaces.
 
 # %% role="given"
 def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -353,8 +354,8 @@ check(FastCausalMultiHeadAttention)
 #
 # Now the experiment of this lesson: the same weights around explicit attention and around the operator, for growing T. We measure the
 # time by your stopwatch, and the memory that the forward pass keeps for the backward pass. NVIDIA's fastest kernels take 16-bit numbers
-# only (bfloat16, or float16 on a T4 and other cards before compute capability 8.0), so both ways run in 16 bits as well. This is how the
-# memory is measured:
+# only (bfloat16, or float16 on a T4 and other cards before compute capability 8.0, NVIDIA's count of generations), so both ways run in
+# 16 bits as well. This is how the memory is measured:
 
 # %% role="demo"
 def kept_bytes(fn):
@@ -455,12 +456,13 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # %% [markdown]
 # ## How near to the limit?
 #
-# The three regimes fit into one picture. Horizontally stand the operations for each byte moved, vertically those for each second. The
-# slope on the left is memory, the flat part arithmetic, and together they look like a roof (Williams et al. 2009). Beside this
-# machine's roof stand those of three GPUs, from NVIDIA's data sheets (T4: 65 TFLOP/s in float16, 300 GB/s; A100 80 GB SXM: 312
-# TFLOP/s, 2,039 GB/s; H100 SXM: 989 TFLOP/s without sparsity, 3,350 GB/s). The stars are the best rates that the papers report:
-# FlashAttention-2 230 TFLOP/s on an A100 and 335 on an H100 (Dao 2023), FlashAttention-3 740 on an H100 (Shah et al. 2024). Their
-# height is published; where they stand horizontally we computed, for 16,384 tokens.
+# Two of the regimes, memory and arithmetic, fit into one picture. Horizontally stand the operations for each byte moved, vertically those
+# for each second. The slope on the left is memory, the flat part arithmetic, and together they look like a roof (Williams et al. 2009).
+# Beside this machine's roof stand those of three GPUs, from NVIDIA's data sheets (T4: 65 TFLOP/s in float16, 300 GB/s; A100 80 GB SXM:
+# 312 TFLOP/s, 2,039 GB/s; H100 SXM: 989 TFLOP/s without sparsity, 3,350 GB/s; a TFLOP is 1,000 GFLOP). The stars are rates that papers
+# report: FlashAttention-2 230 TFLOP/s on an A100 and, with the backward pass, 335 on an H100 (Dao 2023, section 4.1), FlashAttention-3
+# 740 on an H100 (Shah et al. 2024, the preprint; the version of NeurIPS reports 840). Their height is published; where they stand
+# horizontally we computed, for a causal forward pass of 16,384 tokens.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAttention):
@@ -482,10 +484,9 @@ if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAtt
     figures.lesson_13.roofline(rate, bandwidth, points, roofs, stars)
 
 # %% [markdown]
-# Explicit attention stands at the same place on the horizontal axis however long the text is: its operations and its bytes both grow
-# with T². The fused way moves to the right as T grows, out from under the slope. What still lies below the roof has something else to
-# wait for: softmax's exponentials, which we did not count, and hidden scores, which explicit attention computes and we do not count
-# either.
+# Explicit attention hardly moves along the horizontal axis however long the text is: its operations and its bytes both grow with T².
+# The fused way moves to the right as T grows, out from under the slope. What still lies below the roof has something else to wait for:
+# softmax's exponentials and, in explicit attention, the hidden scores. We counted neither.
 #
 # ## Fewer bits
 #
@@ -525,8 +526,8 @@ if passed(time_ms):
 # %% [markdown]
 # ## Break it on purpose: one query and a cache
 #
-# When text is generated with a cache, one new query meets all keys so far, and lesson 06's mask lets the last query see every key.
-# What does `is_causal=True` make of one query and three keys whose values are 10, 20 and 60?
+# A model that writes can keep the keys and values of earlier tokens in a *cache* (lesson 15). Then one new query meets all keys so far, and
+# lesson 06's mask lets the last query see every key. What does `is_causal=True` make of one query and three keys with values 10, 20 and 60?
 
 # %% role="demo" tags=["nbval-check-output"]
 one_query, keys = torch.zeros(1, 1, 1, 4), torch.zeros(1, 1, 3, 4)
@@ -541,8 +542,8 @@ for flag in (True, False):
 #
 # ## Your model, on the fastest path
 #
-# At last the model of lesson 12 writes. Here is its shape again, with the attention left open, and the checkpoint that your training
-# has left. Where there is none the weights are random: the text is noise then, and the times are the same.
+# At last the model of lesson 12 writes. Here is its shape again, with the attention left open, and the checkpoint from your training.
+# Where there is none the weights are random: the text is noise then, and the times are the same.
 
 # %% role="given"
 class Writer(nn.Module):
@@ -578,8 +579,7 @@ class Writer(nn.Module):
 #
 # @wrong
 #
-# If you said "no more than 4 %", you reasoned like Amdahl and counted operations alone; in two of the three regimes they are not what
-# takes the time.
+# If you said "no more than 4 %", you counted operations alone; in two of the three regimes they are not what takes the time.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):

@@ -31,8 +31,8 @@ figures.machine.draw(lit=("key", "value"), title="What a new token needs of ever
 #
 # ## The same work, again and again
 #
-# To write, lesson 12's `generate` feeds the whole text, takes the last position's logits, appends a token and starts over. All
-# other positions are computed for nothing, because the pass before had already computed them. How much work is that?
+# To write, lesson 12's `generate` feeds the whole text to the model, takes the last position's logits, appends a token and starts
+# over. All other positions are computed for nothing, because the pass before had already computed them. How much work is that?
 
 # %% [markdown]
 # @predict
@@ -90,9 +90,8 @@ for t in (1, 2, 3):
 # so it can be kept.
 #
 # Now the third token by hand. Its query is (1, 1). The kept keys are (1, 1), (1, 0) and its own (0, 1), so the scores are 2, 1 and
-# 1, divided by √2. Softmax makes 0.50, 0.25 and 0.25 of them. The kept values are (10, 0), (0, 10) and its own (5, 5), and the
-# blend is 0.5035 · 10 + 0.2483 · 5 = 6.28 and 0.2483 · 10 + 0.2483 · 5 = 3.72. Three products for the scores, three for the blend,
-# and no table.
+# 1, divided by √2. Softmax makes 0.5035, 0.2483 and 0.2483 of them. The kept values are (10, 0), (0, 10) and its own (5, 5), and the
+# blend is 0.5035 · 10 + 0.2483 · 5 = 6.28 and 0.2483 · 10 + 0.2483 · 5 = 3.72. That took one row of three scores, and no table.
 #
 # As a loop, the memory is two lists:
 
@@ -202,8 +201,8 @@ if passed(cache_bytes):
 # ## A memory that is taken once
 #
 # The obvious way to append is `keys = torch.cat([keys, k], dim=2)`. It works, and it copies everything so far into a new tensor
-# each time: for T tokens one by one, 1 + 2 + … + T copies of a token, T²/2 again. The better way knows how long the text may
-# become. It takes the memory once, writes each token into its place, and hands out a *view* of the part that is filled. A view
+# each time: for T tokens one by one, 1 + 2 + … + T copies of a token, T²/2 again. If we know how long the text may become, there is
+# a better way: allocate the memory once, write each token into its place, and hand out a *view* of the part that is filled. A view
 # copies nothing.
 
 # %% role="demo" tags=["nbval-check-output"]
@@ -333,14 +332,13 @@ if passed(KVCache):
     figures.lesson_15.strips((7, 1, 9, 7))
 
 # %% [markdown]
-# All four ways give the same numbers, up to rounding. That is *the* property of a cache, and the best test of one: **filled in
-# chunks of any size, it gives what one full run gives.** The check of your class asks for it as well.
+# All four ways give the same numbers, up to rounding. That is what a cache promises, and the best test of one: **filled in chunks of
+# any size, it gives what one full run gives.** The check of your class asks for it as well.
 #
-# **Wrong in print.** The two wrong options of the prediction have been shipped. Mikyx-1/TinyLLM applied the causal mask only where
-# there was no cache, and the prompt went in with one, so that it wrote garbage although it was well trained (TinyLLM#17). In
-# huggingface/candle one model's mask knew nothing of the cached part (candle#3743), and hyprstream's mask kept its corner at the
-# top left, so that a second chunk saw nothing of the first (hyprstream/hyprstream#1521). All three are invisible with one token at
-# a time.
+# **Wrong in print.** Published programs have made both mistakes. Mikyx-1/TinyLLM applied the causal mask only where there was no
+# cache. The prompt went in with one, so a well-trained model wrote garbage (TinyLLM#17). In huggingface/candle one model's mask knew
+# nothing of the cached part (candle#3743), and hyprstream's mask kept its corner at the top left, so that a second chunk saw nothing
+# of the first (hyprstream/hyprstream#1521). A test with one token at a time finds none of the three.
 #
 # ## Fewer heads to keep
 #
@@ -425,7 +423,8 @@ if passed(grouped_query_attention) and passed(cache_bytes):
 # of ONNX's attention *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each in its place, 0, 0, 1, 1 (found in onnx/onnx#7274):
 # right shapes, other numbers. The simulator ONNXim divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads
 # and 8 groups both are 8, and the two agree; with 32 and 8 half of the key-value heads were never read. And a review of
-# PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. Sizes that differ pairwise find all three.
+# PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. A test in which no two sizes are equal finds
+# all three.
 #
 # ## Windows and sinks
 #
@@ -449,10 +448,10 @@ if passed(grouped_query_attention) and passed(cache_bytes):
 # or 12, you counted the token itself among those before it.
 
 # %% [markdown]
-# Forgetting the beginning has a price that nobody expected. Trained models put a large part of their weight on the first few tokens
-# of a text, whatever these say. Softmax has to put its weight somewhere, and a head that finds nothing puts it there: an
-# **attention sink**. When the first tokens fall out of the window, the text falls apart, and keeping as few as four of them repairs
-# it (Xiao et al. 2024). So the mask below has both: a window, and the first `sinks` keys, which stay visible forever.
+# Forgetting the beginning has an unexpected price. Trained models put a large part of their weight on the first few tokens of a text,
+# whatever these say. The weights of a softmax have to sum to 1, and a head that finds nothing puts them there: the first tokens are
+# **attention sinks**. When they fall out of the window, the text falls apart, and keeping as few as four of them repairs it (Xiao et
+# al. 2024). So the mask below has both: a window, and the first `sinks` keys, which stay visible forever.
 
 # %% [markdown]
 # @exercise window_mask
@@ -499,12 +498,12 @@ if passed(window_mask):
 # %% [markdown]
 # **Wrong in print.** Does a window of w hold w tokens, or w before the present one? FlashAttention's argument counts those
 # *before*, and Hugging Face's Transformers passed the number of *all*, so that models ran with one key too many
-# (huggingface/transformers#39408); MLX's mask had the same slip (ml-explore/mlx-lm#390). nanochat's fallback for machines without
+# (huggingface/transformers#39408). MLX's mask had the same error (ml-explore/mlx-lm#390). nanochat's fallback for machines without
 # FlashAttention left the window out where a single token is decoded: trained with one, it wrote without (karpathy/nanochat#452).
-# LitGPT kept a ring of w places and put the mask of the whole text on it: after the first lap, keys stood in other places than the
-# mask thought (Lightning-AI/litgpt#2182). And with rotary positions (lesson 07) a key that is kept already carries its rotation: a
-# cache that moves keys to other places has to rotate them again, and the sink cache of Transformers left the newest one out
-# (huggingface/transformers#33691, #35350).
+# LitGPT kept a ring of w places, in which each new key overwrites the oldest, and put the mask of the whole text on it: after the
+# first lap, the keys stood in other places than the mask assumed (Lightning-AI/litgpt#2182). And with rotary positions (lesson 07) a
+# key that is kept already carries its rotation. A cache that moves keys to other places has to rotate them again, and the sink cache
+# of Transformers left the newest one out (huggingface/transformers#33691, #35350).
 #
 # ## Writing with a cache
 #
@@ -567,9 +566,9 @@ class CachedWriter(Layers):
         return self.head(self.norm(x))
 
 # %% [markdown]
-# What is left is the loop. The prompt goes in at once, because large products run nearer to the machine's limit (lesson 13); its
-# last logits already give the first new token. From then on every call brings one token, and the cache knows the rest. N new tokens
-# need N predictions, so the last one does not have to be fed.
+# What is left is the loop. The prompt goes in at once, because large products run nearer to the machine's limit (lesson 13). Its
+# last logits already give the first new token. From then on every call brings one token, and the cache knows the rest. The last new
+# token does not have to be fed, since nobody asks what follows it.
 
 # %% [markdown]
 # @exercise generate_cached
@@ -665,8 +664,8 @@ if passed(KVCache) and passed(generate_cached):
 # @answer
 #
 # **B**. Here it was {{ rise:.0f }} times without a cache and {{ flat:.1f }} times with one. Without it, 32 times as many tokens go
-# through the layers, and attention's table grows by 32². With it one token goes through, and only attention looks back: 2,048 keys
-# are read in less time than the call itself takes.
+# through the layers, and attention's table has 32² times as many entries. With it one token goes through, and only attention looks
+# back: 2,048 keys are read in less time than the calls themselves take.
 #
 # @wrong
 #
@@ -743,10 +742,10 @@ if passed(KVCache) and passed(generate_cached):
 
 # %% [markdown]
 # Look at where the errors *hide*. Restarted positions are right as long as the text comes in one piece, since its first chunk does
-# begin at 0 (Blaizzy/mlx-vlm#1983: every token that was written stood at position 0). A missing mask is right one token at a time.
-# Each of the two tests that come to mind first misses one of them; uneven chunks find both. The same slip has a quieter form: in
-# ml-explore/mlx-lm#1097 the position was read before the append and used after it, and since it was an array that the append
-# changed in place, the queries were rotated as if one chunk further on.
+# begin at 0. (In Blaizzy/mlx-vlm#1983 every token that was written stood at position 0.) A missing mask is right one token at a
+# time. So each of the two tests that come to mind first, all at once and one by one, misses one of the errors; uneven chunks find
+# both. Wrong positions can also come from a variable that changes: in ml-explore/mlx-lm#1097 the position was an array that the
+# append changed in place, so a position read before the append and used after it was one chunk too far on.
 #
 # Three more that raise nothing:
 
