@@ -489,7 +489,7 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # %% [markdown]
 # The weights go to 0.6, 0.3 and 0.1, the shares of the answers, because there the gradients p − y of the ten answers sum to 0.
 # The mean loss falls from ln 5 = 1.609 to {{ final:.3f }} nats. It cannot reach 0: the readers disagree, and the best possible
-# prediction costs {{ floor:.3f }} nats (their *entropy*, of which more in lesson 04). Lesson 12 trains a language model with
+# prediction costs {{ floor:.3f }} nats (the *entropy* of their answers; more on it in lesson 04). Lesson 12 trains a language model with
 # this very loss and this very gradient.
 
 # %% [markdown]
@@ -553,7 +553,7 @@ if passed(softmax_jacobian) and passed(softmax):
 
 # %% [markdown]
 # Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever the rest of a model
-# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Keep this picture for lesson 04.
+# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Remember this picture in lesson 04.
 # Cross entropy escapes it: its gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the
 # logarithm cancels the small p.
 

@@ -409,7 +409,7 @@ if passed(masked_attention) and passed(causal_mask):
 # %% [markdown]
 # With the mask the loss is {{ causal_loss:.2f }}, an even guess, as it has to be. Without it the model "predicts" pure chance with a loss
 # of {{ leaky_loss:.2f }}. What is left of the loss comes from the last position, whose target is not among the inputs:
-# 2.08 / 16 = 0.13. In practice a loss that is too good to be true is how most leaks are found.
+# 2.08 / 16 = 0.13. If a loss is too good to be true, look for a leak.
 #
 # ## Three languages for one mask
 #
@@ -578,19 +578,19 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 
 # %% [markdown]
 # In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be a better guess
-# than what the untrained layer said. Then it stays there for ever. The exercise asks for finite gradients for this reason, and the
+# than what the untrained layer said. Then it stays there forever. The exercise asks for finite gradients for this reason, and the
 # remedy is to fill with a finite number, so that no NaN is ever made.
 #
 # ## Where this goes on
 #
-# A mask that hides most pairs wastes the work on them. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band beside the
-# diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be looked at and
-# not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
+# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band
+# beside the diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be
+# looked at and not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
 #
 # ## What we keep
 #
 # - True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where j ≤ i + (t_k − t_q).
-# - The mask acts on the scores, before softmax. Cutting weights afterwards loses their sum; a score of 0 hides nothing.
+# - The mask acts on the scores, before softmax. Cutting weights afterward loses their sum; a score of 0 hides nothing.
 # - A query that sees nothing gets zeros. −∞ gives NaN there, −1e9 gives a uniform row.
 # - To test a model for leaks, change a token and see that no earlier output moves.
 # - Repairing a NaN in the output does not repair the gradient. Do not make one.

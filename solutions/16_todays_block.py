@@ -708,8 +708,8 @@ def from_the_hub(state, c):
 #
 # **A**, with {{ found["rotated in halves"][0]:.2f }}, nearly as before. In a text of five tokens positions matter little, so
 # all seems well. After the long text it is {{ found["rotated in halves"][1]:.2f }}. The other three break at once, and that is
-# much better: an error that shows late is searched for in the wrong place. Whoever exported such weights to llama2.c saw it begin after
-# some twenty tokens (karpathy/llama2.c#286).
+# much better: an error that shows late is searched for in the wrong place. People who exported such weights to llama2.c saw it begin
+# after some twenty tokens (karpathy/llama2.c#286).
 #
 # @wrong
 #

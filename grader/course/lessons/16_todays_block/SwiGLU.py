@@ -91,7 +91,7 @@ class SwiGLU:
         "TB27": mistake(
             patch(GATED, "F.silu(self.gate(x) * self.up(x))"),
             says="silu acts on the product; it acts on gate(x) alone, before the product.",
-            why="""The gate is to be nearly 0 or nearly straight by what gate(x) says. After the product, up(x) has a say in how
+            why="""Whether the gate is open should depend on gate(x) alone. After the product, up(x) has a say in how
             far it is held back.""",
         ),
         "TB28": mistake(
