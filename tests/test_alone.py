@@ -79,7 +79,7 @@ def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
 
 def before_the_first_code(lesson: str) -> list[str]:
     texts = []
-    for cell in registry.handed_out(lesson)["cells"]:
+    for cell in registry.pristine(lesson)["cells"]:
         texts.append("".join(cell["source"]))
         if cell["metadata"]["grader"]["role"] == "given":
             return texts

@@ -96,6 +96,5 @@ def published(standard: Mapping[str, float], flash: Mapping[str, float]) -> None
         ax.invert_yaxis()
         if ax is not axes[0]:
             ax.set_yticks([])
-        ratio = standard[name] / flash[name]
-        ax.set_title(f"÷ {ratio:.1f}" if ratio > 1 else f"× {1 / ratio:.2f}")
+        ax.set_title(f"{100 * flash[name] / standard[name]:.0f} % of the standard way's")
     show(fig, alt="; ".join(f"{name}: standard {standard[name]:g}, FlashAttention {flash[name]:g}" for name in standard) + ".")
