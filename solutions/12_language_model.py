@@ -457,9 +457,9 @@ if passed(LanguageModel) and passed(train_step):
 
 # %% [markdown]
 # The learning rate rises for the first tenth of the way and then falls to 0 along half a cosine. It rises because AdamW scales its steps
-# by running means of the gradients, and at first these rest on a few batches. It falls because large steps get near a minimum quickly,
-# and then jump over it. The way is measured by the clock and not in steps, so a slow machine also stops after a minute, and has only
-# learned less.
+# by running means of the gradients, and at first these rest on a few batches. It falls because large steps get near a minimum quickly
+# and then keep jumping over it. The way is measured by the clock and not in steps, so a slow machine also stops after a minute, and has
+# only learned less.
 
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -547,7 +547,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
         print(f"--- temperature {temperature}\n{write(temperature, 160)}\n")
 
 # %% [markdown]
-# At temperature 0 the text tends to run in a loop, since the same characters in the window always continue in the same way. At 1.5 it
+# At temperature 0 the text tends to fall into a loop, since the same characters in the window always continue in the same way. At 1.5 it
 # spells badly, because a flattened softmax gives wrong letters a larger share. In between the text varies and keeps more of its words.
 #
 # ## What the heads look at

@@ -257,14 +257,14 @@ if passed(time_ms):
 
 # %% [markdown]
 # On the machine of this copy a call costs {{ call_us:.1f }} µs, memory moves {{ bandwidth:.0f }} GB/s, and products reach
-# {{ rate:.0f }} GFLOP/s, billions of operations a second. So it can do about {{ rate / bandwidth:.0f }} operations in the time in which
-# it moves one byte. A computation that does fewer for each byte is **memory bound**, one that does more is **compute bound**, and one
+# {{ rate:.0f }} GFLOP/s, billions of operations a second. So this machine can do about {{ rate / bandwidth:.0f }} operations in the
+# time in which it moves one byte. Work with fewer operations a byte is **memory bound**, work with more is **compute bound**, and work
 # so small that the call itself takes longest is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
 #
 # ## Why attention waits for memory
 #
 # Written out, attention makes a (T, T) table for every head. It writes the scores, reads them to scale and mask them, writes them
-# again, reads them for softmax, and once more to weight the values. The table is only a step on the way, and nobody needs it later.
+# again, reads them for softmax, and once more to weight the values. The table is only a step on the way to the output.
 
 # %% role="demo"
 figures.lesson_13.numbers_in_memory()
@@ -461,7 +461,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # Beside this machine's roof stand those of three GPUs, from NVIDIA's data sheets (T4: 65 TFLOP/s in float16, 300 GB/s; A100 80 GB SXM:
 # 312 TFLOP/s, 2,039 GB/s; H100 SXM: 989 TFLOP/s without sparsity, 3,350 GB/s; a TFLOP is 1,000 GFLOP). The stars are rates that papers
 # report: FlashAttention-2 230 TFLOP/s on an A100 and, with the backward pass, 335 on an H100 (Dao 2023, section 4.1), FlashAttention-3
-# 740 on an H100 (Shah et al. 2024, the preprint; the version of NeurIPS reports 840). Their height is published; where they stand
+# 740 on an H100 (Shah et al. 2024, the preprint; the NeurIPS version reports 840). Their height is published; where they stand
 # horizontally we computed, for a causal forward pass of 16,384 tokens.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"

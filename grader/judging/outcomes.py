@@ -119,7 +119,8 @@ def _from_another_call(cases: Sequence[Case], there: Results, near: Mapping[int,
     for i, parts in there.items():
         right = all(near[i](*part) for part in parts.values())
         earlier = [j for j in there if j < i and _sizes(cases[j]) == _sizes(cases[i])]
-        again = earlier and all(near[i](there[earlier[0]][name][0], theirs) for name, (_, theirs) in parts.items())
+        other = there[earlier[0]] if earlier else {}
+        again = all(name in other and near[i](other[name][0], theirs) for name, (_, theirs) in parts.items())
         if not right and not again:
             return []
         proofs += not right

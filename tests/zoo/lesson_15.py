@@ -36,6 +36,7 @@ WRONG = {"cache_bytes": [
     (None, _BYTES.replace("return", "print(").replace("bytes_per_number\n", "bytes_per_number)\n")),
     (None, _BYTES.replace("bytes_per_number\n", "bytes_per_number / 1024\n").replace("return ", "return ").replace(" / 1024", " // 1000 * 1000")),
     (None, _BYTES.replace("return ", "return str(").replace("bytes_per_number\n", "bytes_per_number)\n")),
+    (None, _BYTES.replace("batch=1, bytes_per_number=2", "bytes_per_number=2, batch=1")),
 ]}  # fmt: skip
 
 _CACHE = """class KVCache:
@@ -232,6 +233,11 @@ WRONG["KVCache"] = [
     (None, _CACHE.replace("self.k[:, :, self.pos:self.pos + n] = k\n", "self.k[:, :, self.pos:self.pos + n] = k.half()\n")),
     (None, _CACHE.replace("self.k[:, :, self.pos:self.pos + n] = k\n", "self.k[:, :, self.pos:self.pos + n] = k / k.norm(dim=-1, keepdim=True)\n")),
     (None, _CACHE.replace("self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "self.k[:, :, :self.pos].transpose(1, 2), self.v[:, :, :self.pos].transpose(1, 2)")),
+    (None, _CACHE.replace("            raise", "            self.k[:, :, :1] = k[:, :, :1]\n            raise")),
+    (None, _CACHE.replace("torch.empty_like(self.k)", "torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype)")),
+    (None, _CACHE.replace("torch.empty_like(self.k)", "torch.empty(batch, num_kv_heads, max_len, d_head, device=device)")),
+    (None, _CACHE.replace("        self.pos = 0", "        self.pos, self.parts = 0, []").replace("        self.v[:, :, self.pos:self.pos + n] = v",
+           "        self.parts.append(v)\n        self.v[:, :, :self.pos + n] = torch.cat(self.parts, dim=2)")),
 ]  # fmt: skip
 
 _GQA = """def grouped_query_attention(q, k, v, causal=True):
@@ -328,6 +334,7 @@ WRONG["grouped_query_attention"] = [
     (None, _GQA.replace("att.softmax(-1), v)", "att.softmax(-1), v.data)")),
     (None, _GQA.replace("    return", "    q *= 1\n    q += 1\n    return")),
     (None, _GROUPED.replace("v).reshape(b, h, t, d)", "v).reshape(b, n, t, -1)")),
+    (None, _GQA.replace("if H % H_kv != 0", "if H % H_kv or H == 1")),
 ]  # fmt: skip
 
 _WINDOW = """def window_mask(t_q, t_k, window, sinks=0):
@@ -402,6 +409,7 @@ WRONG["window_mask"] = [
     (None, _WINDOW.replace("torch.arange(t_k - t_q, t_k)", "torch.arange(t_k - t_q, t_k, dtype=torch.int8)").replace("torch.arange(t_k).", "torch.arange(t_k, dtype=torch.int8).")),
     (None, _WINDOW.replace("return", "sinks = 0\n    return").replace("sink = j < sinks", "sink = j < min(sinks, window)")),
     (None, _WINDOW.replace("i - j < window", "i - j < max(window, 2)")),
+    (None, "_kept = {}\n" + _WINDOW.replace("return causal & (near | sink)", "return _kept.setdefault((t_q, t_k, window), causal & (near | sink))")),
 ]  # fmt: skip
 
 _WRITE = """def generate_cached(model, ids, max_new_tokens):
@@ -505,4 +513,8 @@ WRONG["generate_cached"] = [
     (None, _WRITE.replace("    return out", "    ids[:, 0] = 0\n    return out")),
     (None, _WRITE.replace("for _ in range(max_new_tokens):", "for _ in range(max_new_tokens):\n            if _ and (fed == 0).any(): break")),
     (None, _WRITE.replace("(fed, cache)[:, -1]", "(fed, cache)[:, -1].round()")),
+    (None, _WRITE.replace("    cache = model.new_cache(ids.shape[0])",
+           "    if not hasattr(model, 'cache'):\n        model.cache = model.new_cache(ids.shape[0])\n    cache = model.cache")),
+    (None, _WRITE.replace("    cache =", "    model.requires_grad_(False)\n    cache =")),
+    (None, _WRITE.replace("cat((out, fed), dim=1)", "cat((out, fed), dim=1)\n            if (fed == 0).all():\n                break")),
 ]  # fmt: skip

@@ -119,10 +119,14 @@ def placed(cls: Any, run: Run) -> dict[str, Any]:
     """
     device = T.device(run.options["device"])
     if run.options.get("by_place"):
-        _, tensors = made_and_held(cls, *run.args, T.float32, device)
+        cache, tensors = made_and_held(cls, *run.args, T.float32, device)
     else:
-        _, tensors = made_and_held(cls, *run.args, device=device)
-    return {"where": " ".join(f"{T.get(one, 'device').type} {T.numel(one)}" for one in tensors)}
+        cache, tensors = made_and_held(cls, *run.args, device=device)
+    return {"where": _places(tensors), "held": _places(held_by(cache))}
+
+
+def _places(tensors: list[Any]) -> str:
+    return " ".join(f"{T.get(one, 'device').type} {T.numel(one)}" for one in tensors)
 
 
 class Kept:
@@ -173,9 +177,13 @@ class Speaker(Module):
 def written(function: Any, run: Run) -> dict[str, Any]:
     """Lets a stand-in write, and says how it was called.
 
-    args: (ids, max_new_tokens). options: table (V, V), training (the model's mode before). calls: (cache, rows, tokens) of each.
+    args: (ids, max_new_tokens). options: table (V, V), training (the model's mode before), again (True: it has written this once
+    already). calls: (cache, rows, tokens) of each.
     """
     model = Speaker(run.options["table"], run.options["training"])
+    if run.options.get("again"):
+        with T.recording(True):
+            function(model, *run.args)
     CALLS.clear()
     CACHES.clear()
     with T.recording(True):
@@ -185,4 +193,5 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     return {
         "result": returned(result), "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
         "graphs": array([call[3] for call in CALLS], bool), "flags": array(modes), "recording": still,
+        "asking": all(T.get(one, "requires_grad") for one in T.parameters(model).values()),
     }  # fmt: skip

@@ -14,7 +14,7 @@ class cache_bytes:
         names = ("num_layers", "num_kv_heads", "d_head", "t")
         yield Case("small", "one layer, one head, three tokens", (1, 1, 2, 3), names=names)
         yield Case("default", "all sizes different, batch and bytes_per_number left out", (3, 5, 7, 11), names=names)
-        yield Case("batch", "a batch of 13", (3, 5, 7, 11), {"batch": 13}, names=names)
+        yield Case("batch", "a batch of 13", (3, 5, 7, 11, 13), names=(*names, "batch"))
         yield Case("float32", "numbers of 4 bytes", (5, 3, 8, 19), {"bytes_per_number": 4}, names=names)
         yield Case("both", "a batch of 5, numbers of 1 byte", (7, 2, 6, 9), {"batch": 5, "bytes_per_number": 1}, names=names)
         drawn = (int(n) for n in rng.integers(2, 90, size=4))

@@ -23,11 +23,12 @@ class generate_cached:
     """Let a model with a cache write on: the prompt goes in once, then each new token, alone."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, t: int, new: int, training: bool = False, likely: float = 0.0) -> Case:
+        def case(key: str, title: str, b: int, t: int, new: int, training: bool = False, likely: float = 0.0,
+                 **more: Any) -> Case:  # fmt: skip
             vocabulary = 11 + t  # as many for cases of the same sizes
             table = rng.normal(size=(vocabulary, vocabulary)).astype(np.float32)
             table[:, 0] += likely  # a token like any other: nothing ends at it
-            options: dict[str, Any] = {"table": table, "training": training}
+            options: dict[str, Any] = {"table": table, "training": training, **more}
             return Case(key, title, (Tensor(rng.integers(0, vocabulary, size=(b, t))), new), probe="lesson_15.written", options=options,
                         names=("ids", "max_new_tokens"), reading=readings.written)  # fmt: skip
 
@@ -39,6 +40,8 @@ class generate_cached:
         yield case("one-new", "a single new token", 2, 5, 1)
         yield case("one-new-again", "a single new token, a model in training mode", 3, 2, 1, training=True)
         yield case("long", "twenty new tokens", 1, 6, 20)
+        yield case("again", "the same model writes a second time", 2, 3, 4, again=True)
+        yield case("zeros-alone", "one text, and token 0 ends nothing", 1, 5, 12, likely=4.0)
         yield case("zeros", "token 0 is written, too, and ends nothing", 2, 4, 12, likely=6.0)
         yield case("rows", "more texts than tokens", 7, 2, 3, training=True)
         for i, (b, t) in enumerate(((2, 3), (1, 1), (3, 4))):

@@ -55,6 +55,7 @@ class grouped_query_attention:
         yield Case("wide", "six heads share two", _inputs(rng, 1, 6, 2, 5, 5, 3))
         yield Case("own", "a key-value head for each head", _inputs(rng, 2, 3, 3, 4, 4, 2))
         yield Case("shared", "one key-value head for all", _inputs(rng, 3, 4, 1, 2, 6, 5))
+        yield Case("single", "one head, with one key-value head", _inputs(rng, 2, 1, 1, 3, 4, 2))
         yield Case("step", "one new query, seven cached keys", _inputs(rng, 2, 4, 2, 1, 7, 3))
         yield from _later(rng)
         yield Case("all", "not causal, more queries than keys", _inputs(rng, 2, 4, 2, 5, 3, 4), {"causal": False})

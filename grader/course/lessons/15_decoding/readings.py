@@ -40,6 +40,7 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
         **found,
         LENGTHS: _tensor(numbers(parts["lengths"]).ravel()),
         "what append returns shares memory with what it was given": flag(any(_meet(one, other) for one in held for other in given)),
+        "what the cache keeps shares memory with what it was given": flag(any(_meet(one, other) for one in own for other in given)),
         "what append returns is the cache's own memory, and no copy of it": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])),
         "what append returns lies in memory that was taken when the cache was made": flag(all(_inside(one, taken) for one in held)),
@@ -49,15 +50,22 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
 def placed(case: Case, parts: Parts) -> dict[str, Part]:
     """Whether the memory for max_len tokens was taken on the device that was asked for.
 
-    parts: where ('device size device size …', of every tensor that there was once the cache was made).
+    parts: where ('device size device size …', of every tensor that there was once the cache was made); held (the same, of those
+        that the cache holds).
     """
-    words = parts["where"].text.split()
-    sizes = {device: 0 for device in words[::2]}
-    for device, size in zip(words[::2], words[1::2], strict=True):
-        sizes[device] = max(sizes[device], int(size))
     b, h, most, d = case.args
-    there = sizes.get(case.options["device"], 0) >= b * h * most * d
-    return {"the memory is taken on the device that was asked for, when the cache is made": flag(there)}
+    device, needed = case.options["device"], b * h * most * d
+    there = max((size for place, size in _sizes(parts["where"]) if place == device), default=0) >= needed
+    elsewhere = sum(size for place, size in _sizes(parts["held"]) if place != device)
+    return {
+        "the memory is taken on the device that was asked for, when the cache is made": flag(there),
+        "keys or values lie on another device": flag(elsewhere >= needed),
+    }
+
+
+def _sizes(part: Part) -> list[tuple[str, int]]:
+    words = part.text.split()
+    return [(device, int(size)) for device, size in zip(words[::2], words[1::2], strict=True)]
 
 
 def written(case: Case, parts: Parts) -> dict[str, Part]:
@@ -75,6 +83,7 @@ def written(case: Case, parts: Parts) -> dict[str, Part]:
         "a graph was built": flag(numbers(parts["graphs"]).any()),
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
+        "the model's parameters ask for gradients after the call": parts["asking"],
         "result": parts["result"],
     }
 

@@ -10,7 +10,7 @@ class window_mask:
     """Say for each query which keys lie in its window or among the sinks, and not in its future."""
 
     def cases(rng):
-        for t, window in ((4, 2), (5, 1), (6, 3), (3, 9), (1, 1)):
+        for t, window in ((4, 2), (5, 1), (6, 3), (3, 9), (1, 1), (7, 2)):
             yield Case(f"square-{t}-{window}", f"{t} queries and keys, a window of {window}", (t, t, window))
         for t_q, t_k, window in ((2, 6, 3), (1, 7, 4), (3, 8, 1), (5, 9, 20), (20, 40, 7)):
             yield Case(f"cache-{t_q}-{t_k}", f"{t_q} queries, {t_k} keys, a window of {window}", (t_q, t_k, window))
