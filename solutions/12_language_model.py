@@ -513,7 +513,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 
     def write(temperature=0.7, length=240):
         start = torch.tensor([[number_of[character] for character in "If the object is "]])
-        numbers = generate(model, start, length, 64, temperature, torch.Generator().manual_seed(1))
+        numbers = generate(model, start, length, 63, temperature, torch.Generator().manual_seed(1))  # 63 of 64: see below
         return "".join(characters[number] for number in numbers[0])
 
     before = write()
@@ -549,6 +549,25 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # %% [markdown]
 # At temperature 0 the text tends to fall into a loop, since the same characters in the window always continue in the same way. At 1.5 it
 # spells badly, because a flattened softmax gives wrong letters a larger share. In between the text varies and keeps more of its words.
+#
+# ## One position that never learned
+#
+# The model has 64 positions, and `write` feeds it the last 63 characters. Why not all 64? Here is the surprise about the next
+# character at the last two positions, on held-out text:
+
+# %% role="payoff" exercise="generate"
+if passed(LanguageModel) and passed(train_step) and passed(generate):
+    longer = held[: 256 * 65].view(256, 65)
+    with torch.no_grad():
+        logits = model(longer[:, :64]).transpose(1, 2)
+    surprise = torch.nn.functional.cross_entropy(logits, longer[:, 1:], reduction="none").mean(dim=0)
+    print(f"position 62: {surprise[62]:.2f} nats\nposition 63: {surprise[63]:.2f} nats")
+
+# %% [markdown]
+# A window of 64 characters asks 63 questions: nobody asks what follows the last one. So the last row of `position` never had a
+# gradient, and is still the random vector that it was made as. At position 63 the surprise is {{ surprise[63]:.2f }} nats in place of
+# {{ surprise[62]:.2f }}. With 64 in `write` the first 64 characters would read well, and from there on every character would be
+# drawn at that position. Try it. Published code avoids this by cutting windows of one token more than the model reads.
 #
 # ## What the heads look at
 #

@@ -56,6 +56,7 @@ WRONG = {"rms_norm": [
     ("TB8", _HUB.replace("mean(-1", "mean(0")),
     ("TB9", _HUB.replace("mean(-1, keepdim=True)", "mean()")),
     ("TB10", _HUB.replace("mean(-1, keepdim=True)", "mean(-1)")),
+    (None, _HUB.replace("return weight * hidden_states.to(input_dtype)", "return (x * weight * torch.rsqrt(variance + eps)).to(input_dtype)")),
     ("TB11", "def rms_norm(x, weight, eps=1e-5):\n    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight\n"),
     ("TB11", "def rms_norm(x, weight, eps=1e-5):\n    return x / (x ** 2).mean(-1, keepdim=True).add(eps).sqrt() * weight\n"),
     ("TB12", _HUB.replace("hidden_states.to(input_dtype)", "hidden_states")),
@@ -223,7 +224,9 @@ _CACHED = _BY_HAND.replace("        self.w_q = nn", "        i = torch.arange(0,
     "        half = lambda y: torch.stack((-y[..., 1::2], y[..., ::2]), -1).flatten(-2)\n"
     "        q, k = q * cos + half(q) * sin, k * cos + half(k) * sin\n")
 _ROTATED_LATER = _BY_HAND.replace("at = torch.arange(T)", "at = torch.arange(T) + 5")  # only differences of positions count
-RIGHT["GroupedQuerySelfAttention"] = [_BY_HAND, _COMPLEX, _LOOP, _GQA, _EXPAND, _CACHED, _ROTATED_LATER]
+_GROWING = _BY_HAND.replace("        self.w_q = nn", "        self.at = torch.arange(0)\n        self.w_q = nn").replace(
+    "at = torch.arange(T)", "if len(self.at) < T:\n            self.at = torch.arange(T)\n        at = self.at[:T]")
+RIGHT["GroupedQuerySelfAttention"] = [_BY_HAND, _COMPLEX, _LOOP, _GQA, _EXPAND, _CACHED, _ROTATED_LATER, _GROWING]
 _MASKED = 's = s.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), float("-inf"))'
 WRONG["GroupedQuerySelfAttention"] = [
     ("GQ1", _BY_HAND.replace("k.repeat_interleave(self.H // self.G, 1)", "k.repeat(1, self.H // self.G, 1, 1)").replace(
@@ -261,6 +264,13 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("PJ2", _BY_HAND.replace(", bias=False", "")),
     ("TB55", _GQA.replace("cut(self.w_k(x)), cut(self.w_v(x))", "cut(self.w_v(x)), cut(self.w_k(x))")),
     ("TB56", _LOOP.replace("h // (self.H // self.G)", "0")),
+    (None, _BY_HAND.replace("at = torch.arange(T)", "if not hasattr(self, 'at'):\n            self.at = torch.arange(T)\n        at = self.at[:T]")),
+    (None, _BY_HAND.replace("        self.w_q = nn", "        self.mask = None\n        self.w_q = nn").replace(
+        _MASKED, "if self.mask is None:\n            self.mask = torch.ones(T, T).triu(1) == 1\n"
+        "        s = s.masked_fill(self.mask[:T, :T], float('-inf'))")),
+    (None, _BY_HAND.replace("at, self.base)", "at, GroupedQuerySelfAttention.base)").replace(
+        "        self.w_q = nn", "        GroupedQuerySelfAttention.base = base\n        self.w_q = nn")),
+    (None, _BY_HAND.replace("at = torch.arange(T)", "assert T <= 64\n        at = torch.arange(T)")),
     (None, _BY_HAND.replace("self.w_", "self.proj_")),
     (None, _BY_HAND.replace("torch.softmax(s, -1)", "torch.softmax(s, -2)")),
     (None, _BY_HAND.replace('float("-inf")', "0.0")),

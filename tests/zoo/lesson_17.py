@@ -103,6 +103,15 @@ _ROLLOUT = '''def attention_rollout(layers):
 RIGHT = {
     "head_contributions": [
         _LOOP, _PADDED, _COPIED, _RESTORED, _HOOKED,
+        '''def head_contributions(module, x):
+    proj, d = module.proj, x.shape[-1] // module.num_heads
+    module.proj = nn.Identity()
+    try:
+        merged = module(x)
+    finally:
+        module.proj = proj
+    return torch.stack([part @ w.mT for part, w in zip(merged.split(d, -1), proj.weight.split(d, 1))], dim=1)
+''',
         _LOOP.replace("@torch.no_grad()\n", ""),
         _LOOP.replace("float(\"-inf\")", "torch.finfo(s.dtype).min"),
         _PADDED.replace("return module.proj(placed)", "return placed @ module.proj.weight.T"),
@@ -216,6 +225,9 @@ WRONG = {
         (None, _HOOKED.replace("    hook.remove()\n", "")),
         (None, _LOOP.replace("F.softmax(s, dim=-1)", "torch.sigmoid(s) * allowed")),
         (None, _LOOP.replace("    B, T, C = x.shape\n", "    module.train()\n    B, T, C = x.shape\n")),
+        (None, _LOOP.replace("    B, T, C = x.shape\n", "    module.requires_grad_(False)\n    B, T, C = x.shape\n")),
+        (None, _LOOP.replace("    B, T, C = x.shape\n", "    module.proj.weight = nn.Parameter(module.proj.weight.clone())\n    B, T, C = x.shape\n")),
+        (None, _PADDED.replace("    B, T, C = x.shape\n", "    x.requires_grad_()\n    B, T, C = x.shape\n")),
         (None, "def head_contributions(module, x):\n    torch.set_grad_enabled(False)\n" + _LOOP.split("\n", 2)[2]),
         (None, _LOOP.replace("    H = module.num_heads\n", "    H = 2\n")),
         (None, _LOOP.replace("    B, T, C = x.shape\n", "    x -= x.mean(-1, keepdim=True)\n    B, T, C = x.shape\n")),
@@ -282,6 +294,7 @@ WRONG = {
         (None, _INDUCTION.replace("range(period, T)", "range(period, T - 1)")),
         (None, _INDUCTION.replace("range(period, T)", "range(period + 1, T)")),
         (None, _INDUCTION.replace("i - period + 1", "i + period - T")),
+        (None, _CUT.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).squeeze()")),
         (None, _CUT.replace("period:, 1:", "period:, :-1")),
         (None, _CUT.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
         (None, "def induction_score(weights, period):\n    return weights[:, :, period:, :period].amax(-1).mean(dim=(0, 2))\n"),

@@ -7,7 +7,7 @@ from typing import Any
 from numpy import array_equal, ones
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, module as run_module, part
+from . import ContractError, Run, build, module as run_module, part, returned, run_on
 
 __builtins__ = BUILTINS
 
@@ -25,6 +25,16 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
     parts = run_module(cls, run)
     more = set(T.saved(build(cls, run.options))) - {"w_q.weight", "w_k.weight", "w_v.weight", "w_o.weight"}
     return {**parts, "state_dict holds more than the four weights": bool(more)}
+
+
+def grown(cls: Any, run: Run) -> dict[str, Any]:
+    """What the module makes of x after it has seen only x's first tokens, and after another module with another base has run."""
+    (x,), (*sizes, base) = run.args, run.options["init"]
+    made = build(cls, run.options).eval()
+    other = build(cls, {**run.options, "init": (*sizes, 10 * base)}).eval()
+    made(T.tensor(T.numbers(x)[:, :3]))
+    other(x)
+    return {"result": returned(run_on(made, run))}
 
 
 def block(cls: Any, run: Run) -> dict[str, Any]:

@@ -43,14 +43,19 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     (x,), options = run.args, run.options
     _, t, d_model = T.get(x, "shape")
     module = build(Attention, {"init": (d_model, options["heads"], options.get("max_len", t)), "state": options["state"]}).eval()
+    before = T.parameters(module)
     with T.recording(True):
         result = function(module, x)
         still = T.grad_is_enabled()
     given = {name: array(numbers, float32).tobytes() for name, numbers in options["state"].items()}
-    left = {name: T.numbers(value).tobytes() for name, value in T.parameters(module).items()}
+    after = T.parameters(module)
+    left = {name: T.numbers(value).tobytes() for name, value in after.items()}
     hooked = any(own.get(kind) for _, own in T.parts(module) for kind in ("_forward_hooks", "_forward_pre_hooks"))
     return {
         "result": returned(result), "the module's weights are as they were": left == given,
+        "the module's parameters are the same objects as before": all(after.get(name) is one for name, one in before.items()),
+        "the module's parameters require gradients, as before": all(T.get(one, "requires_grad") for one in after.values()),
+        "x requires a gradient after the call": bool(T.get(x, "requires_grad")),
         "a hook is left on the module": hooked,
         "the module is in eval mode": not any(own["training"] for _, own in T.parts(module)),
         "torch records gradients after the call": still,

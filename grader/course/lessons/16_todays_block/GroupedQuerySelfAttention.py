@@ -1,6 +1,7 @@
 """Causal self-attention with rotated positions, in which several query heads share one head of keys and values."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,8 @@ class GroupedQuerySelfAttention:
         yield case("one-token", "one token", 3, 1, 8, 4, 2)
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 50.0)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 500.0)
+        grown = case("grown", "70 tokens, after a call with three of them and one of another module, base=50", 1, 70, 8, 2, 1, 50.0)
+        yield replace(grown, probe="lesson_16.grown")
         yield from _companions(rng)
         refused = {(10, 4, 2): "4 heads do not divide d_model 10", (12, 5, 1): "5 heads do not divide d_model 12",
                    (18, 4, 4): "4 heads do not divide d_model 18", (16, 4, 3): "3 heads of keys do not divide 4 heads",

@@ -41,8 +41,10 @@ def _half(rng: np.random.Generator) -> Iterator[Case]:
     for i, (shape, spread) in enumerate((((2, 4), 300), ((3, 5), 900), ((2, 3, 6), 2000))):
         x = (spread * rng.normal(size=shape)).astype(np.float16).astype(np.float32)
         x[..., 0] = np.where(x[..., 0] < 0, -2 * spread, 2 * spread)  # so that every row overflows when it is squared
-        weight = rng.uniform(0.5, 2, size=shape[-1]).astype(np.float16).astype(np.float32)
-        yield Case(f"float16-{i}", f"float16, numbers of about {spread}", (Tensor(x, "float16", i < 2), Tensor(weight, "float16", i < 2)),
+        heavy = 100 if i == 2 else 1  # x · weight overflows as well: the product comes after the division
+        weight = (heavy * rng.uniform(0.5, 2, size=shape[-1])).astype(np.float16).astype(np.float32)
+        yield Case(f"float16-{i}", f"float16, numbers of about {spread}, weights of about {heavy}",
+                   (Tensor(x, "float16", i < 2), Tensor(weight, "float16", i < 2)),
                    stage="extremes", dtype=("float16",), rtol=6e-3, atol=2e-3)  # fmt: skip
     for i, (shape, grad) in enumerate((((2, 3, 8), True), ((4, 5), False), ((3, 16), False))):
         x, weight = _as_bfloat16(rng.normal(size=shape)), _as_bfloat16(rng.uniform(0.5, 2, size=shape[-1]))

@@ -28,6 +28,7 @@ class induction_score:
         yield case("one-row", "one token more than the period", 3, 2, 6, 5)
         yield case("one", "period 1: the same token again and again", 2, 4, 5, 1)
         yield case("three", "a sequence that stands there three times and a bit", 2, 3, 13, 4)
+        yield case("one-head", "one head, period 3", 3, 1, 7, 3)
         yield case("square", "as many items as heads and tokens", 5, 5, 5, 2)
         yield case("long", "twenty-four tokens, period 9", 2, 3, 24, 9)
         yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, any_weights)
