@@ -389,6 +389,10 @@ TILED_WRONG = [
            "    s = a @ b.swapaxes(-1, -2) / a.shape[-1] ** 0.5\n    if causal:\n        s = np.where(np.tri(*s.shape[-2:], s.shape[-1] - s.shape[-2]) > 0, s, -np.inf)\n"
            "    top = s.max(-1, keepdims=True)\n    e = np.exp(s - top)\n    l = e.sum(-1, keepdims=True)\n"
            "    return torch.from_numpy(e / l @ c), torch.from_numpy((top + np.log(l))[..., 0])\n"),
+    (None, _TILED.replace("block_size, causal", "block_size, *, causal")),
+    # the maximum over what is hidden, too: nothing is left of a row that lies far below it
+    (None, _TILED.replace("s = torch.where(col <= row, s, torch.tensor(float(\"-inf\"), dtype=s.dtype))", "pass").replace(
+        "p = (s - new).exp()", "p = (s - new).exp() * (col <= row) if causal else (s - new).exp()")),
 ]  # fmt: skip
 
 _BACK = '''
@@ -558,6 +562,7 @@ BACK_WRONG = [
     (None, _BACK.replace("    D = ", "    grad_output *= 1\n    q.mul_(2)\n    q = q / 2\n    D = ")),
     (None, _BACK.replace("kj, vj = ", "assert Tk % n == 0\n        kj, vj = ")),
     (None, _BACK.replace("range(0, Tq, n)", "range(j, Tq, n)")),
+    (None, _BACK.replace("block_size, causal", "block_size, *, causal")),
     # a weight of e^184 that is hidden afterwards: inf * 0
     (None, _BACK.replace("torch.where(seen, p, torch.zeros_like(p))", "p * seen")),
 ]  # fmt: skip

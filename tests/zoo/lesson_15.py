@@ -335,6 +335,7 @@ WRONG["grouped_query_attention"] = [
     (None, _GQA.replace("    return", "    q *= 1\n    q += 1\n    return")),
     (None, _GROUPED.replace("v).reshape(b, h, t, d)", "v).reshape(b, n, t, -1)")),
     (None, _GQA.replace("if H % H_kv != 0", "if H % H_kv or H == 1")),
+    (None, _GQA.replace("v, causal=True", "v, *, causal=True")),
 ]  # fmt: skip
 
 _WINDOW = """def window_mask(t_q, t_k, window, sinks=0):
@@ -410,6 +411,13 @@ WRONG["window_mask"] = [
     (None, _WINDOW.replace("return", "sinks = 0\n    return").replace("sink = j < sinks", "sink = j < min(sinks, window)")),
     (None, _WINDOW.replace("i - j < window", "i - j < max(window, 2)")),
     (None, "_kept = {}\n" + _WINDOW.replace("return causal & (near | sink)", "return _kept.setdefault((t_q, t_k, window), causal & (near | sink))")),
+    (None, """_kept = {}
+def window_mask(t_q, t_k, window, sinks=0):
+    i, j = torch.arange(t_k - t_q, t_k).unsqueeze(1), torch.arange(t_k)
+    mask = _kept.setdefault((t_q, t_k, window), (j <= i) & (i - j < window))
+    mask |= (j <= i) & (j < sinks)
+    return mask
+"""),
 ]  # fmt: skip
 
 _WRITE = """def generate_cached(model, ids, max_new_tokens):
@@ -517,4 +525,6 @@ WRONG["generate_cached"] = [
            "    if not hasattr(model, 'cache'):\n        model.cache = model.new_cache(ids.shape[0])\n    cache = model.cache")),
     (None, _WRITE.replace("    cache =", "    model.requires_grad_(False)\n    cache =")),
     (None, _WRITE.replace("cat((out, fed), dim=1)", "cat((out, fed), dim=1)\n            if (fed == 0).all():\n                break")),
+    (None, _WRITE.replace("max_new_tokens", "steps")),
+    (None, _WRITE.replace("    return out", "    for p in model.parameters():\n        p.data = p.data.bfloat16().float()\n    return out")),
 ]  # fmt: skip

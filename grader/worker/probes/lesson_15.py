@@ -178,7 +178,7 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     """Lets a stand-in write, and says how it was called.
 
     args: (ids, max_new_tokens). options: table (V, V), training (the model's mode before), again (True: it has written this once
-    already). calls: (cache, rows, tokens) of each.
+    already); named (True: all inputs go by name). calls: (cache, rows, tokens) of each.
     """
     model = Speaker(run.options["table"], run.options["training"])
     if run.options.get("again"):
@@ -187,11 +187,15 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     CALLS.clear()
     CACHES.clear()
     with T.recording(True):
-        result = function(model, *run.args)
+        if run.options.get("named"):
+            result = function(model=model, **dict(zip(("ids", "max_new_tokens"), run.args, strict=True)))
+        else:
+            result = function(model, *run.args)
         still = T.grad_is_enabled()
+    tables, before = T.parameters(model).values(), run.options["table"].tolist()
     modes = [own["training"] is not False for _, own in T.parts(model)]
     return {
         "result": returned(result), "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
         "graphs": array([call[3] for call in CALLS], bool), "flags": array(modes), "recording": still,
-        "asking": all(T.get(one, "requires_grad") for one in T.parameters(model).values()),
+        "parameters": all(T.get(one, "requires_grad") for one in tables) and [T.numbers(one).tolist() for one in tables] == [before],
     }  # fmt: skip

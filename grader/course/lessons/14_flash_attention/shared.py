@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,13 @@ def attended(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
 
 def tensors(arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
     return tuple(map(Tensor, arrays))
+
+
+def settings(key: str, block_size: int, causal: bool) -> tuple[tuple[Any, ...], dict[str, bool]]:
+    """What follows the tensors in a call, by place and by name; causal goes by place in one case."""
+    if key == "later again":
+        return (block_size, causal), {}
+    return (block_size,), {"causal": True} if causal else {}
 
 
 def small_memory() -> Iterator[tuple[str, str, tuple[int, ...], int, bool]]:

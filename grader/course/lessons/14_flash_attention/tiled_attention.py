@@ -9,11 +9,12 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from .shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, qkv, small_memory, tensors
+from .shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, qkv, settings, small_memory, tensors
 
 
 def _case(key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
-    return Case(key, title, (*tensors(arrays), block_size), {"causal": True} if causal else {}, **fields)
+    by_place, by_name = settings(key, block_size, causal)
+    return Case(key, title, (*tensors(arrays), *by_place), by_name, **fields)
 
 
 def _levels(rng: np.random.Generator) -> Iterator[Case]:
@@ -31,17 +32,18 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
 
 def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     """Whole numbers and d_k = 4 keep the levels exact. Near −10,000, a causal mask that fills in −10,000 hides nothing."""
-    causal = 3
     for i, (title, levels, step) in enumerate((
         *(("causal, scores near −10,000", [level] * 3, 0.0) for level in (-9998.0, -9997.0, -9999.0)),
         ("scores near −200", [-200.0] * 3, 0.0), ("scores near 9,000", [9000.0] * 3, 0.0),
         *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0, -500.0, 1000.0)),
         ("scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0), ("scores that fall from 9,000 to −9,000", [1.0] * 3, -3000.0),
+        # what is hidden lies far above what is seen, in the same tile
+        ("causal, scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0),
     )):  # fmt: skip
         q, k, v = qkv(rng, (1, 2, 3, 7, 4, 2))
         q[..., 0] = levels
         k[..., 0] = 2 * step * (np.arange(7) - 3) if step else 2.0
-        yield _case(f"large-{i}", title, (q, k, v), 3, i < causal, stage="extremes", rtol=2e-3, atol=2e-3)
+        yield _case(f"large-{i}", title, (q, k, v), 3, title.startswith("causal"), stage="extremes", rtol=2e-3, atol=2e-3)
 
 
 SCORES = SCALED.format("math.sqrt(q.shape[-1])")

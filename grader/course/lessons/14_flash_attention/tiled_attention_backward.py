@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, qkv, small_memory, tensors
+from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, qkv, settings, small_memory, tensors
 
 
 def _case(rng: np.random.Generator, key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
@@ -16,7 +16,8 @@ def _case(rng: np.random.Generator, key: str, title: str, arrays: tuple[Array, .
     output, logsumexp = (part.astype(q.dtype) for part in attended(q, k, v, causal))
     grad = rng.normal(size=output.shape) if output.size > 1 else np.ones(output.shape)  # a single number can be followed by hand
     given = (q, k, v, output, logsumexp, grad.astype(q.dtype))
-    return Case(key, title, (*tensors(given), block_size), {"causal": True} if causal else {}, **fields)
+    by_place, by_name = settings(key, block_size, causal)
+    return Case(key, title, (*tensors(given), *by_place), by_name, **fields)
 
 
 SCORES = SCALED.format("root")

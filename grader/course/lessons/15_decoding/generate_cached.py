@@ -35,7 +35,7 @@ class generate_cached:
         yield case("small", "two new tokens after three", 1, 3, 2)
         yield case("sizes", "six new tokens after four, two texts", 2, 4, 6)
         yield case("seen-again", "the same sizes, new numbers", 2, 4, 6)
-        yield case("training", "a model in training mode", 2, 3, 5, training=True)
+        yield case("training", "a model in training mode, all inputs by name", 2, 3, 5, training=True, named=True)
         yield case("one-token", "a prompt of a single token", 3, 1, 5, training=True)
         yield case("one-new", "a single new token", 2, 5, 1)
         yield case("one-new-again", "a single new token, a model in training mode", 3, 2, 1, training=True)

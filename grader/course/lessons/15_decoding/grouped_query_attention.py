@@ -59,7 +59,7 @@ class grouped_query_attention:
         yield Case("step", "one new query, seven cached keys", _inputs(rng, 2, 4, 2, 1, 7, 3))
         yield from _later(rng)
         yield Case("all", "not causal, more queries than keys", _inputs(rng, 2, 4, 2, 5, 3, 4), {"causal": False})
-        yield Case("all-again", "not causal, fewer queries than keys", _inputs(rng, 2, 6, 2, 3, 5, 4), {"causal": False})
+        yield Case("all-again", "not causal, fewer queries than keys", (*_inputs(rng, 2, 6, 2, 3, 5, 4), False))
         yield Case("all-square", "not causal, as many queries as keys", _inputs(rng, 1, 4, 2, 4, 4, 3), {"causal": False})
         turned = (Tensor(np.asfortranarray(one.array), None, True) for one in _inputs(rng, 2, 4, 2, 3, 4, 5))
         yield Case("turned", "tensors that are not contiguous in memory, causal by name", tuple(turned), {"causal": True})

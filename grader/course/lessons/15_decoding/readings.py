@@ -83,7 +83,7 @@ def written(case: Case, parts: Parts) -> dict[str, Part]:
         "a graph was built": flag(numbers(parts["graphs"]).any()),
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
-        "the model's parameters ask for gradients after the call": parts["asking"],
+        "the model's parameters are as they were": parts["parameters"],
         "result": parts["result"],
     }
 

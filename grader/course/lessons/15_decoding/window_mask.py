@@ -17,6 +17,7 @@ class window_mask:
         for t_q, t_k, window, sinks in ((7, 7, 2, 2), (2, 9, 3, 1), (1, 8, 2, 4), (6, 6, 4, 3), (3, 130, 5, 2)):
             title = f"{t_q} queries, {t_k} keys, a window of {window}, {sinks} sinks"
             yield Case(f"sinks-{t_q}-{t_k}", title, (t_q, t_k, window), {"sinks": sinks})
+        yield Case("seen-again", "sizes that had a sink before, without one", (2, 9, 3))
         yield Case("all-sinks", "more sinks than keys", (3, 5, 1, 9))
         t_q, more, window = (int(n) for n in rng.integers(2, 7, size=3))
         yield Case("random", "sizes drawn at random", (t_q, t_q + more, window, 2))
