@@ -35,7 +35,7 @@
 # | `reset("hard_lookup")` | the exercise's cell as it was, with a copy of the notebook as it is |
 # | `progress()` | the lesson at hand, and all others at a glance |
 #
-# Your progress is kept in a small file on this computer and is never sent anywhere.
+# Your progress is kept in a small file beside the notebook. Nothing is sent anywhere unless you join a room in a workshop.
 
 # %% role="given"
 import numpy as np

@@ -97,7 +97,7 @@ def render(findings: Findings, width: int | None = None) -> str:
         console.print(table)
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    summary = f"{len(findings.rows)} exercises, {mistakes} mistakes, {mean:.1f} an exercise."
+    summary = f"{len(findings.rows)} exercise{'s' * (len(findings.rows) != 1)}, {mistakes} mistakes, {mean:.1f} an exercise."
     slips = [f"broken: {slip}" for slip in findings.slips] or ["Every rule is kept."]
     lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *slips]
     return "\n".join(line.rstrip() for line in lines)

@@ -13,6 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.util.errors import AuthorError, InputError
+
+try:
+    from grader.course import registry
+except InputError as error:  # the installation is not whole, and hardly anything else can be imported
+    sys.exit(f"grader: {error}")
 from grader.cli.arguments import course, lesson_name
 from grader.cli.author import add as add_author
 from grader.cli.classroom import add as add_class
@@ -23,9 +29,7 @@ from grader.cli.learner import add as add_learner
 from grader.cli.release import add as add_release
 from grader.cli.room import add as add_room
 from grader.cli.watch import add as add_watch
-from grader.course import registry
 from grader.course.registry import VARIABLE
-from grader.util.errors import AuthorError, InputError
 from grader.util.lacking import why
 
 # as `grader --help` lists their commands

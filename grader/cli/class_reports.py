@@ -43,8 +43,8 @@ def summary(report: Any, out: Path) -> str:
 
     room = ClassSummary(report)
     count = len(report.submissions)
-    lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, mean {100 * room.mean:.0f} %, "
-             f"median {100 * room.median:.0f} %; isolation: {report.isolation}."]  # fmt: skip
+    scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %" if room.shares else "nobody has a score"
+    lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, {scores}; isolation: {report.isolation}."]
     if room.mistakes:
         lines += ["", "The most frequent mistakes:"]
     for met in room.mistakes[:5]:

@@ -36,8 +36,9 @@ def _collect(options: argparse.Namespace) -> int:
     found = [contents(source) for source in options.sources]
     known = [recognized(each, roster) for each in found]
     if not any(each.handed for each in known):
+        refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
         raise InputError(f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub "
-                         "Classroom name them, or as one folder a learner. Nothing was collected.")  # fmt: skip
+                         f"Classroom name them, or as one folder a learner.{''.join(refused)} Nothing was collected.")  # fmt: skip
     placed.room(options.to, sum(one.member.size for each in known for one in each.handed))
     for sentence in roster.notes if roster else ():
         say(sentence)
@@ -61,8 +62,9 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
     learners = sorted((one for one in outcome.learners.values() if one.placed or one.same or one.kept), key=lambda one: one.name)
     wide = max((len(one.name) for one in learners), default=0)
-    own = forms == ["folders"]
-    lines = ["One folder or notebook a learner:" if own else f"By the names that {' and '.join(forms)} gives:"]
+    platforms = [form for form in forms if form != "folders"]
+    own = not platforms
+    lines = ["One folder or notebook a learner:" if own else f"By the names of {' and '.join(platforms)}:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
     lines += _others(sorted(set(outcome.others)))
     lines += _absent(roster, {one.name for one in learners}) if roster else []

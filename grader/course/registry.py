@@ -89,8 +89,13 @@ def settle(own: Path | None, index: str) -> None:
 
 
 def package_index() -> str:
-    """What the index of the package's own lessons says."""
-    return (OF_PACKAGE / "index.json").read_text(encoding="utf-8")
+    """What the index of the package's own lessons says. Raises: InputError where the installation lacks it."""
+    place = OF_PACKAGE / "index.json"
+    try:
+        return place.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{place} can't be read ({error.strerror}), so no lesson is known; install the course again, or in a checkout "
+                         "bring it back with `git checkout -- grader/course/lessons/index.json`.") from None  # fmt: skip
 
 
 know(package_index())

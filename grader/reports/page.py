@@ -42,9 +42,9 @@ def _figures(room: ClassSummary) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def percent(part: float) -> str:
-    """0.514 as '51 %'."""
-    return f"{plain(round(100 * part))} %"
+def percent(part: float | None) -> str:
+    """0.514 as '51 %'; None, a share of nothing, as '–'."""
+    return "–" if part is None else f"{plain(round(100 * part))} %"
 
 
 def _learners(room: ClassSummary, pictures: Pictures) -> str:

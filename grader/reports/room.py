@@ -89,12 +89,13 @@ class ClassSummary:
         return tuple(who for who, one in enumerate(self.report.submissions) if one.ungraded)
 
     @property
-    def mean(self) -> float:
-        return mean(self.shares) if self.shares else 0.0
+    def mean(self) -> float | None:
+        """None where nobody has a score; so of the median."""
+        return mean(self.shares) if self.shares else None
 
     @property
-    def median(self) -> float:
-        return median(self.shares) if self.shares else 0.0
+    def median(self) -> float | None:
+        return median(self.shares) if self.shares else None
 
     def of(self, column: Column) -> list[tuple[int, Verdict]]:
         """Who was asked for the exercise, by number, and what came of it."""

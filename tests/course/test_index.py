@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
+import grader
 from grader.course import index, registry
 
 
@@ -12,6 +18,16 @@ def test_the_index_is_what_the_specifications_say():
     said = json.loads(index.built())
     assert said["lessons"].keys() == registry.CONTRACT.keys()
     assert said["given"]["np"] == "numpy" and said["given"]["F"] == "torch.nn.functional"
+
+
+def test_an_installation_without_its_index_says_so(tmp_path):
+    """In a notebook the sentence ends the traceback; the command prints it alone."""
+    shutil.copytree(Path(grader.__file__).parent, tmp_path / "grader", ignore=shutil.ignore_patterns("__pycache__", "data", "index.json"))
+    command, notebook = ([sys.executable, *rest] for rest in (("-m", "grader", "progress"), ("-c", "from grader import check")))
+    for call in (command, notebook):
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        assert done.returncode == 1 and "index.json can't be read (No such file or directory), so no lesson is known" in done.stderr
+        assert ("Traceback" in done.stderr) == (call is notebook)
 
 
 def test_lessons_whose_cells_import_torch_need_it():

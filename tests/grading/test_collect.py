@@ -319,6 +319,13 @@ def test_a_file_too_large_costs_that_file(tmp_path, capsys, monkeypatch):
     assert "ada/b.ipynb  is larger than 1 MB" in capsys.readouterr().out and tree(tmp_path / "collected") == {"ada/a.ipynb": "A"}
 
 
+def test_where_every_file_is_refused_the_reason_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sources, "ONE_FILE", 1 << 20)
+    assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada_1_5001_a.ipynb": "\0" * (1 << 21)})) == 2
+    said = capsys.readouterr().err
+    assert "ada_1_5001_a.ipynb is larger than 1 MB. Nothing was collected." in said and not (tmp_path / "collected").exists()
+
+
 def test_a_member_that_says_less_than_it_holds_is_damaged(tmp_path, capsys):
     path = packed(tmp_path / "s.zip", {"ada/a.ipynb": "A" * 5_000, "bob/a.ipynb": "B"})
     data = path.read_bytes()

@@ -298,7 +298,10 @@ def test_what_could_not_be_graded_counts_for_nobody():
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
     assert "nothing attempted" not in frequent.others(ClassSummary(nobody)), "it isn't known what bob attempted"
-    assert ClassSummary(Report(nobody.submissions[:1], 7)).mean == 0.0  # a class of which nobody has a score
+    alone = Report(nobody.submissions[:1], 7)  # a class of which nobody has a score: that is no mean of 0 %
+    assert ClassSummary(alone).mean is None and ClassSummary(alone).median is None
+    assert "1 learner, nobody has a score; isolation" in class_summary(alone, Path("out"))
+    assert dict(page._figures(ClassSummary(alone)))["mean"] == "–"
 
 
 def test_file_names_are_safe_and_no_two_alike_anywhere():

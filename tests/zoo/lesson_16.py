@@ -280,6 +280,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     (None, _BY_HAND.replace("at = torch.arange(T)", "at = torch.arange(T).clamp_max(15)")),
     (None, _BY_HAND.replace("        s = q @", "        q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)\n        s = q @")),
     (None, _GQA.replace("is_causal=True, ", "is_causal=not self.training, ")),
+    (None, _GQA.replace("is_causal=True, ", "is_causal=x.shape[1] > 2, ")),
     (None, _GQA.replace("return self.w_o(", "return x + self.w_o(")),
     (None, _INIT + """        self.inner = nn.MultiheadAttention(d_model, num_heads, bias=False, batch_first=True)
 

@@ -87,6 +87,7 @@ class GroupedQuerySelfAttention:
         yield case("multi-query", "one head of keys for all, base=20", 2, 6, 16, 4, 1, 20.0)
         yield case("one-head", "one head", 2, 4, 6, 1, 1)
         yield case("one-token", "one token", 3, 1, 8, 4, 2)
+        yield case("two-tokens", "two tokens", 2, 2, 8, 2, 1)
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 50.0)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 500.0)
         grown = case("grown", "70 tokens, after a call with three of them and one of another module, base=50", 1, 70, 8, 2, 1, 50.0)
