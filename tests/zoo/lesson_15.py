@@ -336,6 +336,7 @@ WRONG["grouped_query_attention"] = [
     (None, _GROUPED.replace("v).reshape(b, h, t, d)", "v).reshape(b, n, t, -1)")),
     (None, _GQA.replace("if H % H_kv != 0", "if H % H_kv or H == 1")),
     (None, _GQA.replace("v, causal=True", "v, *, causal=True")),
+    (None, _GQA.replace("    k = torch", "    q = q.float()\n    k = torch", 1)),
 ]  # fmt: skip
 
 _WINDOW = """def window_mask(t_q, t_k, window, sinks=0):

@@ -63,6 +63,8 @@ class grouped_query_attention:
         yield Case("all-square", "not causal, as many queries as keys", _inputs(rng, 1, 4, 2, 4, 4, 3), {"causal": False})
         turned = (Tensor(np.asfortranarray(one.array), None, True) for one in _inputs(rng, 2, 4, 2, 3, 4, 5))
         yield Case("turned", "tensors that are not contiguous in memory, causal by name", tuple(turned), {"causal": True})
+        double = (Tensor(one.array, "float64", True) for one in _inputs(rng, 1, 4, 2, 3, 5, 4))
+        yield Case("float64", "float64", tuple(double))
         yield Case("long", "more than sixteen queries and keys", _inputs(rng, 1, 4, 2, 18, 21, 3))
         for i, (heads, kv) in enumerate(((3, 2), (4, 3), (2, 4))):
             title = f"{heads} query heads, {kv} key-value heads"
