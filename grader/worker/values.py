@@ -194,7 +194,7 @@ def _describe(value: Any, depth: int) -> Part:
         made = array(value)
         if made.dtype.kind in "iuf":
             return Part("number", made, name_of(made.dtype))
-        return Part("other", text=f"a number of {len(str(value))} digits")
+        return Part("other", text=f"integer of {len(str(value))} digits")
     if isinstance(value, (Fraction, Decimal)):
         return Part("number", array(float(value)), "float64")
     if is_tensor(value):

@@ -116,3 +116,10 @@ def test_a_learner_s_cell_is_named(id, exercise, text):
     assert verdict.status == "failed", verdict.headline
     assert verdict.mistakes, verdict.headline
     assert id in verdict.mistakes, (verdict.mistakes, verdict.headline)
+
+
+def test_an_integer_that_no_machine_number_holds_is_called_one():
+    verdict = judge(registry.exercise("cache_bytes"), from_cells("cache_bytes", """
+def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):
+    return 10**40"""))  # fmt: skip
+    assert "an integer of 41 digits" in verdict.headline
