@@ -89,7 +89,7 @@ clean:
 
 # The stamps keep a second run quick: pip runs again only where these files changed.
 $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip tells of each package as it comes."
+	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip reports each package as it comes."
 	$(if $(TORCH),$(PIP) uv)
 	$(if $(TORCH),$(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constraints.txt,$(PIP)) -e ".[lab,torch]"
 	@echo "Settling JupyterLab ..."

@@ -1,4 +1,4 @@
-"""`grader collect`: sorts what a learning platform lets one download into a folder a learner."""
+"""`grader collect`: sorts what a learning platform lets one download into a folder per learner."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MOST = 40  # files told that were not placed; collected.csv and the sources have
 
 
 def add(commands: Any) -> None:
-    made = command(commands, "collect", _collect, "sort a learning platform's download into one folder a learner")
+    made = command(commands, "collect", _collect, "sort a learning platform's download into one folder per learner")
     made.add_argument("sources", type=Path, nargs="+", metavar="SOURCE",
                       help="an archive or a folder of Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
-    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder a learner; nothing in it is overwritten")
+    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; nothing in it is overwritten")
     made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of who is enrolled: folders get the names that the grade book knows")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
 
@@ -38,7 +38,7 @@ def _collect(options: argparse.Namespace) -> int:
     if not any(each.handed for each in known):
         refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
         raise InputError(f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub "
-                         f"Classroom name them, or as one folder a learner.{''.join(refused)} Nothing was collected.")  # fmt: skip
+                         f"Classroom name them, or as one folder per learner.{''.join(refused)} Nothing was collected.")  # fmt: skip
     placed.room(options.to, sum(one.member.size for each in known for one in each.handed))
     for sentence in roster.notes if roster else ():
         say(sentence)
@@ -64,7 +64,7 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     wide = max((len(one.name) for one in learners), default=0)
     platforms = [form for form in forms if form != "folders"]
     own = not platforms
-    lines = ["One folder or notebook a learner:" if own else f"By the names of {' and '.join(platforms)}:"]
+    lines = ["One folder or notebook per learner:" if own else f"By the names of {' and '.join(platforms)}:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
     lines += _others(sorted(set(outcome.others)))
     lines += _absent(roster, {one.name for one in learners}) if roster else []

@@ -81,8 +81,8 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     except NotADirectoryError:
         packed = platforms.packed([folder.name])
         raise InputError(f"{said} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
-                         "one folder a learner; name that." if packed else
-                         f"{said} is a file; a folder with one subfolder or notebook a learner is expected. "
+                         "one folder per learner; name that." if packed else
+                         f"{said} is a file; a folder with one subfolder or notebook per learner is expected. "
                          "`grader grade` takes a single notebook.") from None  # fmt: skip
     except OSError as error:
         raise InputError(f"{said} can't be opened: {error.strerror}.") from None
