@@ -255,7 +255,7 @@ if passed(previous_token_score):
 # Now the real model. First it reads the three sentences of the course, and the maps of all 270 heads are kept in `maps_of`. For the
 # scores it reads a longer text.
 
-# %% role="demo"
+# %% role="demo" tags=["nbval-check-output"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
              "The animal didn't cross the street because it was too wide",
              "The cat sat on the mat because it was comfortable")

@@ -100,7 +100,7 @@ def test_every_version_reads_the_same_after_normalization():
     for lesson in registry.lessons():
         for make in (grader_wheel, notebooks_wheel):
             version = make([lesson])[0].split("-")[1]
-            assert str(Version(version)) == version and re.fullmatch(r"0\.1\.0\+c[0-9a-f]{8}", version)
+            assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
 
 
 def test_an_installed_grader_releases_the_same_files(tmp_path):

@@ -188,7 +188,8 @@ def test_a_quoted_number_that_is_not_the_run_s_is_stale(built, which):
 def test_other_numbers_of_the_same_run_change_no_cell_s_id_and_make_nothing_stale(built):
     """What a machine measures differs; the notebooks of that build agree with each other."""
     said = [("total:d", "4"), ("total / 3:.2f", "1.33")]
-    other = stubs.learner_notebook(small.NAME, registry.cells(small.NAME), small.LESSON, said, registry.way(small.NAME))
+    way, opening = registry.way(small.NAME), registry.opening(small.NAME)
+    other = stubs.learner_notebook(small.NAME, registry.cells(small.NAME), small.LESSON, said, way, opening)
     assert [cell["id"] for cell in other["cells"]] == [cell["id"] for cell in built[0]["cells"]]
     assert any("on average 1.33" in text for text in texts(other))
 

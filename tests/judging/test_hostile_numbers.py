@@ -18,6 +18,7 @@ from grader.judging.baseline import drawn
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
+from grader.reports.books import Books
 from grader.reports.folder import files
 from grader.worker.values import Observation, Part
 from tests.conftest import ROOT
@@ -99,7 +100,7 @@ def show(*verdicts: Verdict) -> None:
         SubmissionReport(f"learner {at}", "x", (LessonReport("01_x", (judged,), {judged.exercise: 1}),)) for at, judged in enumerate(verdicts)
     ), 7)  # fmt: skip
     for one in (report, replace(report, submissions=report.submissions[:1])):
-        assert all(dict(files(one, 10.0)).values()) and gradescope.render(one)
+        assert all(dict(files(one, Books(max_points=10.0))).values()) and gradescope.render(one)
         assert all(terminal.render(one, rich=rich, width=100) for rich in (True, False))
     for judged in verdicts:
         assert text.verdict(judged) and html.verdict(judged)
