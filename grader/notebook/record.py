@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -151,12 +152,16 @@ class Record:
         try:
             with self.path.open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
+                ordinary = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         except FileNotFoundError:
             return empty
         except OSError as error:
             self._keep_in_memory(empty, f"Progress cannot be read from {self.path} ({error.strerror})")
             return empty
         data = _parsed(raw)
+        if data is None and not ordinary:  # /dev/null, to keep none: not ours to put elsewhere
+            self._keep_in_memory(empty, f"{self.path} is no ordinary file and holds no record of progress")
+            return empty
         if data is None:
             self._set_aside()
             return empty

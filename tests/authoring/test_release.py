@@ -481,7 +481,7 @@ def test_the_pipeline_s_own_commands_grade_a_push(released, from_release, tmp_pa
 
 # --- coding assistants -------------------------------------------------------------------------
 
-def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release):
+def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_path):
     """What it is told to run runs, and quotes the grader."""
     page = (released / "AGENTS.md").read_text(encoding="utf-8")
     assert "`check(hard_lookup)`" in page and "Never paste, complete or dictate a solution" in page and "ask one question" in page
@@ -489,7 +489,8 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release):
     place = from_release.parent
     told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
     assert [command.split()[0] for command in told] == ["grader", "grader", "python", "grader"]
-    answers = [run("bash", "-c", f"{place}/{command}", cwd=released, env={"ATTENTION_COURSE_PROGRESS": os.devnull}) for command in told]
+    env = {"ATTENTION_COURSE_PROGRESS": str(tmp_path / "progress.json")}
+    answers = [run("bash", "-c", f"{place}/{command}", cwd=released, env=env) for command in told]
     assert answers[0].returncode == 1 and "hard_lookup" in answers[0].stdout  # it is not solved yet
     assert answers[1].stdout.startswith("HL1: ") and "Hint 1 of 3 for hard_lookup" in answers[2].stdout
     assert answers[3].returncode == 0, answers[3].stdout

@@ -76,6 +76,15 @@ def test_a_broken_file_is_kept_aside_and_said_once(path, broken):
     assert record.take_notes() == ()
 
 
+def test_a_device_in_the_place_of_the_record_stays_where_it_is(monkeypatch):
+    """Somebody who wants no record kept names /dev/null; root could move it away."""
+    monkeypatch.setattr(module.os, "replace", lambda *_: pytest.fail("the device was to be moved"))
+    record = Record(Path(os.devnull))
+    record.attempted("softmax", "a", "failed")
+    assert record.entry("softmax").attempts == 1
+    assert "is no ordinary file" in record.take_notes()[0]
+
+
 def test_odd_values_inside_a_readable_file_count_as_nothing(path):
     path.parent.mkdir()
     odd = {"status": 3, "passed": None, "hints": "many", "attempts": [1, 2]}
