@@ -83,8 +83,8 @@ figures.lesson_14.two_tiles(scores.numpy(), values.numpy(), words=["cat", "sat",
 
 # %% [markdown]
 # The reason is one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). A change of the maximum is one factor for every
-# term of a sum, so it can be applied to the *sum*. This is **online softmax** (Milakov and Gimelshein 2018, section 3). As a loop with
-# tiles of one score, it needs no list of scores at all:
+# term of a sum, so it can be applied to the *sum*. This is **online softmax** (Milakov and Gimelshein 2018, section 3, for m and l). As a
+# loop with tiles of one score, it needs no list of scores at all:
 
 # %% role="demo" tags=["nbval-check-output"]
 m, l, o = -math.inf, 0.0, 0.0
@@ -381,13 +381,13 @@ def in_own_process(call: str, lengths: list[int]) -> dict[int, tuple[float, floa
 #
 # @answer
 #
-# Memory: 2 for the table, 1 for both others, whose only tensor that grows is the output. Time: 2 for all three. Tiles save memory, not
-# operations.
+# Memory: 2 for the table, 1 for both others, whose only tensor that grows is the output. Time: 2 for all three. Skipping the future
+# halves the work of the tiles, and a factor moves a line without tilting it.
 #
 # @wrong
 #
-# If you expected tiles to save operations: every pair of a query and a key still has its score. If you expected your tiles to be as fast
-# as the fused operator: each step of your loop is a call from Python, and its tiles go through the main memory.
+# If you expected tiles to save operations: every pair of a query and a key that it may see still has its score. If you expected your
+# tiles to be as fast as the fused operator: each step of your loop is a call from Python.
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):
@@ -405,9 +405,9 @@ if passed(tiled_attention):
 # {{ taken["your tiles of 128"][2048][0]:.0f }} MiB, so the table costs {{ ratio:.0f }} times as much. The slopes are those of the
 # prediction. (Below a few MiB the system's own bookkeeping bends the lines.)
 #
-# The right panel says what tiles in Python do not give you: time. They skip the future, and each tile fits into the processor's cache,
-# but every step is a call of its own. The fused operator is faster than both others, because its loop is compiled and runs inside of one
-# call. (The times are those of one thread of this machine. Yours may stand in other ratios.)
+# The right panel shows the time. Your tiles skip the future and stay near the processor, but each of their steps is a call of its own.
+# Which of the two weighs more depends on the machine. The fused operator is faster than both others, because its loop is compiled and
+# runs inside of one call. (The times are those of one thread of this machine. Yours may stand in other ratios.)
 #
 # ## The way back
 #
@@ -427,7 +427,7 @@ if passed(tiled_attention):
 #
 # By hand, with the four words from above and ∂O = 1: L = ln 8, so the weights are 2/8, 1/8, 4/8 and 1/8. D = 1 · 3 = 3. ∂W is the values,
 # (4, 8, 2, 0). Then ∂S = W ⊙ (∂W − 3) = (2 · 1, 1 · 5, 4 · (−1), 1 · (−3)) / 8 = (2, 5, −4, −3) / 8, and it sums to 0, as lesson 08
-# says it must. Every one of the four needed its own word and the number 3, and nothing of the other tile:
+# says it must. Every one of the four needed its own word and two numbers of its row, ln 8 and 3, and nothing of the other tile:
 
 # %% role="demo" tags=["nbval-check-output"]
 scores = torch.tensor([2.0, 1.0, 4.0, 1.0]).log().requires_grad_()
@@ -551,7 +551,7 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 #
 # ## Break it on purpose
 #
-# Four slips make most wrong kernels: nothing is rescaled, the tile's own maximum is used, the first maximum is 0, or a first tile in which
+# Four slips are easily made: nothing is rescaled, the tile's own maximum is used, the first maximum is 0, or a first tile in which
 # all is masked is not guarded. A fifth is the published one from above: the guard sets the kept maximum to 0. None of them fails on every
 # input, and that is the danger. The function is online softmax on one row, in tiles of two, with a switch for each slip.
 
@@ -571,7 +571,7 @@ def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math
 # @predict
 #
 # Five rows of scores: rising (0, 1, 2, 3); falling (3, 2, 1, 0); low (−200, −201, −202, −203); a masked start (−∞, −∞, 1, 0); and a masked
-# start before low scores (−∞, −∞, −200, −201). Which slip fails on which row?
+# start before low scores (−∞, −∞, −200, −201), called *both* below. Which slip fails on which row?
 #
 # @answer
 #
@@ -599,8 +599,8 @@ for slip, switches in slips.items():
 assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "both"], ["masked", "both"], ["both"]]
 
 # %% [markdown]
-# So a test of online softmax needs at least these five rows. The checks of this lesson have them, and more: ragged tiles, tiles that are
-# larger than the text, fewer queries than keys.
+# Three of these rows catch all five slips: *rising*, *falling* and *both*. Random scores might catch one. The checks of this lesson have
+# them, and more: ragged tiles, tiles that are larger than the text, fewer queries than keys.
 #
 # ## Why tiles are fast on a GPU
 #
@@ -634,7 +634,8 @@ figures.lesson_14.published(standard, flash)
 
 # %% [markdown]
 # The figure shows published numbers, which the course did not measure: GPT-2 medium, 1,024 tokens, 16 heads of 64, batch 64 (Dao et al.
-# 2022, figure 2). What came later keeps the algorithm and fits it to the machine:
+# 2022, figure 2). The operations are as printed there. Counted as in lesson 13 they would be about 825 and 962 GFLOP for this batch, so
+# take their ratio. What came later keeps the algorithm and fits it to the machine:
 #
 # - **FlashAttention** (Dao et al. 2022): tiles, online softmax, weights computed again on the way back. Published: 3 times the training
 #   speed of GPT-2 at 1,024 tokens.
@@ -643,8 +644,8 @@ figures.lesson_14.published(standard, flash)
 # - **FlashAttention-3** (Shah et al. 2024): products and softmax overlap, and numbers may have 8 bits. Published: 1.5 to 2 times as fast as
 #   the second in 16 bits on an H100, up to 740 TFLOP/s, which is 75 % of its peak.
 #
-# The second is the algorithm that you wrote. Rabe and Staats (2021) had the same idea for memory alone: in their title,
-# self-attention does not need O(n²) memory.
+# The second is the algorithm that you wrote; on the way back it runs the two loops the other way round. Rabe and Staats (2021) had the
+# same idea for memory alone: in their title, self-attention does not need O(n²) memory.
 #
 # ## What we keep
 #

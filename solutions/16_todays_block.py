@@ -232,7 +232,8 @@ if passed(SwiGLU):
 # plain ones, and the paper says openly that it has no explanation (section 4).
 #
 # One more trap waits for those who load weights. The two projections have the same shape, and every program has its own names for them:
-# w1 and w3, gate_proj and up_proj, ffn_gate and ffn_up. Exchanged, they raise no error (ml-explore/mlx-lm#767).
+# w1 and w3, gate_proj and up_proj, ffn_gate and ffn_up. Exchanged, they raise no error: in ml-explore/mlx-lm#767 an activation took the
+# two in the other order.
 
 # %% [markdown]
 # ## Heads that share their keys
@@ -485,8 +486,7 @@ if passed(LlamaBlock) and smol:
 # @answer
 #
 # ` Paris`, with {{ likely[0][1]:.2f }}. The second is `{{ likely[1][0] }}`, with {{ likely[1][1]:.2f }}: the sentence may go on "is the
-# city of …". Behind these two come other capitals and beginnings of names. The model spreads what it is not sure of over things of the
-# right kind.
+# city of …". Behind these two come another capital and beginnings of names. The rest is spread thin over thousands of tokens.
 #
 # @wrong
 #
@@ -501,8 +501,8 @@ if passed(LlamaBlock) and smol:
     assert likely[0][0] == " Paris" and likely[0][1] > 0.7
 
 # %% [markdown]
-# **Paris.** With the weights here, your attention has just run a model that others have trained. In the run that came with this copy the
-# list was:
+# **Paris.** If the weights are on your machine, your attention has just run a model that others have trained. In the run that came with
+# this copy the list was:
 #
 # | next token | probability |
 # |---|---|
@@ -557,7 +557,8 @@ if passed(LlamaBlock) and smol:
     assert gap < 1e-3
 
 # %% [markdown]
-# In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f }}. That is what float32 rounds off.
+# In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f }}. That is what float32 rounds
+# off. It proves the blocks and not the loading, which both computations share.
 #
 # And the trap of half precision? Here is the largest number of a token after each block, for the first token and for the last one:
 
@@ -616,10 +617,11 @@ if passed(LlamaBlock) and smol:
 #
 # ## The other way in
 #
-# Our file was made for a program that turns neighboring pairs, as lesson 07 does. The same model on a hub, as safetensors, is stored for
-# a program that turns number i together with number i + d_head/2: *halves* in place of neighbors. Lesson 07 promised that only rows have
-# to be moved. A row of `w_q` makes one number of q, so moving rows moves numbers. In each head, row i of the first half becomes row 2i,
-# and row i of the second half becomes row 2i + 1. `w_v` and `w_o` stay, since nothing turns them.
+# Our file was made for a program that turns neighboring pairs, as lesson 07 does. The same model on a hub, as safetensors, has numbers
+# that are not rounded to 4 bits, and is stored for a program that turns number i together with number i + d_head/2: *halves* in place of
+# neighbors. Lesson 07 promised that only rows have to be moved. A row of `w_q` makes one number of q, so moving rows moves numbers. In
+# each head, row i of the first half becomes row 2i, and row i of the second half becomes row 2i + 1. `w_v` and `w_o` stay, since nothing
+# turns them.
 
 # %% role="demo"
 def neighbors_from_halves(weight, num_heads):
@@ -636,7 +638,7 @@ print(neighbors_from_halves(rows, num_heads=2).flatten().int().tolist())
 
 # %% [markdown]
 # The proof on made-up weights: a rotation in halves before the move, and lesson 07's rotation of neighbors after it, give the same
-# scores. Two moved vectors have the same dot product, because both were moved alike.
+# scores. Two moved vectors have the same dot product, because both were moved alike and each pair kept its frequency.
 
 # %% role="demo"
 torch.manual_seed(16)
@@ -786,7 +788,7 @@ if passed(LlamaBlock) and smol:
 
 # %% [markdown]
 # On the first hundred tokens the wrong base costs nothing ({{ wrong_base[0]:.2f }} against {{ right_base[0]:.2f }}). On the rest it costs
-# {{ wrong_base[1] - right_base[1]:.2f }} nats a token. Programs with 10,000 written into their code did well on Llama 2 and badly on
+# {{ wrong_base[1] - right_base[1]:.2f }} nats a token. Programs with 10,000 written into their code were right for Llama 2 and wrong for
 # Llama 3, whose base is 500,000 (google-deepmind/penzai#102); in one report the text fell apart after some 800 tokens
 # (lyogavin/airllm#368). "It answers well" is no test of a loader. "It gives the same logits as another program, on a long text" is one.
 #
@@ -794,8 +796,8 @@ if passed(LlamaBlock) and smol:
 #
 # - RMSNorm divides by the root of the mean square and subtracts nothing; it is computed in float32, whatever the model computes in.
 # - SwiGLU: one projection is the gate for another, and 8/3 · d_model is the width that costs as much as before.
-# - Grouped-query attention: neighbors share a head of keys, 0 0 0 1 1 1 2 2 2. RoPE in every block is all that tells positions apart.
-# - The frame has not changed since GPT-2: x + attn(norm(x)), then x + mlp(norm(x)).
+# - Grouped-query attention: neighbors share a head of keys, 0 0 0 1 1 1 2 2 2. RoPE in every block is where positions come in.
+# - Llama kept the frame of GPT-2: x + attn(norm(x)), then x + mlp(norm(x)).
 # - Weights fit by convention. A slip raises no error; compare logits, on a long text, with another program's.
 #
 # | what | shape |

@@ -455,9 +455,9 @@ if passed(induction_score):
     assert max(scores["6 to 14"]) < 0.35
 
 # %% [markdown]
-# (The last row of its map is noise: nothing follows there, so training never asked for it.)
+# (The rows before the first repetition, and the last row, are noise: training asked nothing of them.)
 #
-# So the real model is tested at random periods, with tokens drawn from nearly its whole vocabulary. Each sequence stands there twice.
+# So the real model is tested at random periods, with tokens drawn from most of its vocabulary. Each sequence stands there twice.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
@@ -513,7 +513,7 @@ if passed(induction_score):
 # How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *window* does not know that *cold*
 # stood before it, unless an earlier head has told it. That is the job of a previous-token head. In layer 16 it copies *cold* into the
 # vector at *window*. In layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et
-# al. 2022). So induction takes two heads in two layers, and that is why the single layer above could not learn it.
+# al. 2022). So induction by content takes two heads in two layers, and the model above had one.
 
 # %% role="demo"
 figures.lesson_17.chain()
@@ -638,9 +638,9 @@ if passed(head_contributions):
 # %% [markdown]
 # In the course's copy the loss rises from {{ loss_of():.2f }} to {{ needed[worst]:.2f }} nats without head {{ worst[0] }}.{{ worst[1] }},
 # and that head gives {{ previous_token_score(small(windows)[1][worst[0]])[worst[1]]:.0% }} of its weight to the character before. Most of
-# the others can go at a small price, as Michel et al. (2019) found for far larger models. Length is a poor measure of that price: the
-# longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times as long as the shortest, and the dearest head costs
-# {{ (needed[worst] - loss_of()) / (min(needed.values()) - loss_of()):.0f }} times as much as the cheapest.
+# the others can go at a small price, as Michel et al. (2019) found for far larger models. Length hints at that price and does not measure
+# it: the longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times as long as the shortest, and the dearest head
+# costs {{ (needed[worst] - loss_of()) / (min(needed.values()) - loss_of()):.0f }} times as much as the cheapest.
 #
 # A warning about ablation. A model without a head is a model that nobody trained. What is missing may be more than the head's own work,
 # since later layers have never seen such vectors. It may also be less, since others can step in (McGrath et al. 2023).
@@ -721,7 +721,7 @@ if passed(head_contributions):
 
 # %% [markdown]
 # From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much where *it* is the street.
-# It makes the famous picture, and the picture is wrong half of the time. What 13.8 does is worth a name, "a noun that could be meant",
+# It makes the famous picture, and here its picture is wrong half of the time. What 13.8 does is worth a name, "a noun that could be meant",
 # but not the name "resolves *it*". The mean over all heads, printed above, even leans towards the street.
 #
 # Is it resolved later, at the last word? For that we need more than one pair of sentences. Here are sixteen, all of the same form, so
@@ -774,11 +774,12 @@ if passed(head_contributions):
 
 # %% [markdown]
 # The head that is best on the first eight pairs, {{ chosen[0] }}.{{ chosen[1] }}, leans the right way by {{ on_eight:.2f }} there, and by
-# only {{ on_others:.2f }} on the others: most of its success was choice. Another one, {{ steady[0] }}.{{ steady[1] }}, leans the right
-# way in all sixteen, and that is hardly luck: among 270 coins thrown sixteen times each, some coin falls on the right side every time in
-# about one of 240 trials. So at the last word there *is* a head that looks at the noun that the adjective fits. But it does so also in a
-# bare list, "a horse, to cross, a river, and too weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it*
-# to resolve. "Tired goes with animals" explains what we see; "understands the sentence" is not needed.
+# only {{ on_others:.2f }} on the others: on this split most of its success was choice. But {{ (lean > 0).all(axis=0).sum() }} heads lean
+# the right way in all sixteen, {{ steady[0] }}.{{ steady[1] }} the most, and that is hardly luck: among 270 coins thrown sixteen times
+# each, some coin falls on the right side every time in about one of 240 trials. So at the last word there *are* heads that look at the
+# noun that the adjective fits. But {{ steady[0] }}.{{ steady[1] }} does so also in a bare list, "a horse, to cross, a river, and too
+# weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it* to resolve. "Tired goes with animals" explains
+# the direction, and {{ listed[:, *steady].mean() / lean[:, *steady].mean():.0% }} of the size.
 #
 # What does the model itself say? We ask it, "What was too tired? The …", and see how the odds between the two nouns shift from one twin
 # to the other.
@@ -805,11 +806,11 @@ if passed(head_contributions):
 # %% [markdown]
 # The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by {{ shift.mean():.2f }} nats. It
 # does not know enough, for it answers both twins right in only {{ both }}. And the heads that looked so telling? Without 17.0 the shift
-# is {{ less_17.mean():.2f }} nats, without 13.8 it is {{ less_13.mean():.2f }}. The model does as well without them.
+# is {{ less_17.mean():.2f }} nats, without 13.8 it is {{ less_13.mean():.2f }}. The model does as well without either of them.
 #
 # So here is the honest answer to the question of the course. In this model no single head resolves *it*: none at the *it*, by
-# construction, and none that we found at the end whose absence would be noticed. What the model knows about *it* is spread over many
-# heads and networks, and a map of weights does not show it.
+# construction, and at the end none of the two that we took away was missed. Whether several do it together, or words that go together are
+# all there is, this test cannot say, and a map of weights does not show it.
 #
 # ## Rolling all layers into one
 #
@@ -870,9 +871,9 @@ check(attention_rollout)
 #
 # @answer
 #
-# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. The sink holds about two thirds of each layer's weight, and the product of
-# thirty such layers leaves nothing else. In the experiment, *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by
-# {{ moved[0]:.1f }}.
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. Token 0 can look only at itself, so whatever reaches it never leaves.
+# Thirty layers whose weights are spread evenly over the past would already give it 0.999; the sink only hastens that. In the experiment,
+# *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by {{ moved[0]:.1f }}.
 #
 # @wrong
 #
@@ -907,8 +908,8 @@ if passed(attention_rollout):
 # for: weights set by hand for one text are no other *model*, and a trained one is not so easily found; and they propose tests by which
 # weights may earn trust.
 #
-# This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions proved it. 13.8 and 17.0 have maps that
-# tell a better story, and the model does as well without them. No map told us which was which.
+# This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions support it, on the inputs that we
+# tried. 13.8 and 17.0 have maps that tell a better story, and the model does as well without either. No map told us which was which.
 #
 # ## Break it on purpose: the published rollout
 #
@@ -947,7 +948,8 @@ explain("RL18")
 #
 # - A map shows where a head looks. A score compares heads, and is only as good as the test behind it.
 # - Weight on the first token is a sink: it says *nothing here*, and its value is short.
-# - Induction takes two heads: one that notes what came before, one that looks for it. Random periods, or position does it.
+# - Induction takes two heads: one that notes what came before, one that looks for it. Test at random periods: at a fixed one, a head that
+#   counts places scores as high.
 # - The output of attention is a sum over heads, so each head's part can be measured and taken away.
 # - Map, contribution and ablation have to agree before we say what a head does. A choice among 270 has to be tested on what it was not
 #   chosen on.
