@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 0 · Start here: looking things up
+# # 00 · Start here: looking things up
 #
 # **How does a machine look something up when no key fits exactly?**
 #

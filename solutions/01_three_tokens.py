@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 1 · Three tokens: attention by hand
+# # 01 · Three tokens: attention by hand
 #
 # **An article computes attention for three tokens twice, and prints two different results for the first. Which one is right?**
 #

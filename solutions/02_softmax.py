@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 2 · Softmax: the one non-linear step
+# # 02 · Softmax: the one non-linear step
 #
 # **What does the one non-linear step of attention do, and how does it break?**
 #
@@ -8,9 +8,14 @@
 #
 # In lesson 01 softmax turned scores into weights. Everything else in attention is a sum of products: with the keys fixed,
 # twice the query gives twice the scores, and with the values fixed, twice the weights give twice the output. Such a step is
-# called *linear*. Softmax alone is different. It is where attention decides. It fits in one line of code, and this line has
-# been published wrong in several ways. First you see why it is made of exponentials. Then you break it, repair it, steer it,
-# and find out what it means to learn through it.
+# called *linear*. Softmax alone is different. It is where attention decides. Here is the way through this lesson:
+#
+# 1. Scores can be any numbers and weights cannot: the **exponential** turns one into the other.
+# 2. Exponentials outgrow a float, and each row needs a sum of its own, so the one line of code **breaks** in three ways.
+# 3. Once it works, dividing all scores makes the choice sharper or flatter: **temperature**.
+# 4. A sharp choice rounds small weights to 0, so their **logarithms** are computed without them.
+# 5. Such a logarithm is what a prediction costs: **cross entropy**.
+# 6. That cost can be lowered: the **gradient** says which way each score has to move.
 
 # %% role="given"
 import numpy as np
@@ -23,15 +28,9 @@ figures.machine.draw(lit=("scores", "weights"), title="From scores to weights")
 # %% [markdown]
 # ## Why exponentials?
 #
-# Scores can be any numbers, and some are negative. Weights have to be positive and sum to 1. There are many ways to get from
-# the one to the other. Here are four of them for the scores (2, 1, 0, −1):
-#
-# | way | weights |
-# |---|---|
-# | divide by the sum | x / Σx |
-# | square first | x² / Σx² |
-# | the largest takes all (argmax) | 1 for the largest, 0 for the others |
-# | exponential first (softmax) | eˣ / Σeˣ |
+# Scores can be any numbers, and some are negative. Weights have to be positive and sum to 1. Here are four ways from the one
+# to the other: divide by the sum, x / Σx; square first, x² / Σx²; give everything to the largest score (argmax); or take the
+# exponential first (softmax), eˣ / Σeˣ. The scores are (2, 1, 0, −1).
 
 # %% [markdown]
 # @predict
@@ -67,7 +66,7 @@ figures.lesson_02.four_ways(row, ways)
 #
 # $$\operatorname{softmax}(x)_i = \frac{e^{x_i}}{\sum_j e^{x_j}}$$
 #
-# One more property makes the exponential special among all smooth, rising functions. The ratio of two weights depends on the
+# One more property makes the exponential special among smooth, rising functions. The ratio of two weights depends on the
 # *difference* of their scores and on nothing else:
 #
 # $$\frac{\operatorname{softmax}(x)_i}{\operatorname{softmax}(x)_j} = \frac{e^{x_i}}{e^{x_j}} = e^{x_i - x_j}$$
@@ -84,7 +83,7 @@ for shift in (0, 100, -100):
 # %% [markdown]
 # ## Broken, first way: numbers that are too large
 #
-# Now type the formula as it stands, for the scores (1000, 1000). Both weights should be ½.
+# That is the formula on paper. Now type it as it stands, for the scores (1000, 1000). Both weights should be ½.
 
 # %% role="demo" tags=["nbval-check-output"]
 with np.errstate(over="ignore", invalid="ignore"):
@@ -102,7 +101,8 @@ for kind in (np.float64, np.float32):
 # %% [markdown]
 # ## Broken, second way: no axis
 #
-# The article *Explained: attention mechanism in AI* normalizes a whole matrix at once: `np.exp(s) / np.sum(np.exp(s))`.
+# So much for one row. Attention has a row for each query, and the article *Explained: attention mechanism in AI* normalizes the
+# whole matrix at once: `np.exp(s) / np.sum(np.exp(s))`.
 
 # %% [markdown]
 # @predict
@@ -169,15 +169,14 @@ if passed(softmax):
     figures.lesson_02.axes_compared(along)
 
 # %% [markdown]
-# The same nine scores make three different maps; the sums stand beside each row and below each column. In attention row i
-# belongs to query i, so each *row* has to sum to 1, and softmax runs along the keys, the last axis. A map over the wrong axis
-# looks no less convincing: only the sums tell.
+# The same nine scores make three different maps; the sums stand beside each row and below each column. In attention softmax
+# runs along the keys, the last axis. A map over the wrong axis looks no less convincing: only the sums tell.
 
 # %% [markdown]
 # ## Broken, third way: one maximum for everything
 #
-# Subtracting a number leaves a row's weights alone, so why not subtract the largest number of the whole array, `x.max()`? Here
-# are two rows that lie far apart.
+# The sum needs an axis. Does the maximum, too? Any number may be subtracted from a row, so we try the largest of the whole array,
+# `x.max()`, on two rows that lie far apart.
 
 # %% role="demo" tags=["nbval-check-output"]
 rows = np.array([[0.0, 1.0], [-2000.0, -2001.0]])
@@ -192,8 +191,8 @@ with np.errstate(invalid="ignore"):
 # %% [markdown]
 # ## Steering it: temperature
 #
-# Softmax exaggerates: a lead of one point becomes a factor of 2.7. We can shrink or stretch the differences beforehand, by
-# dividing all scores by a number T > 0, the **temperature**.
+# Now softmax works, and we can ask how sharply it decides. A lead of one point is a factor of 2.7. To make that less or more, we
+# divide all scores by a number T > 0 beforehand, the **temperature**.
 
 # %% [markdown]
 # @predict
@@ -250,7 +249,7 @@ if passed(softmax_with_temperature):
 # %% [markdown]
 # Temperature is best known from the way a language model writes. The model gives a score to every token that could come next.
 # Softmax makes weights of the scores, and the next token is *drawn* by these weights. Say that *… because it was too* got the
-# five scores below (designed for this lesson, no model made them). Change the temperatures and draw again.
+# five scores below. Change the temperatures and draw again.
 
 # %% role="given"
 words = np.array(["tired", "wide", "busy", "dark", "purple"])
@@ -265,9 +264,9 @@ if passed(softmax_with_temperature):
     assert "purple" in drawn and weights[4] > 0.05  # at the last temperature
 
 # %% [markdown]
-# In the cold the model repeats its favorite. In the heat it even says *purple*. In between it varies and still makes sense, and
-# so people who use language models choose a temperature. The factor 1/√d_k of attention (Vaswani et al. 2017, section 3.2.1) is
-# a temperature, too: √d_k. Lesson 04 asks why that one. Where your notebook can show widgets, a slider follows.
+# In the cold the model repeats its favorite. In the heat it even says *purple*. In between it varies and still makes sense.
+# The factor 1/√d_k of attention (Vaswani et al. 2017, section 3.2.1) is a temperature, too: √d_k. Lesson 04 asks why that one.
+# Where your notebook can show widgets, a slider follows.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -276,8 +275,8 @@ if passed(softmax_with_temperature):
 # %% [markdown]
 # ## In logarithms
 #
-# A model is judged by the logarithm of the weight that it gave to the right answer. Soon you will see why. First a trap: take
-# the scores (0, −10000) and look for the logarithm of the second weight.
+# In the cold *purple* was left with hardly any weight. The next section judges the model by the logarithm of such a weight, and
+# there is a trap on the way. Take the scores (0, −10000) and look for the logarithm of the second weight.
 
 # %% [markdown]
 # @predict
@@ -304,13 +303,12 @@ with np.errstate(divide="ignore"):
     print("weights:", grown / grown.sum(), " logarithms:", np.log(grown / grown.sum()))
 
 # %% [markdown]
-# What was rounded to 0 cannot be brought back. So we compute the logarithm directly, without the weight. With m the largest
-# score of the row:
+# What was rounded to 0 cannot be brought back. So we compute the logarithm without the weight. With m the largest score of the
+# row:
 #
 # $$\ln \operatorname{softmax}(x)_i = \ln \frac{e^{x_i - m}}{\sum_j e^{x_j - m}} = (x_i - m) - \ln \sum_j e^{x_j - m}$$
 #
-# On the right the score x_i itself has stayed in the formula, so nothing is lost where its exponential would be rounded to 0.
-# The sum contains e⁰ = 1, so its logarithm is safe.
+# On the right the score x_i itself has stayed in the formula. The sum contains e⁰ = 1, so its logarithm is safe.
 
 # %% [markdown]
 # @exercise log_softmax
@@ -366,7 +364,7 @@ if passed(log_softmax) and passed(softmax):
 # %% [markdown]
 # ## What the logarithm is for: the cost of a prediction
 #
-# A language model predicts the next token with weights p. Then the next token is read, and it turns out which one it was: the
+# With exact logarithms we can say what a prediction costs. A model gives its weights p, then the next token is read, the
 # **target**. The prediction is charged the **cross entropy**, minus the logarithm of the weight that the target had:
 #
 # $$\text{loss} = -\ln p_{\text{target}}$$
@@ -412,14 +410,11 @@ if passed(cross_entropy):
         print(f"if the next word is {word:6}: {loss:.2f} nats")
 
 # %% [markdown]
-# The model above thought of *tired*. If *tired* comes next, the prediction was cheap; if *purple* comes next, it was expensive.
-
-# %% [markdown]
 # ## How to pay less: the gradient
 #
-# Learning asks of each score: if it grew a little, and all other scores stayed, how fast would the loss grow? This rate is the
-# **partial derivative** ∂loss/∂x_j. All of them together are the **gradient**. Written out, the loss of one row with target t
-# has two terms:
+# To lower the loss, learning asks of each score: if it grew a little, and all other scores stayed, how fast would the loss
+# grow? This rate is the **partial derivative** ∂loss/∂x_j. All of them together are the **gradient**. Written out, the loss of
+# one row with target t has two terms:
 #
 # $$\text{loss} = -\ln \frac{e^{x_t}}{\sum_k e^{x_k}} = -x_t + \ln \sum_k e^{x_k}$$
 #
@@ -469,8 +464,7 @@ check(cross_entropy_gradient)
 
 # %% [markdown]
 # With a gradient you can train. Ten readers were asked to go on with *… because it was too*: six said *tired*, three *wide*,
-# one *busy* (made up, like the scores). We begin with scores of 0 and take 200 small steps against the gradient. Your functions
-# do all the work.
+# one *busy* (made up, like the scores). We begin with scores of 0 and take 200 small steps against the gradient.
 
 # %% role="payoff" exercise="cross_entropy_gradient" tags=["nbval-check-output"]
 if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 3 · Scaled dot-product attention, for a whole batch
+# # 03 · Scaled dot-product attention, for a whole batch
 #
 # **Where do queries, keys and values come from, and how does one expression compute attention for a whole batch?**
 #

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 4 · Why √d_k
+# # 04 · Why √d_k
 #
 # **What goes wrong without the factor 1/√d_k, and how would we notice?**
 #

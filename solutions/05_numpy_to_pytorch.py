@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 5 · From NumPy to PyTorch: the same numbers, with gradients
+# # 05 · From NumPy to PyTorch: the same numbers, with gradients
 #
 # **How do the projections learn, and how do we know that nothing else changed?**
 #

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 6 · Masks
+# # 06 · Masks
 #
 # **Who may look at whom, and how do we make sure that nobody peeks?**
 #

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 7 · Positions
+# # 07 · Positions
 #
 # **Attention does not know which token came first: how do we tell it?**
 #
@@ -371,25 +371,24 @@ if passed(apply_rope):
 
 # %% [markdown]
 # A model trained with one pairing and run with the other is wrong without an error. That happens when weights move between libraries.
-# The remedy is to reorder the numbers of each query and key, and these are made by the *rows* of `w_q.weight` and `w_k.weight`: an
-# `nn.Linear` stores one row for each output. Several heads share one weight (lesson 09), so the order applies within each head. The script
-# that converts Llama's published weights for the *transformers* library does exactly this.
+# The remedy is to reorder the numbers of each query and key: first the first ones of all pairs, then the second ones. These numbers are
+# made by the *rows* of `w_q.weight` and `w_k.weight`, so the rows are moved. The script that converts Llama's published weights for the
+# *transformers* library does exactly this, and so does lesson 16, within each of the heads that lesson 09 brings.
 
 # %% role="payoff" exercise="apply_rope"
 if passed(apply_rope):
-    def head_scores(turn, w_q, w_k):
-        """Scores (2, 5, 5) of two heads of width 8, from weights stored as nn.Linear does."""
-        q, k = ((x @ w.mT).view(5, 2, 8).transpose(0, 1) for w in (w_q, w_k))
-        return turn(q, torch.arange(5)).float() @ turn(k, torch.arange(5)).float().mT
+    def scores_of(turn, w_q, w_k):
+        """Scores (5, 5) of five tokens, from weights (8, 16) stored as nn.Linear does."""
+        q, k = (turn(x @ w.mT, torch.arange(5)).float() for w in (w_q, w_k))
+        return q @ k.mT
 
     torch.manual_seed(0)
-    x, w_q, w_k = torch.randn(5, 16), torch.randn(16, 16), torch.randn(16, 16)
+    x, w_q, w_k = torch.randn(5, 16), torch.randn(8, 16), torch.randn(8, 16)
     order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])  # first numbers of the pairs, then second ones
-    per_head = torch.cat([order, 8 + order])
-    by_neighbors = head_scores(apply_rope, w_q, w_k)
-    for name, w in (("as they are", (w_q, w_k)), ("reordered per head", (w_q[per_head], w_k[per_head]))):
-        print(f"halves, rows {name}: off by {(head_scores(rope_halves, *w) - by_neighbors).abs().max():.0e}")
-    assert torch.allclose(head_scores(rope_halves, w_q[per_head], w_k[per_head]), by_neighbors, atol=1e-2)
+    by_neighbors = scores_of(apply_rope, w_q, w_k)
+    for name, w in (("as they are", (w_q, w_k)), ("reordered", (w_q[order], w_k[order]))):
+        print(f"halves, rows {name}: off by {(scores_of(rope_halves, *w) - by_neighbors).abs().max():.0e}")
+    assert torch.allclose(scores_of(rope_halves, w_q[order], w_k[order]), by_neighbors, atol=1e-2)
 
 # %% [markdown]
 # ## Remedy 3: a bias on the scores
@@ -605,7 +604,7 @@ explain("PE1")
 # - Attention without positions sees a bag of tokens: reorder the tokens, and the outputs are reordered and otherwise unchanged.
 # - cos a cos b + sin a sin b = cos(a − b). It makes sinusoidal rows comparable by distance, and RoPE's scores depend on distance alone.
 # - In a sinusoidal row the exponent is 2i/d_model with i counting *pairs*. A doubled exponent trains, and wastes columns.
-# - Which numbers form a pair is a convention that weights depend on: moving between libraries reorders rows of w_q and w_k, per head.
+# - Which numbers form a pair is a convention that weights depend on: moving between libraries reorders rows of w_q and w_k.
 # - "Can be computed for any position" says nothing about use. Compare with guessing, inside and beyond the trained length.
 #
 # | built | shape |

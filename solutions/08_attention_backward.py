@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 8 · Gradients by hand
+# # 08 · Gradients by hand
 #
 # **How does an error in the output find its way back to the queries, keys and values?**
 #

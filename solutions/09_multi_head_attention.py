@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 9 · Multi-head attention
+# # 09 · Multi-head attention
 #
 # **One row of attention weights gives one mean. How can a token ask for several things at once, and keep the answers apart?**
 #

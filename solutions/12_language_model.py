@@ -478,6 +478,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
                     state["history"].append((state["step"], mean, held_loss()))
                     meter.show(int(way * clock), mean, way * clock)
                     noted += 1 / 8
+            meter.show(clock, mean, clock)
         except KeyboardInterrupt:
             print("Stopped early; what was learned is kept.")
         state["history"].append((state["step"], mean, held_loss(len(windows))))

@@ -14,12 +14,13 @@
 # document meets these sizes in a *single* layer, for a single text:
 
 # %% role="given"
-import inspect
 import itertools
+import json
 import math
 import os
-import subprocess
-import sys
+import tempfile
+import timeit
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -336,53 +337,34 @@ if passed(tiled_attention):
 #
 # ## Memory against T
 #
-# Shapes are one thing, and the memory that the operating system hands out is another. To measure that, each way runs in a process of its
-# own, which has done nothing else. After each length the process asks the system for the highest amount of memory that it ever held.
-# Because the lengths grow, each answer belongs to the latest. What is there before the call (Python, PyTorch, q, k and v) is taken off.
+# With the table, memory grows with T². With your tiles it grows with T: a text twice as long takes twice as much, not four times. PyTorch's
+# profiler shows it. It writes down every piece of memory that is taken or given back, so a running sum says how much is held, and its
+# largest value is the peak. (q, k and v are there before and not in it.)
 
 # %% role="demo"
-CHILD = """from __future__ import annotations
-import math, sys, time, psutil, torch
-from torch import Tensor
-from torch.nn import functional as F
-{functions}
-torch.set_num_threads(1)
-def highest():
-    if sys.platform == "win32":
-        return psutil.Process().memory_info().peak_wset
-    import resource
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-for t in {lengths}[:1] + {lengths}:  # the first one twice: its first call is a warm-up
-    filled, (q, k, v) = None, torch.randn(3, 1, 8, t, 64)
-    filled = b"x" * max(0, highest() - psutil.Process().memory_info().rss)  # now all that is taken raises the highest
-    before, start = highest(), time.perf_counter()
-    {call}
-    print(t, highest() - before, time.perf_counter() - start)
-"""
+os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler's own log stays out of the notebook
 
-# %% role="demo"
-def in_own_process(call: str, lengths: list[int]) -> dict[int, tuple[float, float]]:
-    """For each length the MiB at the peak and the seconds of `call`, run in a fresh process that knows this notebook's functions."""
-    mine = [value for name, value in globals().items() if inspect.isfunction(value) and value.__qualname__ == name]
-    functions = "\n".join(inspect.getsource(one) for one in mine if one.__module__ == __name__ and not one.__name__.startswith("_"))
-    script = CHILD.format(functions=functions, call=call, lengths=lengths)
-    at_once = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}  # Linux: what is freed goes back to the system at once
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=at_once)
-    if done.returncode:  # what was no function of this notebook, such as a class, is not known there
-        raise RuntimeError("the process of its own ended with " + (done.stderr.strip().splitlines() or ["no message"])[-1])
-    rows = [line.split() for line in done.stdout.splitlines()]
-    return {int(t): (int(taken) / 2**20, float(seconds)) for t, taken, seconds in rows}
+
+def peak_and_time(way, t):
+    """MiB at the peak of way(q, k, v) for t tokens in eight heads of 64 numbers; seconds, the best of three."""
+    q, k, v = torch.randn(3, 1, 8, t, 64)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as record:
+        way(q, k, v)
+    with tempfile.TemporaryDirectory() as folder:
+        record.export_chrome_trace(f"{folder}/record.json")
+        events = json.loads(Path(folder, "record.json").read_text(encoding="utf-8"))["traceEvents"]
+    pieces = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]")
+    return max(itertools.accumulate(size for _, size in pieces)) / 2**20, min(timeit.repeat(lambda: way(q, k, v), number=1, repeat=3))
 
 # %% [markdown]
 # @predict
 #
-# Memory and time against T, both axes logarithmic, so that a power of T is a line and its exponent the slope. Which slopes do you expect
-# of explicit scores, your tiles, and the fused operator?
+# Now the time. On logarithmic axes a power of T is a line, and its exponent the slope. For memory the slopes are 2 with the table and 1
+# without. Which slopes does the *time* have, for explicit scores, your tiles, and the fused operator?
 #
 # @answer
 #
-# Memory: 2 for the table, 1 for both others, whose only tensor that grows is the output. Time: 2 for all three. Skipping the future
-# halves the work of the tiles, and a factor moves a line without tilting it.
+# 2 for all three. Skipping the future halves the work of the tiles, and a factor moves a line without tilting it.
 #
 # @wrong
 #
@@ -391,23 +373,24 @@ def in_own_process(call: str, lengths: list[int]) -> dict[int, tuple[float, floa
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):
-    taken = {
-        "explicit scores": in_own_process("explicit_attention(q, k, v)", [256, 512, 1024, 2048]),
-        "your tiles of 128": in_own_process("tiled_attention(q, k, v, 128, causal=True)", [256, 512, 1024, 2048, 4096]),
-        "fused operator": in_own_process("F.scaled_dot_product_attention(q, k, v, is_causal=True)", [256, 512, 1024, 2048, 4096, 8192]),
-    }
+    ways["fused operator"] = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    longest = {"explicit scores": 2048, "your tiles": 4096, "fused operator": 8192}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # for quieter times
+    taken = {name: {t: peak_and_time(ways[name], t) for t in (256, 512, 1024, 2048, 4096, 8192) if t <= longest[name]} for name in ways}
+    torch.set_num_threads(threads)
     slopes = figures.lesson_14.memory_and_time(taken)
-    ratio = taken["explicit scores"][2048][0] / taken["your tiles of 128"][2048][0]
-    assert slopes["explicit scores"] > 1.6 > slopes["your tiles of 128"] and ratio > 3
+    table, tiles = (taken[name][2048][0] for name in ("explicit scores", "your tiles"))
+    assert slopes["explicit scores"] > 1.9 > 1.2 > slopes["your tiles"] and 380 < table < 400 and table > 20 * tiles
 
 # %% [markdown]
-# On the machine of this copy, at 2,048 tokens, explicit scores took {{ taken["explicit scores"][2048][0]:,.0f }} MiB and your tiles
-# {{ taken["your tiles of 128"][2048][0]:.0f }} MiB, so the table costs {{ ratio:.0f }} times as much. The slopes are those of the
-# prediction. (Below a few MiB the system's own bookkeeping bends the lines.)
+# At 2,048 tokens explicit scores hold {{ table:.0f }} MiB: the scores, the masked scores and the weights, three tables of
+# 8 · 2,048² · 4 bytes = 128 MiB, and the mask. Your tiles hold {{ tiles:.0f }} MiB, {{ table / tiles:.0f }} times less.
+# (Their slope is a little below 1, since part of it, a tile of scores, does not grow.)
 #
 # The right panel shows the time. Your tiles skip the future and stay near the processor, but each of their steps is a call of its own.
 # Which of the two weighs more depends on the machine. The fused operator is faster than both others, because its loop is compiled and
-# runs inside of one call. (The times are those of one thread of this machine. Yours may stand in other ratios.)
+# runs inside of one call.
 #
 # ## The way back
 #

@@ -496,14 +496,14 @@ if passed(window_mask):
     assert int(hears[-1].argmax()) == 11 - 3 * (4 - 1)
 
 # %% [markdown]
-# **Wrong in print.** Does a window of w hold w tokens, or w before the present one? FlashAttention's argument counts those
-# *before*, and Hugging Face's Transformers passed the number of *all*, so that models ran with one key too many
-# (huggingface/transformers#39408). MLX's mask had the same error (ml-explore/mlx-lm#390). nanochat's fallback for machines without
-# FlashAttention left the window out where a single token is decoded: trained with one, it wrote without (karpathy/nanochat#452).
-# LitGPT kept a ring of w places, in which each new key overwrites the oldest, and put the mask of the whole text on it: after the
-# first lap, the keys stood in other places than the mask assumed (Lightning-AI/litgpt#2182). And with rotary positions (lesson 07) a
-# key that is kept already carries its rotation. A cache that moves keys to other places has to rotate them again, and the sink cache
-# of Transformers left the newest one out (huggingface/transformers#33691, #35350).
+# **Wrong in print.** Three mistakes with windows, in the order in which you would meet them:
+#
+# 1. *On a long text, a model sees one key too many.* Does a window of w hold w tokens, or w before the present one? FlashAttention's
+#    argument counts those *before*, and Hugging Face's Transformers passed the number of *all* (huggingface/transformers#39408).
+# 2. *A model trained with a window writes as if it had none.* nanochat's fallback for machines without FlashAttention left the window
+#    out on one path alone, where a single token is decoded (karpathy/nanochat#452).
+# 3. *After a prompt longer than the window, tokens see their future.* LitGPT kept a ring of w places, in which each new key overwrites the
+#    oldest. The mask was that of the whole text, and in a ring a key's place is no longer its position (Lightning-AI/litgpt#2182).
 #
 # ## Writing with a cache
 #

@@ -12,6 +12,7 @@
 # will find heads that do one clear thing, a chain of two heads that lets a model copy, and pictures that mean less than they seem to.
 
 # %% role="given"
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -26,13 +27,13 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
 
 # %% [markdown]
-# Weights say where a head looks. That is what every picture shows. What the head brings back is another question, and what the model does
-# with it a third one. We go through them in this order.
+# Weights say where a head looks, and every picture shows that. What the head brings back is a second question, and what the model does
+# with it a third. We go through them in this order.
 #
 # ## Two models to read
 #
-# The first model is small: the language model of lesson 12, with two blocks of four heads. It reads single characters. Here is its shape
-# once more, with attention written out, so that the weights can be seen.
+# The first model is small: lesson 12's language model of single characters, with two blocks of four heads. Here it is once more, with
+# attention written out.
 
 # %% role="given"
 class CausalHeads(nn.Module):
@@ -78,8 +79,7 @@ class Small(nn.Module):
         return self.head(self.norm(x)), maps
 
 # %% [markdown]
-# Its checkpoint is the one that your training has left. Where there is none the weights are random, and so is what the heads do; lesson
-# 12 makes one in a minute.
+# Its checkpoint is the one that your training has left.
 
 # %% role="demo"
 text = figures.lesson_12.reference_text()
@@ -98,8 +98,7 @@ print(f"loss on text that was held out: {loss:.2f} nats a character")
 
 # %% [markdown]
 # The second model is a real one: SmolLM2-135M-Instruct (Allal et al. 2025), 30 layers of 9 heads, trained on two trillion tokens of text.
-# Its weights are an extra of this course. Where they are missing, the next cell says how to get them, and every cell below shows what the
-# course's own run has found.
+# Its weights are an extra of this course. Where they are missing, the next cell says how to get them.
 
 # %% role="demo"
 from grader.data import smollm2
@@ -119,9 +118,9 @@ def measured(name, experiment):
     return run[name]
 
 # %% [markdown]
-# This is the whole forward pass of that model, with explicit weights. Each step is one that you know. The root-mean-square norm stands in
-# the place of LayerNorm, positions are turned into angles (lesson 07, neighboring pairs, base 100,000), three query heads share one
-# key-value head, and the table of tokens is used a second time at the output.
+# This is the whole forward pass of that model, with explicit weights. The root-mean-square norm stands in the place of LayerNorm,
+# positions are turned into angles (lesson 07, neighboring pairs, base 100,000), three query heads share one key-value head, and the
+# table of tokens is used a second time at the output.
 
 # %% role="given"
 def rms(x, weight, eps):
@@ -135,7 +134,7 @@ def turned(x, base):
     return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
 
 # %% [markdown]
-# One layer's attention comes next. The weights are what this lesson reads.
+# One layer's attention comes next.
 
 # %% role="given"
 PARTS = "attn_norm", "attn.w_o", "mlp_norm", "mlp.gate", "mlp.up", "mlp.down"
@@ -180,7 +179,7 @@ def read(model, ids, without=()):
     return SimpleNamespace(logits=logits, weights=weights, values=values, found=found, x=x)
 
 # %% [markdown]
-# Does it work? Before we read its heads, we ask it for a capital.
+# Before we read its heads, we ask it for a capital.
 
 # %% role="demo"
 def capital():
@@ -235,8 +234,7 @@ def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
 check(previous_token_score)
 
 # %% [markdown]
-# First your own model: eight heads on a short passage, each with its score over 64 windows of held-out text. Rows are the characters that
-# look, columns those that are looked at.
+# First your own model, with scores over 64 windows of held-out text. Rows are the characters that look, columns those that are looked at.
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
@@ -248,12 +246,12 @@ if passed(previous_token_score):
     figures.lesson_17.grid([each[0].numpy() for each in maps], list(passage), titles)
 
 # %% [markdown]
-# In the course's copy, head {{ head }} of block {{ block }} gives {{ back.max():.0% }} of its weight to the character before. A diagonal
-# line below the main one is what that looks like. Other heads look two back or at a small stretch. Which head takes which role differs
-# from training to training.
+# In the course's copy, head {{ head }} of block {{ block }} gives {{ back.max():.0% }} of its weight to the character before: a
+# diagonal line below the main one. Other heads look two back or at a small stretch. Which head takes which role differs from training
+# to training.
 #
-# Now the real model. First it reads the three sentences of the course, and the maps of all 270 heads are kept in `maps_of`. For the
-# scores it reads a longer text.
+# Now the real model. It reads the three sentences of the course (`maps_of` keeps the maps of all 270 heads) and, for the scores, a
+# longer text.
 
 # %% role="demo" tags=["nbval-check-output"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
@@ -288,9 +286,8 @@ if passed(previous_token_score):
 
 # %% [markdown]
 # Most heads give the token before next to nothing: half of them have a score below {{ np.median(score):.2f }}. A few do little else. The
-# strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Remember it: you will meet it again. Here it is
-# on the first sentence. Where your notebook can show widgets, choose another sentence, layer and head, and browse a while before you read
-# on: layers 5, 13 and 23, for example.
+# strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Here it is on the first sentence. Where your
+# notebook can show widgets, browse a while before you read on: layers 5, 13 and 23, for example.
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
@@ -299,8 +296,7 @@ if passed(previous_token_score):
 # %% [markdown]
 # ## Where weight goes that has nowhere to go
 #
-# If you try other heads, you see the same picture again and again, and it is not the diagonal. So let us measure one thing more: how much
-# weight does the very first token get?
+# If you try other heads, you see the same picture again and again: not a diagonal, but the first column.
 
 # %% [markdown]
 # @predict
@@ -314,8 +310,7 @@ if passed(previous_token_score):
 #
 # @answer
 #
-# **C**: {{ sink.mean():.0% }}. And it has nothing to do with *The*. Where the text begins with another token, the weight lies on that
-# one.
+# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: where the text begins with another token, the weight lies on that one.
 #
 # @wrong
 #
@@ -555,7 +550,7 @@ if passed(induction_score):
 
 # %% [markdown]
 # This is the strongest kind of evidence that this lesson has. A map suggested a mechanism, the mechanism predicted what an intervention
-# would do, and the intervention did it. Removing heads is called **ablation**. We come back to it.
+# would do, and the intervention did it. Removing heads is called **ablation**.
 #
 # ## What a head adds
 #
@@ -647,10 +642,9 @@ if passed(head_contributions):
 #
 # ## The head that writes Paris
 #
-# Because everything on the residual path is added up, even a *logit* is a sum, in which each head has a term. The last vector is the
-# token's own, plus what each head and each small network has added. The difference between the logits of *Paris* and *London* is a dot
-# product with that vector, so every head has a share in it, in logits. (The last norm divides all of them by the same number.) Who says
-# Paris?
+# On the residual path everything is added up: the last vector is the token's own, plus what each head and each small network has added.
+# The difference between the logits of *Paris* and *London* is a dot product with that vector, so every head has a share in it, in logits.
+# (The last norm divides all of them by the same number.) Who says Paris?
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -684,8 +678,8 @@ if passed(head_contributions):
 #
 # ## What is *it*?
 #
-# Now the question of lesson 00. There are two sentences, and one word makes all the difference: *too tired* is the animal, *too wide* is
-# the street. The head that looks most from *it* to *animal* is 13.8. Is this the picture of 2017?
+# Now the question of lesson 00. One word makes all the difference: *too tired* is the animal, *too wide* is the street. The head that
+# looks most from *it* to *animal* is 13.8. Is this the picture of 2017?
 
 # %% [markdown]
 # @predict
@@ -710,22 +704,18 @@ if passed(head_contributions):
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
     (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
-    it, animal, street = (tokens.index(word) for word in (" it", " animal", " street"))
+    it, animal = tokens.index(" it"), tokens.index(" animal")
     both_maps = {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}
     figures.lesson_17.pair(tokens, both_maps, columns_of=[tokens, other])
     assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
     assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
-    to_animal, to_street = (tired[:, :, it, noun].mean() for noun in (animal, street))
-    print(f"mean over all heads, from it: {to_animal:.3f} to animal, {to_street:.3f} to street")
-    assert to_street > to_animal
 
 # %% [markdown]
 # From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much where *it* is the street.
-# It makes the famous picture, and here its picture is wrong half of the time. What 13.8 does is worth a name, "a noun that could be meant",
-# but not the name "resolves *it*". The mean over all heads, printed above, even leans towards the street.
+# It makes the famous picture, and here the picture is wrong half of the time. 13.8 has earned the name "a noun that could be meant", but
+# not "resolves *it*".
 #
-# Is it resolved later, at the last word? For that we need more than one pair of sentences. Here are sixteen, all of the same form, so
-# that the nouns stand at the same places.
+# Is it resolved later, at the last word? Here are sixteen pairs of **twins**, sentences that differ in the last word alone.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -747,8 +737,14 @@ if passed(head_contributions):
         nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in TWINS for _ in range(2)])
         return ids, [(ids == nouns[:, [which]]).int().argmax(dim=1) for which in range(2)], nouns
 
+# %% [markdown]
+# How much more does the last word look at the first noun when the adjective fits that one? A head **leans** by so much, the right way if
+# the number is positive. For comparison we read bare lists of the same words, without an *it*.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
     def leaning(form):
-        """(16, layers, heads): how much more the last word looks at the first noun, when the adjective fits that one."""
+        """(16, layers, heads): how far each head leans in each pair."""
         ids, (one, two), _ = readings(form)
         last, rows = read(real, ids).weights[:, :, :, -1], torch.arange(len(ids))
         lean = last[rows, :, :, one] - last[rows, :, :, two]
@@ -758,59 +754,88 @@ if passed(head_contributions):
     listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
 
 # %% [markdown]
-# With 270 heads and sixteen pairs, some head looks good by luck. So we choose on eight pairs and test on the other eight.
+# With 270 heads and sixteen pairs, some head looks good by luck. So we choose the best on eight pairs and test it on the other eight, in
+# all 12,870 splits.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    chosen = divmod(lean[:8].mean(axis=0).argmax(), 9)
-    steady = divmod(((lean > 0).sum(axis=0) + lean.mean(axis=0)).argmax(), 9)  # right most often, then by how much
-    first, second = (f"{layer}.{head}" for layer, head in (chosen, steady))
-    shown = {f"{first}, best of the first eight": lean[:, *chosen],
-             f"{second}, right in all sixteen": lean[:, *steady],
-             f"{second} in a list, without it": listed[:, *steady]}
-    figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
-    on_eight, on_others = lean[:8, *chosen].mean(), lean[8:, *chosen].mean()
-    assert on_others < 0.5 * on_eight and (lean[:, *steady] > 0).all() and (listed[:, *steady] > 0).sum() >= 14
+    splits = np.array([np.isin(range(16), half) for half in itertools.combinations(range(16), 8)])
+    on_half, on_other = splits @ lean.reshape(16, 270) / 8, ~splits @ lean.reshape(16, 270) / 8
+    best, each = on_half.argmax(axis=1), np.arange(len(splits))
+    on_half, on_other = on_half[each, best], on_other[each, best]
+    figures.lesson_17.splits(on_half, on_other)
+    assert np.bincount(best).argmax() == 13 * 9 + 8 and on_other.min() > 0 > lean[0, 13, 8]
+    assert 0.6 < on_other.mean() / on_half.mean() < 0.7
 
 # %% [markdown]
-# The head that is best on the first eight pairs, {{ chosen[0] }}.{{ chosen[1] }}, leans the right way by {{ on_eight:.2f }} there, and by
-# only {{ on_others:.2f }} on the others: on this split most of its success was choice. But {{ (lean > 0).all(axis=0).sum() }} heads lean
-# the right way in all sixteen, {{ steady[0] }}.{{ steady[1] }} the most, and that is hardly luck: among 270 coins thrown sixteen times
-# each, some coin falls on the right side every time in about one of 240 trials. So at the last word there *are* heads that look at the
-# noun that the adjective fits. But {{ steady[0] }}.{{ steady[1] }} does so also in a bare list, "a horse, to cross, a river, and too
-# weak", in {{ (listed[:, *steady] > 0).sum() }} of sixteen pairs, where there is no *it* to resolve. "Tired goes with animals" explains
-# the direction, and {{ listed[:, *steady].mean() / lean[:, *steady].mean():.0% }} of the size.
+# On average the chosen head leans by {{ on_half.mean():.2f }} on the half that chose it and by {{ on_other.mean():.2f }} on the other.
+# About a third of its lead was luck. The rest was not: in no split does it lean the wrong way on the other half. In
+# {{ (best == 13 * 9 + 8).mean():.0% }} of the splits it is our 13.8, which leans wrong on the course's own pair. (Many splits are not
+# many pairs: all share these sixteen.)
 #
-# What does the model itself say? We ask it, "What was too tired? The …", and see how the odds between the two nouns shift from one twin
-# to the other.
+# Is any head right in all sixteen? Among 270 coins thrown sixteen times each, one such coin turns up in about one of 240 trials.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    always = (lean > 0).all(axis=0)
+    steady, in_text, in_list = np.argwhere(always).tolist(), lean[:, always], listed[:, always]  # (16, 6)
+    shown = {"13.8, chosen most often": lean[:, 13, 8], "17.0, right in all sixteen": lean[:, 17, 0],
+             "17.0 in a list, without it": listed[:, 17, 0]}
+    figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
+    print("right in all sixteen:", steady)
+    assert len(steady) == 6 and in_text.mean(axis=0).argmax() == steady.index([17, 0]) == 2
+    assert (in_list > 0).sum(axis=0).min() >= 13 and 0.5 < in_list.mean() / in_text.mean() < 1
+
+# %% [markdown]
+# Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective fits. But a bare list,
+# "a horse, to cross, a river, and too weak", has no *it* to resolve, and there each of the six leans right in at least
+# {{ (in_list > 0).sum(axis=0).min() }} pairs. 17.0 leans {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences,
+# all together {{ in_list.mean() / in_text.mean():.0% }}. Most of it is "tired goes with animals".
+#
+# What does the model itself say? We ask, "What was too tired? The …", and see how the odds of the nouns shift from one twin to
+# the other.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
     def asked(without=()):
+        """(16, 2): by how many nats the answer favors the first noun, in both twins of each pair."""
         ids, _, nouns = readings(FORM + ". What was too {3}? The")
         logits, rows = read(real, ids, without).logits[:, -1], torch.arange(len(ids))
-        odds = logits[rows, nouns[:, 0]] - logits[rows, nouns[:, 1]]
-        return {"odds": odds.view(16, 2)}
+        return {"odds": (logits[rows, nouns[:, 0]] - logits[rows, nouns[:, 1]]).view(16, 2)}
 
-    odds = measured("asked", asked)["odds"]  # positive: the first noun is likelier
-    gone = {name: measured(f"asked without {name}", lambda pair=pair: asked([pair]))["odds"]
-            for name, pair in (("17.0", (17, 0)), ("13.8", (13, 8)))}
-    shift, less_17, less_13 = (each[:, 0] - each[:, 1] for each in (odds, *gone.values()))
-    both = ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
-    for name, found in (("the whole model", shift), ("without 17.0", less_17), ("without 13.8", less_13)):
-        print(f"{name:15}: the odds shift the right way in {(found > 0).sum()} of 16 pairs, by {found.mean():.2f} nats on average")
-    print(f"both twins answered right: {both} of 16")
-    assert steady == (17, 0) and (shift > 0).sum() >= 12 and both <= 5
-    assert min(less_17.mean(), less_13.mean()) > 0.9 * shift.mean()
+    odds = measured("asked", asked)["odds"]
+    shift, both = odds[:, 0] - odds[:, 1], ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
+    print("nats:", shift.round(1))
+    assert (shift > 0).sum() >= 12 and both <= 5
 
 # %% [markdown]
-# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by {{ shift.mean():.2f }} nats. It
-# does not know enough, for it answers both twins right in only {{ both }}. And the heads that looked so telling? Without 17.0 the shift
-# is {{ less_17.mean():.2f }} nats, without 13.8 it is {{ less_13.mean():.2f }}. The model does as well without either of them.
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by {{ shift.mean():.2f }} nats on
+# average. It does not know enough, for it answers both twins right in only {{ both }}. And the heads that looked so telling? We take away
+# 17.0, then 13.8, then the six at once, and for comparison six others of the same layers, in eight ways.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def six_others():  # every other head of these layers goes once
+        groups = [[(layer, (head + step) % 9) for layer, head in steady] for step in range(1, 9)]
+        return {"odds": torch.stack([asked(group)["odds"] for group in groups])}
+
+    gone = {name: measured(f"asked without {name}", lambda heads=heads: asked(heads))["odds"]
+            for name, heads in (("17.0", [(17, 0)]), ("13.8", [(13, 8)]), ("the six", steady))}
+    gone["six others"] = measured("six others", six_others)["odds"]
+    left = {name: (odds[..., 0] - odds[..., 1]).mean(axis=-1) for name, odds in gone.items()}
+    for name, mean in left.items():
+        print(f"without {name:11}", mean.round(2))
+    others = left.pop("six others")
+    assert min(left.values()) > 0.9 * shift.mean() > others.mean() and left["the six"] > shift.mean()
+
+# %% [markdown]
+# None of them is missed: the shift is {{ left["17.0"]:.2f }} nats without 17.0, {{ left["13.8"]:.2f }} without 13.8 and
+# {{ left["the six"]:.2f }} without the six. Other heads are missed a little: without six of them it is {{ others.mean():.2f }} on average,
+# from {{ others.min():.2f }} to {{ others.max():.2f }}.
 #
-# So here is the honest answer to the question of the course. In this model no single head resolves *it*: none at the *it*, by
-# construction, and at the end none of the two that we took away was missed. Whether several do it together, or words that go together are
-# all there is, this test cannot say, and a map of weights does not show it.
+# So here is the honest answer to the question of the course. In this model we found no head that resolves *it*. None can at the *it*, by
+# construction. At the end the model does as well without those that look at the right noun, even without six at once. Whether others do
+# it, or step in, or words that go together are all there is, this test cannot say, and a map does not show it.
 #
 # ## Rolling all layers into one
 #
@@ -860,8 +885,8 @@ def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
 check(attention_rollout)
 
 # %% [markdown]
-# Which tokens does the answer *Paris* come from? Rollout gives one reply. The other is an experiment: replace one token after the other
-# by unrelated words, and measure how far the model's prediction moves (in nats, the Kullback–Leibler divergence from the old prediction
+# Which tokens does the answer *Paris* come from? Rollout gives one reply, an experiment another: replace one token after the other by
+# unrelated words, and measure how far the model's prediction moves (in nats, the Kullback–Leibler divergence from the old prediction
 # to the new one).
 
 # %% [markdown]
@@ -903,18 +928,16 @@ if passed(attention_rollout):
 # ## What weights do not explain
 #
 # Are attention weights an explanation? Two papers are worth reading side by side. Jain and Wallace (2019), *Attention is not
-# Explanation*, trained text classifiers with attention and found that weights often disagree with gradients, and that quite other weights
-# can give the same prediction. Wiegreffe and Pinter (2019), *Attention is not not Explanation*, answered that it depends on what is asked
-# for: weights set by hand for one text are no other *model*, and a trained one is not so easily found; and they propose tests by which
-# weights may earn trust.
+# Explanation*, found in text classifiers that weights often disagree with gradients, and that quite other weights can give the same
+# prediction. Wiegreffe and Pinter (2019), *Attention is not not Explanation*, answered that weights set by hand for one text are no other
+# *model*, and that a trained one is not so easily found. They propose tests by which weights may earn trust.
 #
 # This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions support it, on the inputs that we
-# tried. 13.8 and 17.0 have maps that tell a better story, and the model does as well without either. No map told us which was which.
+# tried. 13.8 and 17.0 tell a better story, and the model does as well without them. No map told us which was which.
 #
 # ## Break it on purpose: the published rollout
 #
-# Back to the line in print. We write the rollout as that code does: the smallest nine tenths of the weights go, and the sums of the rows
-# have lost their axis. Each row of a rollout is a set of shares, so it has to sum to 1. What do these sum to?
+# We write the rollout as the published code does. Each row is a set of shares and has to sum to 1. What do these sum to?
 
 # %% role="payoff" exercise="attention_rollout"
 if passed(attention_rollout):
@@ -937,8 +960,7 @@ if passed(attention_rollout):
 
 # %% [markdown]
 # Without `keepdim` the rows are no shares any more: on this sentence they sum to between {{ sums[False].min():.2f }} and
-# {{ sums[False].max():.2f }}. That is a quiet mistake. With one item both divisions broadcast, so no error is raised, and the picture
-# still looks like a picture.
+# {{ sums[False].max():.2f }}. No error is raised, and the picture still looks like a picture.
 
 # %% role="demo"
 explain("RL18")

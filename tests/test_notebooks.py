@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -64,21 +62,30 @@ def test_figures_have_alternative_text(name):
             assert page.count("<img") == page.count('<img alt="')
 
 
+class Reports:
+    """A plugin: of every cell that nbval has run, the report."""
+
+    def __init__(self) -> None:
+        self.cells: list[pytest.TestReport] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or not report.passed:
+            self.cells.append(report)
+
+
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", NAMES)
-def test_nbval_runs_a_solution_and_compares_its_numbers(name):
-    """In a pytest of its own: nbval collects notebooks, our other tests are none."""
-    command = [sys.executable, "-m", "pytest", "-p", "nbval", "--nbval-lax", "--nbval-current-env",
-               "--nbval-cell-timeout", "180", "-p", "no:xdist", "-p", "no:playwright", "-q", str(registry.solution_path(name))]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=clean_environment(), timeout=400)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    count = len(code_cells(stored(name)))
-    assert f"{count} passed" in done.stdout.splitlines()[-1], done.stdout[-500:]
-
-
-def clean_environment() -> dict[str, str]:
-    """Ours without what a surrounding pytest passes on to the pytest that we start."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+def test_nbval_runs_a_solution_and_compares_its_numbers(name, monkeypatch):
+    """By a pytest inside of this one: nbval collects notebooks, our other tests are none. To start one anew costs 3 s a lesson."""
+    for key in [key for key in os.environ if key.startswith("PYTEST_")]:
+        monkeypatch.delenv(key)  # meant for the surrounding one
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    ran = Reports()
+    options = ["-q", "-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    nbval = ["-p", "nbval.plugin", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", "180"]
+    code = pytest.main([*options, *nbval, str(registry.solution_path(name))], plugins=[ran])
+    assert code == 0, "\n".join(report.longreprtext[-4000:] for report in ran.cells if not report.passed)
+    assert [report.outcome for report in ran.cells] == ["passed"] * len(code_cells(stored(name)))
 
 
 @pytest.mark.parametrize("name", NAMES)

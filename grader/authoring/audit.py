@@ -25,6 +25,7 @@ from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
 from grader.judging.judge import judge
 from grader.notebook.live import Live
 from grader.util.errors import AuthorError
+from grader.util.words import counted
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure, Tensor
 
@@ -97,7 +98,7 @@ def render(findings: Findings, width: int | None = None) -> str:
         console.print(table)
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    summary = f"{len(findings.rows)} exercise{'s' * (len(findings.rows) != 1)}, {mistakes} mistakes, {mean:.1f} an exercise."
+    summary = f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} an exercise."
     slips = [f"broken: {slip}" for slip in findings.slips] or ["Every rule is kept."]
     lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *slips]
     return "\n".join(line.rstrip() for line in lines)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.cli.exits import say
+from grader.util.words import counted
 
 
 def written(report: Any, options: argparse.Namespace) -> Any:
@@ -42,9 +43,8 @@ def summary(report: Any, out: Path) -> str:
     from grader.reports.room import ClassSummary, remarks, told
 
     room = ClassSummary(report)
-    count = len(report.submissions)
     scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %" if room.shares else "nobody has a score"
-    lines = [*remarks(room), f"{count} {'learner' if count == 1 else 'learners'}, {scores}; isolation: {report.isolation}."]
+    lines = [*remarks(room), f"{counted(len(report.submissions), 'learner')}, {scores}; isolation: {report.isolation}."]
     if room.mistakes:
         lines += ["", "The most frequent mistakes:"]
     for met in room.mistakes[:5]:

@@ -9,6 +9,7 @@ from typing import Any
 from grader.cli.arguments import command
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
 from grader.util.errors import InputError
+from grader.util.words import counted
 
 MOST = 40  # files told that were not placed; collected.csv and the sources have all
 
@@ -53,7 +54,7 @@ def _collect(options: argparse.Namespace) -> int:
         placed.record(options.to, outcome.rows)
     print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
     if outcome.others:
-        left = _count(len(set(outcome.others)), "file")
+        left = counted(len(set(outcome.others)), "file")
         return complain(f"{left} not placed or not opened, see above; the originals are as they were.", NOT_PASSED)
     return PASSED
 
@@ -70,7 +71,7 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     lines += _absent(roster, {one.name for one in learners}) if roster else []
     if not (roster or own):
         lines += ["", "Without --roster the folders are named as the platform names learners, which no grade book knows."]
-    return harmless("\n".join([*lines, "", f"{_count(len(learners), 'learner')} in {to}; next: grader class {to} --out results"]))
+    return harmless("\n".join([*lines, "", f"{counted(len(learners), 'learner')} in {to}; next: grader class {to} --out results"]))
 
 
 def _others(others: list[tuple[str, str]]) -> list[str]:
@@ -87,7 +88,7 @@ def _absent(roster: Any, here: set[str]) -> list[str]:
 
 
 def _learner(one: Any) -> str:
-    said = [_count(len(one.placed), "new file")] if one.placed else []
+    said = [counted(len(one.placed), "new file")] if one.placed else []
     said += [f"{len(one.same)} as before"] if one.same else []
     if one.replaced:
         said.append(f"{len(one.replaced)} later than what was there, which is kept in backups/{one.name}/")
@@ -95,7 +96,3 @@ def _learner(one: Any) -> str:
         kept = ", ".join(sorted(set(one.kept)))
         said.append(f"{len(one.kept)} earlier than the one that counts, kept in backups/{one.name}/ ({kept})")
     return ", ".join([*said, *(["late"] if one.late else [])])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

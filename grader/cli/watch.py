@@ -67,9 +67,14 @@ def _rooms(watcher: Any, page: PageFile | None) -> Iterator[Any]:
         if page is not None and board is not None:
             trouble = page.show(board)
             if trouble:
-                say(trouble)
+                with registry.ALONE:
+                    say(trouble)
         if room is not None:
             yield room
+
+
+# A thread that runs a reference replaces sys.stdout and sys.stderr for that long, under registry.ALONE. Printing takes the same
+# lock; without it a line now and then would be lost.
 
 
 def _in_place(rooms: Iterator[Any]) -> None:
@@ -77,7 +82,8 @@ def _in_place(rooms: Iterator[Any]) -> None:
 
     with Screen() as screen:
         for room in rooms:
-            screen.show(room)
+            with registry.ALONE:
+                screen.show(room)
 
 
 def _line_by_line(rooms: Iterator[Any]) -> None:
@@ -85,6 +91,7 @@ def _line_by_line(rooms: Iterator[Any]) -> None:
 
     last = None
     for room in rooms:
-        for line in lines(room, last):
-            print(line, flush=True)
+        with registry.ALONE:
+            for line in lines(room, last):
+                print(line, flush=True)
         last = room

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.course import prose
 from grader.course.spec import Exercise, Lesson
+from grader.util.words import counted
 
 if TYPE_CHECKING:
     from grader.course.percent import Cell
@@ -66,7 +67,7 @@ def unmarked(text: str, name: str = "") -> str:
 
 def task(text: str, exercise: Exercise) -> str:
     """A Markdown cell with its '@exercise name' line expanded from the specification."""
-    about = [_count(exercise.minutes, "minute"), _count(exercise.points, "point")]
+    about = [counted(exercise.minutes, "minute"), counted(exercise.points, "point")]
     if exercise.difficulty:
         about.insert(0, f"{dots(exercise.difficulty)} difficulty {exercise.difficulty} of 3")
     head = f"### Exercise: `{exercise.name}`\n\n*{' · '.join(about)}* — {exercise.task}"
@@ -151,7 +152,3 @@ def notebook(cells: list[dict[str, Any]], about: dict[str, Any]) -> dict[str, An
     """A notebook in nbformat 4.5. about: what its metadata say under 'grader'."""
     metadata = {"grader": about, "kernelspec": KERNELSPEC, "language_info": LANGUAGE}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"

@@ -311,27 +311,43 @@ def paris(share: Any, gap: float, tokens: Sequence[str], row: Any) -> None:
                   + ", ".join(f"{_seen(token)} {weight:.2f}" for token, weight in zip(tokens, row, strict=True)) + ".")  # fmt: skip
 
 
+def splits(on_half: Any, on_other: Any) -> None:
+    """For each split of the pairs: how far the head that one half chose leans on that half, and on the other."""
+    fig, (ax,) = panels(1, width=8.2, height=2.8)
+    both = {"on the half that chose it": (on_half, "orange"), "on the other half": (on_other, "blue")}
+    edges = np.arange(0, 0.62, 0.02)
+    for name, (values, colour) in both.items():
+        mean = float(np.mean(values))
+        ax.hist(values, edges, color=COLOURS[colour], alpha=0.55, label=name)
+        ax.axvline(mean, color=COLOURS[colour], linewidth=2)
+        ax.annotate(f"mean {mean:.2f}", (mean, 1), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
+                    va="top", fontsize=9)  # fmt: skip
+    ax.legend(frameon=False, loc="center right")
+    ax.margins(y=0.18)
+    ax.set(xlim=(0, 0.6), xlabel="how far the chosen head leans", ylabel="splits",
+           title=f"All {len(on_half):,} splits: part of the lead was choice, most of it stays")  # fmt: skip
+    said = "; ".join(f"{name} by {np.mean(values):.2f} on average, from {np.min(values):.2f} to {np.max(values):.2f}"
+                     for name, (values, _) in both.items())  # fmt: skip
+    show(fig, alt=f"Two histograms over {len(on_half):,} splits. The chosen head leans {said}.")
+
+
 def twins(leaning: Mapping[str, Any], names: Sequence[str]) -> None:
-    """For each pair of sentences (n,), by how much more a head looks at the noun that fits. The first eight were chosen on."""
+    """For each pair of sentences (n,), by how much more a head looks at the noun that fits."""
     fig, axes = panels(len(leaning), width=10.8, height=4.3)
-    rows, said = np.arange(len(names)), []
+    rows, said, most = np.arange(len(names)), [], max(np.max(values) for values in leaning.values())
     for number, (ax, (title, values)) in enumerate(zip(axes, leaning.items(), strict=True)):
         values = np.asarray(values, float)
         ax.axvline(0, color=_INK, linewidth=0.9)
-        ax.axhspan(-0.5, 7.5, color="#F4F4F4", zorder=0)
         right = values > 0
         for good, colour, mark in ((True, COLOURS["blue"], "o"), (False, COLOURS["vermillion"], "x")):
             ax.plot(values[right == good], rows[right == good], mark, color=colour, markersize=6, markeredgewidth=1.8)
         ax.hlines(rows, 0, values, color="#B9C7D3", linewidth=1.2, zorder=1)
-        for low, high in ((0, 8), (8, 16)):
-            mean = values[low:high].mean()
-            ax.plot((mean, mean), (low - 0.5, high - 0.5), color=COLOURS["green"], linewidth=2)
+        ax.axvline(values.mean(), color=COLOURS["green"], linewidth=2)
         ax.set_yticks(rows, names if not number else [""] * len(names))
         ax.tick_params(axis="y", labelsize=8)
-        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, 0.85), title=title)
-        said.append(f"{title}: mean {values[:8].mean():.2f} on the first eight, {values[8:].mean():.2f} on the others, "
-                    f"{right.sum()} of {len(values)} positive")  # fmt: skip
-    axes[len(axes) // 2].set_xlabel("more weight on the noun that fits  →   (green: mean of eight pairs; shaded: the first eight)")
+        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, most + 0.08), title=title)
+        said.append(f"{title}: mean {values.mean():.2f}, {right.sum()} of {len(values)} positive")
+    axes[len(axes) // 2].set_xlabel("more weight on the noun that fits  →   (green: the mean)")
     show(fig, alt="For sixteen pairs of sentences, how much more the last word looks at the noun that fits. " + "; ".join(said) + ".")
 
 

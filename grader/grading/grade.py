@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,13 @@ def grade_submission(
         submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
         torch = _needs_torch(submission)
         if sandbox is None:
-            # Its processes import torch while this one imports the lessons.
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
         elif torch:
             sandbox.need_torch()
+        if any(map(registry.needs_torch, submission.lessons)) and installed("torch"):
+            # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
+            with registry.ALONE, suppress(Exception):
+                importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         seed = registry.SEED if seed is None else seed
         reports: list[LessonReport] = []

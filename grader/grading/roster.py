@@ -18,11 +18,10 @@ from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_no
 from grader.submission.ipynb import MAX_BYTES
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import alike, labels, of_learner, printable
+from grader.util.names import BACKUPS, NOBODYS, alike, labels, of_learner, printable
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-BACKUPS = "backups"  # of notebooks that `grader reset` replaced, of attempts that `grader collect` found later ones of
-NOT_LEARNERS = (*MACHINES, BACKUPS, "solutions")  # in lower case, directly in a class's folder
+NOT_LEARNERS = (*MACHINES, *NOBODYS)  # in lower case, directly in a class's folder
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
-MOST_RUNS = 150  # of pairs on cases: a count and no clock, so that a verdict is the same on every machine
+# Of pairs on cases: counts and no clock, so that a verdict is the same on every machine. A module costs many times what a function does.
+MOST_RUNS = {"function": 150, "class": 90}
 Key = tuple[int, ...]  # positions in exercise.mistakes
 Alike = Callable[[Case, Observation, Observation], bool]
 
@@ -92,7 +93,7 @@ class Diagnosis:
         if not ends:
             return []  # to try pairs on costly cases would take too long
         found: dict[tuple[str, ...], None] = {}
-        enough = self._runs + MOST_RUNS
+        enough = self._runs + MOST_RUNS[self.exercise.kind]
         for key in self._candidates(actual, dict.fromkeys((ends[0], ends[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in found or not self._combine(key):

@@ -289,7 +289,7 @@ class _Judging:
         for i, observation in self.actual.items():
             if observation.modified:
                 return self._fail(i, Finding("modified", names=observation.modified), wording.of_modified())
-        if any("table" in case.options for case in self.drawn.cases):
+        if "table" in self.exercise.forbids and any("table" in case.options for case in self.drawn.cases):
             self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":
             self.verified.append(wording.UNTOUCHED)

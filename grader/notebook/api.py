@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import own, references
-from grader.notebook.showing import Shown, count, printed, said, verdict_shown
+from grader.notebook.showing import Shown, printed, said, verdict_shown
 from grader.notebook.target import MISSING, Refusal, find, names_at
+from grader.util.words import counted
 
 own.enter_beside(Path.cwd())
 
@@ -102,7 +103,7 @@ def solution(target: Any = MISSING) -> Shown:
     record = _record()
     entry = record.entry(wanted.name)
     if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
-        so_far = f"{count(entry.hints, 'hint')} and {count(entry.attempts, 'different attempt')}"
+        so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
         closed = (
             f"The solution of {wanted.name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
             f"attempts. So far: {so_far}. hint({wanted.argument}) goes one further."

@@ -9,7 +9,8 @@ from typing import Any, TextIO
 
 from grader.course import registry
 from grader.notebook.live import code_files
-from grader.notebook.showing import count, ipython
+from grader.notebook.showing import ipython
+from grader.util.words import counted
 
 
 def begin(namespace: Mapping[str, Any]) -> None:
@@ -31,7 +32,7 @@ def end() -> None:
         if not lines:
             continue
         was = "was" if lines == 1 else "were"
-        print(f"{count(lines, 'line')} that {name} prints {was} left out here: a print() is still in it.")
+        print(f"{counted(lines, 'line')} that {name} prints {was} left out here: a print() is still in it.")
 
 
 class _Muted:

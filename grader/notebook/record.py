@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import registry
-from grader.util.files import write_whole
+from grader.util.files import json_object, write_whole
 
 try:
     import fcntl
@@ -202,11 +202,8 @@ class Record:
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:
     """The record in a file's bytes, None where they hold none."""
-    try:
-        data = json.loads(raw) if len(raw) <= MAX_BYTES else None
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(data, dict) or not isinstance(data.get("exercises"), dict) or type(data.get("format")) is not int:
+    data = json_object(raw) if len(raw) <= MAX_BYTES else None
+    if data is None or not isinstance(data.get("exercises"), dict) or type(data.get("format")) is not int:
         return None
     return data if all(isinstance(kept, dict) for kept in data["exercises"].values()) else None
 

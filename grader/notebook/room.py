@@ -160,7 +160,7 @@ def _put(mine: Membership, event: Event) -> bool:
 
 def _is_on(file: Path, token: str) -> bool:
     """Whether the learner is still in: they may have left in another notebook."""
-    mine = _kernel.memory.get(file) or membership.read(file)
+    mine = _read(file)
     return mine is not None and mine.on and mine.token == token
 
 
@@ -190,8 +190,8 @@ def _once(about: str, sentence: str) -> tuple[str, ...]:
     return (sentence,)
 
 
-def _read() -> Membership | None:
-    file = membership.path()
+def _read(file: Path | None = None) -> Membership | None:
+    file = file or membership.path()
     return _kernel.memory.get(file) or membership.read(file)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from grader.room.message import FORMAT, MAX_EVENTS, Event, to_json
+from grader.util.files import json_object
 
 TIMEOUT_S = 3.0
 LARGEST = 65_536  # bytes of an answer that are read
@@ -54,7 +55,7 @@ class Line:
             if kept:  # a server ends connections that were quiet for long; that is no failure
                 return self.post(path, data)
             raise error if isinstance(error, OSError) else NoRoom(0) from error
-        said = _parsed(raw)
+        said = json_object(raw)
         if answer.will_close or answer.status != 200:
             self.close()
         if answer.status != 200 or said is None:
@@ -70,14 +71,6 @@ class Line:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def _parsed(raw: bytes) -> dict[str, Any] | None:
-    try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
 
 
 class Sender:

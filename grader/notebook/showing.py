@@ -69,8 +69,3 @@ def printed(shown: Shown) -> Shown:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack the minus sign or the root
         print(shown.text.encode(encoding, "replace").decode(encoding))
     return shown
-
-
-def count(number: int, word: str) -> str:
-    """'1 hint', '2 hints'."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

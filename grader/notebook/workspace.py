@@ -21,8 +21,7 @@ from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_o
 from grader.util import links
 from grader.util.command import called
 from grader.util.errors import WorkspaceError
-
-BACKUPS = "backups"
+from grader.util.names import BACKUPS
 
 
 @dataclass(frozen=True)

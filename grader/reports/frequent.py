@@ -26,7 +26,7 @@ def _groups(room: ClassSummary) -> Iterable[tuple[str, list[int]]]:
         return [who for who, mine in enumerate(room.verdicts) if any(v.status in statuses for v in mine.values())]
 
     yield (
-        "a notebook can't be read, or another note stands",
+        "a note on what they handed in: a lesson is missing, or something could not be read",
         [who for who, one in enumerate(room.report.submissions) if one.message],
     )
     yield "a name that differs from another's in case, spaces, or what is not seen, at most: whose work is it?", room.alike

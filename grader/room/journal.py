@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.room import code
 from grader.util.errors import InputError
-from grader.util.files import only_writer
+from grader.util.files import json_object, only_writer
 
 FORMAT = 1
 
@@ -70,7 +70,7 @@ class RoomJournal:
                 if not raw.endswith(b"\n"):
                     break
                 whole += len(raw)
-                line = _parsed(raw)
+                line = json_object(raw)
                 if line is not None:
                     yield line
                 elif number == 0:
@@ -95,11 +95,3 @@ class RoomJournal:
 
     def _foreign(self) -> InputError:
         return InputError(f"{self.path} is no journal of a room; --journal names another file.")
-
-
-def _parsed(raw: bytes) -> dict[str, Any] | None:
-    try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None

@@ -16,6 +16,7 @@ from grader.room import PORT
 from grader.room.journal import RoomJournal
 from grader.room.seats import Room
 from grader.util.errors import InputError
+from grader.util.words import counted
 
 
 def serve(path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
@@ -97,7 +98,7 @@ async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str
 def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
     learners = len(room.board().seats)
     if learners:
-        yield f"The room of {journal.path} goes on, with {learners} learner{'s' if learners > 1 else ''}."
+        yield f"The room of {journal.path} goes on, with {counted(learners, 'learner')}."
     if journal.dropped:
         yield f"{journal.dropped} lines of {journal.path} could not be read and were left out."
     yield from (

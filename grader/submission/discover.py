@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.util import links
-from grader.util.names import printable
+from grader.util.names import BACKUPS, NOBODYS, printable
+from grader.util.words import counted
 
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
@@ -114,16 +115,16 @@ class _Search:
             else:
                 yield path
         if left:
-            what = {"solutions": "of the course's own solutions", "backups": "dated by `grader reset` or `update`"}
-            number = f"{left} notebook{'s' if left > 1 else ''} {what[folder.name.lower()]}"
+            what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
+            number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
             self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are nobody's answer.")
 
     def _is_the_grader_s(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
         place = path.parent.name.lower()
-        if place not in ("backups", "solutions") or not _is_notebook(path) or os.path.isdir(path):
+        if place not in NOBODYS or not _is_notebook(path) or os.path.isdir(path):
             return False
-        if place == "backups":
+        if place == BACKUPS:
             return _DATED.fullmatch(path.name) is not None
         try:
             return b'"built_from"' in (links.read(path, self.base, _MOST_BYTES, end=_END).data or b"")

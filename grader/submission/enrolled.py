@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from grader.util.errors import InputError
-from grader.util.names import folded, printable
+from grader.util.names import NOBODYS, folded, printable
 
 FIELDS = {  # what a column holds -> its headings, in lower case
     "login": ("sis login id", "username", "user name", "login id", "login"),
@@ -33,7 +33,7 @@ FIELDS = {  # what a column holds -> its headings, in lower case
 }  # fmt: skip
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
-NOT_LEARNERS = (POSSIBLE, "student, test")  # rows of Canvas' export
+NOT_ENROLLED = (POSSIBLE, "student, test")  # names in rows of Canvas' export
 _ASSIGNMENT = re.compile(r".*\s\(\d+\)", re.DOTALL)
 MOST_BYTES = 16 << 20
 ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -123,7 +123,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         key = cells[at] if at < len(cells) else ""
         if values.get("name", "").lower() == POSSIBLE:
             possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
-        if not any(values.values()) or values.get("name", "").lower().strip() in NOT_LEARNERS:
+        if not any(values.values()) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
         if key:
             people.append(Person(_usable(key, path, line), line, values))
@@ -188,7 +188,7 @@ def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str
 def _usable(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
     odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
-    if odd or folded(key) in ("backups", "solutions"):
+    if odd or folded(key) in NOBODYS:
         raise InputError(f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by.")
     return key
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from grader.submission.discover import ARCHIVES
 from grader.util.names import printable
+from grader.util.words import counted
 
 MOODLE = re.compile(r"(.*_\d+)_assignsubmission_.*", re.DOTALL)  # 'Ada Lovelace_4711_assignsubmission_file_', a folder or file
 CANVAS = re.compile(r"(.+?(?:_late)?_\d+)_\d{3,}_.+\.ipynb", re.IGNORECASE | re.DOTALL)  # 'lovelaceada_LATE_4711_81500_01.ipynb'
@@ -22,7 +23,7 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
         whose = {name: met[1].lower().replace("_late", "") for name in sorted(names) if (met := found.fullmatch(name))}
         theirs = list(whose)
         if len(set(whose.values())) >= least:
-            count = f"{len(theirs)} name{'s' if len(theirs) > 1 else ''}"
+            count = counted(len(theirs), "name")
             return f"holds {count} as {form} gives them, such as {printable(theirs[0])}. {_DO[form]}, {AGAIN}"
     return ""
 

@@ -1,7 +1,8 @@
-"""Writing a file so that nobody ever meets half of it."""
+"""Writing a file so that nobody ever meets half of it, and reading what may be anybody's."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from pathlib import Path
@@ -37,6 +38,15 @@ def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> N
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def json_object(raw: bytes) -> dict[str, Any] | None:
+    """What bytes hold where that is one JSON object, else None."""
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
 
 
 def only_writer(file: IO[Any]) -> bool:

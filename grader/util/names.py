@@ -7,6 +7,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+BACKUPS = "backups"  # of notebooks that `grader reset` replaced, of attempts that `grader collect` found later ones of
+NOBODYS = (BACKUPS, "solutions")  # folders of no learner, in lower case
+
 SPACE, UNSEEN = "\N{OPEN BOX}", "\N{REPLACEMENT CHARACTER}"
 # What Unicode lets a reader ignore though Python calls it printable, and letters that are drawn as nothing.
 IGNORED = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"

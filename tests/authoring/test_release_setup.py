@@ -17,12 +17,13 @@ import psutil
 import pytest
 import yaml
 
-from grader.authoring.release import gradescope, handout, release
+from grader.authoring.release import gradescope, handout, release, wheels
 from grader.authoring.release.wheels import grader_wheel, needs_torch, notebooks_wheel
 from grader.course import registry
 from tests.authoring.test_release import NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.xdist_group("release setup")  # one environment for all
 NUMPY = tuple(name for name in registry.lessons() if name < "05")
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
 LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
@@ -101,6 +102,15 @@ def test_every_version_reads_the_same_after_normalization():
         for make in (grader_wheel, notebooks_wheel):
             version = make([lesson])[0].split("-")[1]
             assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
+
+
+@NOT_ON_POSIX
+def test_a_link_to_nothing_is_no_file_of_the_package(tmp_path):
+    """Some editors leave one beside a file that is open."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "here.py").write_text("1")
+    (tmp_path / "inner" / ".#here.py").symlink_to("someone@somewhere.4711")
+    assert wheels._below(tmp_path) == {"inner/here.py": b"1"}
 
 
 def test_an_installed_grader_releases_the_same_files(tmp_path):

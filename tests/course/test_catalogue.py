@@ -18,7 +18,7 @@ IDS = (
     + [f"MK{i}" for i in range(1, 15)] + [f"PE{i}" for i in range(1, 5)] + [f"RO{i}" for i in range(1, 4)]
     + [f"MH{i}" for i in range(1, 6)] + ["XA1"] + [f"BW{i}" for i in range(1, 4)] + [f"DT{i}" for i in range(1, 4)]
     + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"] + [f"FL{i}" for i in range(1, 6)] + ["TP1"]
-    + [f"RS{i}" for i in (*range(1, 13), 14, 15, 16)]
+    + [f"RS{i}" for i in (*range(1, 13), *range(14, 18))]
 )  # fmt: skip
 UNWANTED = re.compile(r"\b(simpl[ey]|obvious(ly)?|just|easy|easily done|trivial(ly)?|wonderful(ly)?|please|well done|sorry|bad|"
                       r"stupid|good job|cheat\w*)\b|!\s|[\U0001F300-\U0001FAFF]", re.IGNORECASE)  # fmt: skip

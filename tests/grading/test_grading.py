@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from grader.course import references, registry
@@ -141,6 +143,21 @@ def test_a_lesson_that_cannot_be_loaded_could_not_be_graded(graded, monkeypatch)
     monkeypatch.setattr(registry, "lesson", lambda name: 1 / 0)
     report = graded(toy.solved())
     assert set(statuses(report).values()) == {"could_not_grade"}
+
+
+def test_a_torch_that_cannot_be_imported_ends_no_grading(graded, monkeypatch):
+    """It is imported ahead of its use; here nothing uses it."""
+    real, asked = importlib.import_module, []
+
+    def broken(name, *package):
+        if name == "torch":
+            asked.append(name)
+            raise OSError("libtorch_cpu.so: cannot open shared object file")
+        return real(name, *package)
+
+    monkeypatch.setattr(registry, "needs_torch", lambda lesson: True)
+    monkeypatch.setattr(importlib, "import_module", broken)
+    assert set(statuses(graded(toy.solved())).values()) == {"passed"} and asked
 
 
 def test_several_submissions_become_one_report(monkeypatch, tmp_path):

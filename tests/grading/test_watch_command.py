@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -17,12 +18,13 @@ import psutil
 import pytest
 from rich.console import Console
 
-from grader.cli import main
+from grader.cli import main, watch
 from grader.course import registry
 from grader.grading.watch import LearnerState, WatchedRoom, Watcher, next_step, wrongs
 from grader.grading.watch.files import learners, notebooks
 from grader.grading.watch.screen import draw, lines
 from grader.judging.verdict import LessonReport, Verdict
+from grader.worker import observe
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
 
@@ -302,8 +304,27 @@ def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
         "from grader.grading.watch.lanes import Task, WorkerThreads\n"
         "lanes, files = WorkerThreads((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
         "for number, file in enumerate(files): lanes.add(Task((False, 0, number), file.parent, file), 3)\n"
-        "for file in files: print(*{v.status for v in lanes.results.get(timeout=100).lesson.verdicts})\n"
-        "lanes.close()"
+        "found = [lanes.results.get(timeout=100) for file in files]\n"
+        "lanes.close()\n"
+        "for one in found: print(*{v.status for v in one.lesson.verdicts})"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=240)
     assert done.stdout.split() == ["not_started"] * 3, done.stdout + done.stderr
+
+
+def test_no_line_is_lost_while_another_thread_has_put_the_output_aside(capsys):
+    aside, printed = threading.Event(), threading.Event()
+
+    def runs_a_reference():
+        with registry.ALONE, observe._quiet():
+            aside.set()
+            assert not printed.wait(0.3)  # what is printed waits
+
+    thread = threading.Thread(target=runs_a_reference)
+    thread.start()
+    aside.wait(10)
+    room = WatchedRoom("class", (), alone=False, waiting=0)
+    watch._line_by_line(iter([room]))
+    printed.set()
+    thread.join()
+    assert capsys.readouterr().out

@@ -136,6 +136,7 @@ def told(reader, path: Path) -> str:
     return next((one.sentence for one, _ in found.values() if one is not None), "".join(plan.absent.values()) if not plan.owners else "")
 
 
+@pytest.mark.alike  # what it costs to read a text
 @pytest.mark.parametrize("name, much", [*((name, False) for name in BOMBS), *((name, True) for name in MUCH)])
 def test_every_bomb_is_read_in_bounds(monkeypatch, tmp_path, reader, name, much):
     """Within the limits, with which it may be given up; those that are known are read to their end in a part of them."""
@@ -163,6 +164,7 @@ JSON_BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", JSON_BOMBS)
 def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, reader, name):
     toy.install(monkeypatch)

@@ -74,7 +74,7 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
 
 
 def test_each_has_a_text_and_each_text_can_be_found():
-    assert {text.id for text in SAID} == {outcome.id for outcome in outcomes.OUTCOMES} | {"RS9", "RS10", "RS14", "RS15", "RS16"}
+    assert {text.id for text in SAID} == {outcome.id for outcome in outcomes.OUTCOMES} | {"RS9", "RS10", "RS14", "RS15", "RS16", "RS17"}
     assert all(TEXTS[text.id].wrong and TEXTS[text.id].right for text in SAID)
 
 
@@ -107,10 +107,22 @@ def weighted_sum(weights, V):
     e = np.exp((x - x.max(axis, keepdims=True)) / temperature)
     return e / e.sum(axis, keepdims=True)"""),
     ("RS16", "attention_scores", "def attention_scores(Q, K):\n    Q *= 2\n    return Q @ K.T / 2"),
+    ("RS17", "softmax_rows", """def softmax_rows(scores):
+    weights = np.zeros_like(scores)
+    for i, row in enumerate(scores):
+        weights[i] = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
+    return weights"""),
+    ("RS17", "attention_scores", "def attention_scores(Q, K):\n    return np.array([[int(q @ k) for k in K] for q in Q])"),
 )
 
 
-@pytest.mark.parametrize("id, exercise, text", BY_CELL, ids=[id for id, *_ in BY_CELL])
+def test_whole_numbers_of_another_kind_are_not_called_cut():
+    for wrong in ("np.ceil(Q @ K.T).astype(int)", "(Q @ K.T > 0).astype(int)", "np.trunc(Q @ K.T)"):
+        verdict = judge(registry.exercise("attention_scores"), from_cells("attention_scores", f"def attention_scores(Q, K):\n    return {wrong}"))
+        assert verdict.status == "failed" and "RS17" not in verdict.mistakes, wrong
+
+
+@pytest.mark.parametrize("id, exercise, text", BY_CELL, ids=[f"{id}-{exercise}" for id, exercise, _ in BY_CELL])
 def test_a_learner_s_cell_is_named(id, exercise, text):
     verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
     assert verdict.status == "failed", verdict.headline

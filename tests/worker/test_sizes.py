@@ -10,6 +10,7 @@ import torch
 
 from grader.course import references, registry
 from grader.course.spec import Case
+from grader.judging import wording
 from grader.judging.judge import judge
 from grader.worker import protocol
 from grader.worker.observe import observe
@@ -133,6 +134,15 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
 
     assert judge(registry.exercise(exercise), Watched(exercise, references.reference(exercise))).passed
     assert len(sizes) == 3 and max(sizes) < 0.3, sizes
+
+
+@pytest.mark.parametrize("exercise, looked_at", [
+    ("tiled_attention", True), ("merge_partial", False), ("train_step", False), ("generate", False), ("generate_cached", False),
+])  # fmt: skip
+def test_only_where_sizes_were_looked_at_is_it_said(exercise, looked_at):
+    """Probes of language models have a table, too: of their own logits."""
+    verdict = judge(registry.exercise(exercise), Live(exercise, references.reference(exercise)))
+    assert verdict.passed and (wording.SMALL in verdict.verified) == looked_at, verdict.verified
 
 
 def test_an_expanded_mask_is_allowed():

@@ -291,7 +291,7 @@ def attention_scores(Q, K):
             scores[i, j] = Q[i] @ K[j]
     return scores
 '''),
-        (None, '''
+        ("RS17", '''
 def attention_scores(Q, K):
     return np.array([[int(q @ k) for k in K] for q in Q])
 '''),
@@ -311,7 +311,7 @@ def attention_scores(Q, K):
         kept[Q.shape, K.shape] = Q @ K.T
     return kept[Q.shape, K.shape]
 '''),
-        (None, '''
+        ("RS17", '''
 def attention_scores(Q, K):
     scores = np.zeros((len(Q), len(K)), dtype=Q.dtype)
     for i, q in enumerate(Q):
@@ -319,7 +319,7 @@ def attention_scores(Q, K):
             scores[i, j] = q @ k
     return scores
 '''),
-        (None, '''
+        ("RS17", '''
 def attention_scores(Q, K):
     return (Q @ K.T).astype(K.dtype)
 '''),
@@ -384,7 +384,7 @@ def scale_scores(scores, d_k):
 def scale_scores(scores, d_k):
     return np.sqrt(scores / d_k)
 '''),
-        (None, '''
+        ("RS17", '''
 def scale_scores(scores, d_k):
     scaled = np.zeros_like(scores)
     scaled[...] = scores / np.sqrt(d_k)
@@ -448,7 +448,7 @@ def softmax_rows(scores):
     e = np.exp(scores - scores.max(axis=1))
     return e / e.sum(axis=1, keepdims=True)
 '''),
-        (None, '''
+        ("RS17", '''
 def softmax_rows(scores):
     weights = np.zeros_like(scores)
     for i, row in enumerate(scores):
@@ -609,7 +609,7 @@ def weighted_sum(weights, V):
     output[:, 1] = weights @ V[:, 1]
     return output
 '''),
-        (None, '''
+        ("RS17", '''
 def weighted_sum(weights, V):
     output = np.zeros((len(weights), V.shape[1]), dtype=V.dtype)
     for i in range(len(weights)):
@@ -618,11 +618,11 @@ def weighted_sum(weights, V):
                 output[i, c] += weights[i, j] * V[j, c]
     return output
 '''),
-        (None, '''
+        ("RS17", '''
 def weighted_sum(weights, V):
     return (weights @ V).astype(V.dtype)
 '''),
-        (None, '''
+        ("RS17", '''
 def weighted_sum(weights, V):
     return (weights @ V).astype(weights.dtype)
 '''),

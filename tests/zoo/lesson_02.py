@@ -251,7 +251,7 @@ WRONG = {
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 '''),
-        (None, '''def softmax(x, axis=-1):
+        ("RS17", '''def softmax(x, axis=-1):
     out = np.empty_like(x)
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     out[...] = e / e.sum(axis=axis, keepdims=True)
@@ -676,7 +676,7 @@ def cross_entropy_gradient(scores, targets):
 def cross_entropy_gradient(scores, targets):
     return softmax(scores) - np.eye(len(scores))[targets]
 '''),
-        (None, HELP + '''
+        ("RS17", HELP + '''
 def cross_entropy_gradient(scores, targets):
     g = np.zeros_like(scores)
     g[...] = softmax(scores) - np.eye(scores.shape[-1])[targets]

@@ -418,7 +418,7 @@ def project_qkv(x, w_q, w_k, w_v):
     q, k, v = (np.dot(x, w_q) for _ in range(3))
     return q, k, v
 '''),
-        (None, '''
+        ("RS17", '''
 def project_qkv(x, w_q, w_k, w_v):
     """The results have the type of x."""
     def project(w):

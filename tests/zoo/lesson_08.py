@@ -346,7 +346,7 @@ WRONG = {
         *((id, f"def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return {returned}") for id, returned in (
             ("GB20", "g * (p - (g * p).sum(-1, keepdims=True))"), ("GB21", "p * g + p * np.sum(g * p, -1)[..., None]"),
         )),
-        (None, '''def softmax_backward(grad_weights, weights):
+        ("RS17", '''def softmax_backward(grad_weights, weights):
     g, p = grad_weights, weights
     out = np.zeros_like(g)
     for at in np.ndindex(*p.shape[:-1]):

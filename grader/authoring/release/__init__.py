@@ -21,6 +21,7 @@ from grader.authoring.release.wheels import constraints, grader_wheel, needs_tor
 from grader.course import registry
 from grader.course.stubs import encode
 from grader.util.errors import InputError
+from grader.util.words import counted
 
 TEMPLATES = Path(__file__).resolve().parent / "files"
 WHEELS = "wheels"
@@ -40,7 +41,7 @@ class Release:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        count = f"{len(self.lessons)} lesson{'s' if len(self.lessons) != 1 else ''}"
+        count = counted(len(self.lessons), "lesson")
         lines = [f"{self.handout}: {count} in {len(self.files)} files, to hand out as it is."]
         if self.bundle:
             lines.append(f"{self.bundle}: the Gradescope autograder. It holds the solutions: it is for you alone.")

@@ -18,6 +18,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from grader.course import registry
@@ -77,7 +78,12 @@ def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None)
 def all_secrets() -> tuple[Secret, ...]:
     """The solutions of every lesson that has a source, chosen for the hand-out or not."""
     sources = {name: registry.source(name) for name in registry.CONTRACT if registry.source_path(name).is_file()}
-    return secrets_of(sources)
+    return _secrets_of(tuple(sources.items()))
+
+
+@lru_cache(maxsize=1)  # a release asks several times, of the same sources, and each time takes half a second
+def _secrets_of(sources: tuple[tuple[str, str], ...]) -> tuple[Secret, ...]:
+    return secrets_of(dict(sources))
 
 
 def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:

@@ -13,6 +13,7 @@ import ast
 import base64
 import hashlib
 import io
+import os
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,10 +91,12 @@ def _package(lessons: Sequence[str]) -> dict[str, bytes]:
 
 def _below(top: Path) -> dict[str, bytes]:
     """The files of a folder by path, without the course that a wheel carries and what Python leaves."""
-    return {
-        path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(top.rglob("*"))
-        if path.is_file() and not {"_course", "__pycache__"} & {*path.relative_to(top).parts}
-    }  # fmt: skip
+    found = {}
+    for folder, inside, names in os.walk(top):
+        inside[:] = [name for name in inside if name not in ("_course", "__pycache__")]
+        paths = (Path(folder, name) for name in names)
+        found |= {path.relative_to(top).as_posix(): path.read_bytes() for path in paths if path.is_file()}
+    return dict(sorted(found.items()))
 
 
 def _number(path: str) -> str:

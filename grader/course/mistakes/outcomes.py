@@ -78,4 +78,10 @@ TEXTS = (
         "array then gets other numbers.\n\nAfter `scores -= scores.max()` the caller's scores [3, 1] have become [0, −2]. Write "
         "`scores = scores - scores.max()`, which makes a new array, or work on a copy.",
         "scores -= scores.max()", "scores = scores - scores.max()"),
+    MistakeText("RS17", "The results are right and stand in whole numbers: what follows the point is cut off.",
+        "An array keeps the type with which it was made, and what is stored in it is cut to fit, without an error. "
+        "`np.zeros_like(scores)` is an array of integers where the scores are integers; so is what `.astype(x.dtype)` makes of a result "
+        "where x is. Inputs with a point don't show it.\n\nThe weights 0.67 and 0.33 become 0 and 0, and the score 2.5 becomes 2. "
+        "Say which type the result has, or leave it to NumPy: `np.zeros(scores.shape)` holds floats.",
+        "result = np.zeros_like(x)", "result = np.zeros(x.shape)"),
 )

@@ -19,14 +19,14 @@ from pathlib import Path
 
 from grader.grading.collecting.recognized import Handed, Recognized
 from grader.grading.collecting.sources import Contents, inner, is_archive
-from grader.grading.roster import BACKUPS, NOT_LEARNERS
+from grader.grading.roster import NOT_LEARNERS
 from grader.reports import sheet
 from grader.submission.discover import COLLECTED
 from grader.submission.enrolled import Enrolled
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import folded, printable
+from grader.util.names import BACKUPS, folded, printable
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
@@ -183,9 +183,7 @@ def _one(one: Handed, rest: Sequence[str], latest: bool, to: Path, learner: Coll
 def _laid(parts: Sequence[str], to: Path, data: bytes, changed: float, latest: bool, learner: Collected) -> str:
     """'placed', 'same' where just this is there already, or the path among the backups of what is older than what is there."""
     path = to.joinpath(learner.name, *parts)
-    link = links.first(path, to)
-    if link is not None:
-        raise links.Linked(f"{links.told(link)}; links are not followed")
+    _refuse_links(path, to)
     if not latest:
         return _backed_up(to, learner.name, parts, data, changed)
     if not path.exists():
@@ -212,15 +210,20 @@ def _backed_up(to: Path, name: str, parts: Sequence[str], data: bytes, changed: 
     while True:
         last = f"{stem}.{number}{dot}{ending}" if stem else f"{parts[-1]}.{number}"
         path = to.joinpath(BACKUPS, name, *parts[:-1], last)
-        link = links.first(path, to)
-        if link is not None:
-            raise links.Linked(f"{links.told(link)}; links are not followed")
+        _refuse_links(path, to)
         if not path.exists():
             _write(path, to, data, changed)
             return path.relative_to(to).as_posix()
         if path.stat().st_size == len(data) and path.read_bytes() == data:
             return "same"
         number += 1
+
+
+def _refuse_links(path: Path, to: Path) -> None:
+    """Raises: Linked where a link stands on the way to the path."""
+    link = links.first(path, to)
+    if link is not None:
+        raise links.Linked(f"{links.told(link)}; links are not followed")
 
 
 def _write(path: Path, to: Path, data: bytes, changed: float) -> None:

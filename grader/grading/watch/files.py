@@ -9,9 +9,9 @@ from pathlib import Path
 
 from grader.submission.discover import MACHINES, Found, find
 from grader.util import links
-from grader.util.names import printable
+from grader.util.names import NOBODYS, printable
 
-NOT_LEARNERS = ("notebooks", "backups", "solutions", *MACHINES)
+NOT_LEARNERS = ("notebooks", *NOBODYS, *MACHINES)
 
 Stamp = tuple[int, int, int]
 
