@@ -5,25 +5,28 @@
 #
 # **Before this lesson:** Python and NumPy arrays. Nothing about attention, and nothing about neural networks.
 #
-# Read this sentence: *The animal didn't cross the street because it was too tired.* What is *it*? The animal, of course. Now
-# change the last word: *The animal didn't cross the street because it was too wide.* This time *it* is the street. The two
-# letters of *it* are the same in both sentences. You understood them by looking at other words, and the meaning of those words
-# decided which of them counted.
+# Read this sentence: *The animal didn't cross the street because it was too tired.* What is *it*? The animal, of
+# course. Now change the last word: *The animal didn't cross the street because it was too wide.* This time *it* is
+# the street. The word *it* is spelled the same in both. You understood it by looking at the other words, and what
+# those words mean told you which of them mattered.
 #
-# A language model has to do this for every word. It reads text as a row of **tokens**, which are words or pieces of words. It
-# keeps a **vector** for each token: a list of numbers that stands for what the token means so far. The vector of *it* alone
-# says little. It becomes useful when *it* looks up the other tokens and takes in something of *animal*, or of *street*.
+# A language model has to do this for every word. It reads text as a sequence of **tokens**, which are words or pieces
+# of words. For each token it keeps a **vector**: a list of numbers that represents what the token means so far. At
+# first the vector of *it* says little. It becomes useful once the token has looked up the others and taken in
+# something of *animal*, or of *street*.
 #
-# This look-up is called **attention**. A dictionary cannot do it, because a dictionary needs a key that fits exactly, and no
-# word fits another exactly. In this lesson we turn the look-up that Python has into one that always answers.
+# This kind of look-up is called **attention**. A Python dictionary cannot do it, because a dictionary finds an entry
+# only under exactly the key it was filed under. What *it* is looking for matches no other word exactly; it only fits
+# some of them better than others. In this lesson we turn the dictionary's look-up into one that always gives an
+# answer.
 
 # %% [markdown]
 # ## How a lesson works
 #
-# A lesson mixes text, code to watch and exercises to write. Run a cell with **Shift + Enter**. *Run All* is safe at any time:
-# an exercise that you have not written yet reports "not started", and the rest still runs. Where a paragraph asks you to
-# predict, decide on an answer before you unfold the one below it. A wrong guess teaches more than a paragraph that you nod
-# through.
+# A lesson mixes text, code to run and exercises to write. Run a cell with **Shift + Enter**. *Run All* is safe at any
+# time: an exercise that you have not written yet reports "not started", and the rest still runs. Where a paragraph
+# asks you to predict, decide on an answer before you unfold the one below it. You learn more from a wrong guess than
+# from an explanation that you only nod at.
 #
 # | type this | to get |
 # |---|---|
@@ -32,10 +35,11 @@
 # | `explain("HL3")` | more about a known mistake, by the id that a verdict shows |
 # | `replay(hard_lookup)` | the inputs on which the last check failed, as variables, and a cell that runs your code on them |
 # | `solution(hard_lookup)` | the course's version, once you have passed, seen three hints or made three different attempts |
-# | `reset("hard_lookup")` | the exercise's cell as it was, with a copy of the notebook as it is |
-# | `progress()` | the lesson at hand, and all others at a glance |
+# | `reset("hard_lookup")` | the exercise's cell as it was at the start; your notebook is backed up first |
+# | `progress()` | how far you are in this lesson, and one line for each of the others |
 #
-# Your progress is kept in a small file beside the notebook. Nothing is sent anywhere unless you join a room in a workshop.
+# Your progress is kept in a small file next to the notebook. Nothing is sent anywhere unless you join a room in a
+# workshop.
 
 # %% role="given"
 import numpy as np
@@ -56,8 +60,8 @@ print("tart: ", menu.get("tart"))
 print("sweet:", menu.get("sweet"))
 
 # %% [markdown]
-# For "sweet" nothing comes back, since no key is spelled that way. Yet a guest who wants something sweet could be helped, if
-# the keys said *what a dish is like* and not what it is called.
+# Nothing comes back for "sweet", because no key is spelled that way. Yet the menu could help a guest who wants
+# something sweet, if its keys said *what a dish is like* instead of what it is called.
 
 # %% [markdown]
 # ## Keys that can be compared
@@ -98,8 +102,9 @@ values = np.array([  # (4, 3): grams of sugar, grams of chili, euros
 #
 # @wrong
 #
-# If you said the bread, you thought of distance. A dot product is not a distance: a key twice as long scores twice as much. If
-# you said the tart, you looked at the larger number of the query alone; the spice counts for the chutney, too.
+# If you said the bread, you were thinking of distance. A dot product is not a distance: a key twice as long scores
+# twice as much. If you said the tart, you looked only at the larger of the query's two numbers. The chutney also
+# scores with its spice.
 
 # %% role="demo" tags=["nbval-check-output"]
 query = np.array([1.0, 0.6])
@@ -108,9 +113,9 @@ for dish, key in zip(dishes, keys):
     print(f"{dish:8} {query[0]:g}·{key[0]:g} + {query[1]:g}·{key[1]:g} = {score:.2f}")
 
 # %% [markdown]
-# The figure shows the same numbers as lengths. Draw a line from the tip of each key at a right angle to the direction of the
-# query: where it arrives is the key's foot. The further out the foot, the larger the dot product. A key wins by reaching far in
-# the direction of the query.
+# The figure shows the same numbers as lengths. From the tip of each key, drop a line that meets the query's direction
+# at a right angle. The point where the two meet is the key's *foot*. The further out the foot, the larger the dot
+# product: a key wins by reaching far in the direction of the query.
 
 # %% role="demo"
 figures.lesson_00.keys_in_the_plane(keys, dishes, query)
@@ -128,10 +133,11 @@ figures.lesson_00.keys_in_the_plane(keys, dishes, query)
 # where several scores are equally large, the first of them counts
 # ```
 #
-# Here n counts the entries, d the numbers in a key and d_v those in a value. They can be anything, and all scores can be
-# negative. Any style will do; `keys @ query` gives all n dot products at once. Write your code in place of the `raise` line,
-# run the cell, then run the check below it. If you are stuck, type `hint(hard_lookup)` in a new cell. A check hides what your
-# function prints; to see that, call the function in a cell of your own.
+# Here n is the number of entries, d the length of a key and d_v the length of a value. Your function has to work for
+# all sizes, and also when every score is negative. Any style will do; `keys @ query` gives all n dot products at
+# once. Write your code in place of the `raise` line, run the cell, then run the check below it. If you are stuck,
+# type `hint(hard_lookup)` in a new cell. A check hides what your function prints; to see that output, call the
+# function yourself in another cell.
 
 # %% role="exercise" exercise="hard_lookup"
 def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -149,16 +155,18 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 check(hard_lookup)
 
 # %% [markdown]
-# Once it passes, see what a verdict does with a mistake. Look for the smallest score instead of the largest (`np.argmin` for
-# `np.argmax`), run your cell and the check again, and read. `check` names a mistake only if code with that mistake returns
-# exactly the numbers that yours returned. Type `explain("…")` with the id that you see, then change your code back.
+# Once it passes, see how a verdict deals with a mistake. Make your code pick the smallest score instead of the
+# largest (`np.argmin` for `np.argmax`), run your cell and the check again, and read the verdict. `check` names a
+# mistake only if your code returned exactly the numbers that code with that mistake returns. Type `explain("…")` with
+# the id that you see, then change your code back.
 
 # %% [markdown]
 # ## From hard to soft
 #
-# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all entries, and each value counts as much as
-# its key fits. To get from scores to shares we need positive numbers that sum to 1. The exponential makes every score positive,
-# and dividing by the sum does the rest. This recipe is called softmax; lessons 01 and 02 take it apart.
+# A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all the values: the better a key
+# fits, the more its value counts. For that, the scores have to become shares of a whole, that is, positive numbers
+# that sum to 1. The exponential makes every score positive, and dividing by the sum makes the results sum to 1. This
+# recipe is called softmax; lessons 01 and 02 take it apart.
 
 # %% role="given"
 def soft_lookup(query, keys, values, sharpness=1.0):
@@ -196,10 +204,11 @@ if passed(hard_lookup):
     figures.lesson_00.turning_query(degrees, hard, soft, dict(zip(values[:, 0], dishes)))
 
 # %% [markdown]
-# The hard answer jumps at {{ jumps[0]:.1f }}° and {{ jumps[1]:.1f }}° and stands still everywhere else. This matters for
-# learning. A model learns by making small changes and keeping those that help. If a small change of the query changes nothing
-# in the answer, there is nothing to learn from. The next cell measures it: the query moves by a thousandth, and we see how far
-# each answer moves.
+# The hard answer jumps at {{ jumps[0]:.1f }}° and {{ jumps[1]:.1f }}° and is constant everywhere else. This matters
+# for learning. A model learns in small steps: training asks how the result would change if one of the model's numbers
+# changed a little, and moves that number in the direction that helps. If a small change of the query changes nothing
+# in the answer, there is no direction to move in. The next cell measures this: the query moves by a thousandth, and
+# we see how far each answer moves.
 
 # %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
 if passed(hard_lookup):
@@ -237,8 +246,8 @@ for sharpness in (0, 0.1, 1, 10, 100):
     print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chili:.2f} g chili, {price:.2f} euros")
 
 # %% [markdown]
-# Attention lives between the two ends, and the size of the scores decides where. This is why lesson 01 divides the scores by
-# √d_k (d_k is how many numbers a key has), and why all of lesson 04 is about that division.
+# Attention works between these two extremes, and the size of the scores decides where. This is why lesson 01 divides
+# the scores by √d_k (d_k is how many numbers a key has), and why lesson 04 is devoted to that division.
 
 # %% [markdown]
 # ## What a soft look-up is good for
@@ -257,10 +266,12 @@ distances = np.array([  # feet; 10 of them are 3 m
 assert speeds.mean() == 15.4 and distances.mean() == 42.98  # as published
 
 # %% [markdown]
-# One thing is missing. For a speed, a good key is a *near* one, and a dot product does not measure nearness. But it can be
-# made to. The squared distance between a query q and a key k is q² − 2qk + k². The term q² is the same for all keys, so
-# leaving it out changes no choice and no weight. What remains, with the sign reversed, is 2qk − k². That is the dot product of
-# (q, 1) and (2k, −k²). So we file each stop under the key (2k, −k²).
+# One thing is missing. Here a key should score high when it is *close* to the query, and a dot product does not
+# measure closeness. With the right keys, though, it can. The squared distance between a query q and a key k is
+# q² − 2qk + k². The smaller it is, the larger the score should be, so we reverse the sign: −q² + 2qk − k². The term
+# −q² is the same for all keys. It changes no comparison between them, and in softmax it multiplies every exponential
+# by the same factor, which cancels. So we leave it out. What remains, 2qk − k², is the dot product of (q, 1) and (2k,
+# −k²), and we file each stop under the key (2k, −k²).
 
 # %% role="given"
 def speed_keys(speed):
@@ -296,9 +307,10 @@ if passed(hard_lookup):
     figures.lesson_00.stopping(speeds, distances, asked, hard_feet, soft_feet)
 
 # %% [markdown]
-# Which of them predicts better? We leave out one stop, predict it from the other 49, note by how many feet we miss, and do this
-# for all 50. For the hard look-up it matters in which order the stops are listed, since on a tie the first counts. So it gets
-# 20 random orders. Change the sharpness of the soft one and see what happens at both ends.
+# Which of the two predicts better? We leave out one stop, predict it from the other 49, note how many feet we are off
+# by, and do this for all 50. The hard look-up depends on the order in which the stops are listed, since on a tie the
+# first counts. So we try it in 20 random orders. Change the sharpness of the soft look-up and see what happens at
+# both ends.
 
 # %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
 if passed(hard_lookup):
@@ -320,12 +332,12 @@ if passed(hard_lookup):
     assert min(missed_soft, key=missed_soft.get) == 0.1 and missed_soft[0.1] < min(missed_hard)
 
 # %% [markdown]
-# The hard look-up misses by {{ np.mean(missed_hard):.1f }} feet on average, the soft one at sharpness 0.1 by
-# {{ missed_soft[0.1]:.1f }}, less than the hard one in its luckiest order. At sharpness 0
-# the blend is the average of all stops and ignores the speed; at 10 it believes the nearest stops alone. The best lies between.
-# This way of predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it is attention in all but name: a
-# query, keys, values, weights. What it lacks is learning. Here we chose what the keys are. In a language model the keys,
-# queries and values are learned.
+# The hard look-up misses by {{ np.mean(missed_hard):.1f }} feet on average. The soft one at sharpness 0.1 misses by
+# {{ missed_soft[0.1]:.1f }}, less than the hard one in the luckiest of its orders. At sharpness 0 the blend is the
+# average of all stops and ignores the speed; at 10 it relies on the nearest stops alone. The best of the values tried
+# lies in between. This way of predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it has
+# everything that attention has, a query, keys, values and weights, except learning. Here we chose the keys. In a
+# language model the queries, keys and values come out of training.
 
 # %% [markdown]
 # ## What we keep
@@ -345,9 +357,9 @@ if passed(hard_lookup):
 # | scores and weights | (n,) |
 # | answer | (d_v,) |
 #
-# The picture below is the whole machine that this course builds. The token *it* asks, all tokens answer, and *it* goes on with
-# what it found. The part in color is the soft look-up of this lesson, for one query. Where queries, keys and values come from is
-# still pale; lesson 03 adds it.
+# The picture below is the whole machine that this course builds. The token *it* asks, all tokens answer, and the
+# token goes on with what it has found. The part in color is the soft look-up of this lesson, for one query. The step
+# that makes queries, keys and values from the tokens is still pale; lesson 03 adds it.
 
 # %% role="demo"
 figures.machine.draw(lit=("query", "key", "value", "scores", "weights", "blend", "output"))

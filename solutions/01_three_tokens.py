@@ -7,8 +7,9 @@
 #
 # The article is *Unveiling the math behind modern NLP models*. It has a small table of queries, keys and values, and walks
 # through it twice. The first time it gives the first token the weights [0.42, 0.42, 0.16] and the output [5.3, 4.2], the
-# second time [0.4, 0.4, 0.2] and [5, 4]. The table is small enough for pencil and paper. We compute every number by hand, then
-# with loops, then in one line of NumPy. At the end you can say what is wrong in print, and prove it without a computer.
+# second time [0.4, 0.4, 0.2] and [5, 4]. The table is small enough for pencil and paper. We compute every number by
+# hand, then with loops, then in one line of NumPy. By the end you can say which of the printed numbers are wrong, and
+# prove it without a computer.
 
 # %% role="given"
 import math
@@ -33,12 +34,12 @@ d_k = 2  # how many numbers a query or a key has
 #   number).
 # - A **key** says what the token can be found by. The animal is a thing that can be tired, [1, 1]. The street is a thing, [1,
 #   0]. The word *it* names no thing itself, but the sentence says that it is tired, [0, 1].
-# - A **value** says what the token hands over. The animal speaks of the animal, [10, 0], the street of the street, [0, 10]. The
-#   word *it* is undecided: [5, 5].
+# - A **value** says what the token hands over. The value of *animal* speaks only of the animal, [10, 0], and that of
+#   *street* only of the street, [0, 10]. The word *it* is undecided: [5, 5].
 #
-# The question that *it* asks makes sense to us. Those of the other two tokens are simply the article's numbers. In a trained
-# model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where queries, keys and values
-# come from.
+# The query of *it* makes sense to us. Those of the other two tokens are the article's numbers and carry no meaning
+# here. In a trained model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where
+# queries, keys and values come from.
 
 # %% [markdown]
 # ## The whole of attention in one line
@@ -64,8 +65,9 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 # %% [markdown]
 # ## Step 1: scores
 #
-# The picture shows one query on its way, that of *it*, with four tokens and numbers of its own. The part in color is this step:
-# the query meets every key, and each meeting gives one score.
+# The picture follows a single query, that of *it*. It has four tokens and different numbers from our table, and its
+# scores are already divided by √d_k, which is our step 2. The part in color is this step: the query meets every key,
+# and each meeting gives one score.
 
 # %% [markdown]
 # @predict
@@ -78,8 +80,8 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 #
 # @answer
 #
-# **C**: both dot products are 1. The key [1, 1] points in another direction than the query, but it is longer, and the one makes
-# up for the other. The key of *it* is at a right angle to the query and scores 0.
+# **C**: both dot products are 1. The key [1, 1] does not point in the direction of the query, but it is longer than
+# [1, 0], and the one makes up exactly for the other. The key of *it* is at a right angle to the query and scores 0.
 #
 # @wrong
 #
@@ -145,16 +147,16 @@ if passed(attention_scores):
 # %% [markdown]
 # ## Step 2: the scale
 #
-# A dot product adds up d_k products, so the more numbers a key has, the more widely the scores spread. Dividing by √d_k keeps
-# them in one range, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment). Here d_k = 2, so we divide by
-# √2 = 1.4142:
+# A dot product adds up d_k products, so the more numbers a key has, the more widely the scores spread. Dividing by
+# √d_k keeps their spread about the same, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment).
+# Here d_k = 2, so we divide by √2 = 1.4142:
 #
 # - 1 / 1.4142 = **0.7071**
 # - 0 / 1.4142 = **0**
 # - 2 / 1.4142 = **1.4142**
 #
-# All scores of a row are divided by the same positive number, so their order stays. What shrinks are the differences between
-# them, and differences are all that the next step looks at.
+# All scores of a row are divided by the same positive number, so their order does not change. Only the differences
+# between them shrink, and the next step depends on nothing but those differences.
 
 # %% [markdown]
 # @exercise scale_scores
@@ -198,13 +200,14 @@ if passed(scale_scores):
 #
 # @answer
 #
-# No. e⁰ is 1, not 0, and the weight is 1 divided by the sum of all three exponentials, 0.1978: a fifth of the whole. Softmax
-# gives no finite score the weight 0. To hide a token for good, lesson 06 gives it a score of −∞.
+# No. e⁰ is 1, not 0, and the weight is 1 divided by the sum of all three exponentials, 0.1978: about a fifth of the
+# whole. The formula gives no finite score the weight 0 (only rounding can, as lesson 02 shows). To hide a token
+# completely, lesson 06 gives it a score of −∞.
 #
 # @wrong
 #
-# If you said yes, you read a score as an amount. It is an exponent. A score of 0 means "the key says nothing for this query and
-# nothing against it", and only the differences to the other scores matter.
+# If you said yes, you read a score as an amount. It is an exponent. A score of 0 means that the key speaks neither
+# for nor against this query, and only its difference from the other scores matters.
 
 # %% role="demo" tags=["nbval-check-output"]
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
@@ -269,13 +272,13 @@ check(softmax_rows)
 #
 # @answer
 #
-# The scale. Softmax of [1, 1, 0], undivided, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two decimals. The
-# second row of weights is right, to one decimal.
+# The scale. Softmax of [1, 1, 0], undivided, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two
+# decimals. The second set of printed weights is right to one decimal.
 #
 # @wrong
 #
-# If you said softmax: the printed weights are positive and sum to 1, so softmax did run. It is the differences that are too
-# large, and it is the scale that shrinks differences.
+# If you said softmax: the printed weights are positive and sum to 1, so softmax did run. But those weights lie too
+# far apart, and the step that was meant to bring the scores closer together is the scale.
 
 # %% role="payoff" exercise="softmax_rows" tags=["nbval-check-output"]
 if passed(softmax_rows):
@@ -284,7 +287,7 @@ if passed(softmax_rows):
     print("without the scale:", np.round(softmax_rows(animal_scores), 4))
 
 # %% [markdown]
-# So far the article's second walk-through is ahead. Its output is still to be examined.
+# So far the article's second walk-through is right. We have yet to look at its output.
 
 # %% [markdown]
 # ## Step 4: the output blends the values
@@ -301,13 +304,13 @@ if passed(softmax_rows):
 # What do the two numbers sum to? You need neither a calculator nor the weights.
 #
 # @answer
-# They sum to **10**. Each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares sum to 1,
-# so it sums to 10, too. Remember this: it is all that we need to find the error in print.
+# They sum to **10**. Each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares
+# sum to 1, so it sums to 10, too. Remember this: it is all we need to show that the printed outputs are wrong.
 #
 # @wrong
 #
-# If you added up the six products, you got 10 as well, or nearly: rounded weights may give 9.9999. The reason gives exactly 10,
-# for any weights.
+# If you added up the six products, you got 10 as well, or nearly: rounded weights may give 9.9999. The argument gives
+# exactly 10, for any weights that sum to 1.
 
 # %% role="demo" tags=["nbval-check-output"]
 by_hand = np.array([math.exp(1 / math.sqrt(2)), 1.0, math.exp(1 / math.sqrt(2))])
@@ -382,8 +385,8 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
 check(three_token_attention)
 
 # %% [markdown]
-# Here is the whole step, computed by your function. Read it from left to right: each row is one query on its way to an
-# output. Every row of weights shares out one unit, and each output is what those shares make of V.
+# Here is the whole step, computed by your function. Read it from left to right; each row follows one query to its
+# output. Each row of weights splits one whole into shares, and the output is the values blended in those shares.
 
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
@@ -400,8 +403,8 @@ if passed(three_token_attention):
 # %% [markdown]
 # ## What is wrong in print
 #
-# Back to the question. For the first token, *animal*, the article prints the output [5.3, 4.2] once and [5, 4] the other time.
-# You could compare both with your own number. But the sums are enough.
+# Back to the question. For the first token, *animal*, the article prints the output [5.3, 4.2] the first time and [5,
+# 4] the second. You could compare both with your own result, but their sums are enough.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("rows of V sum to     ", V.sum(axis=1))
@@ -424,10 +427,11 @@ corrected_first_row = three_token_attention(Q, K, V)[0][0]
 check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
-# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and that is 10.
-# Every output of this table lies on the line "first + second = 10". [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights
-# can make them. We can guess where two of the wrong numbers come from. The 4 is 0.4·10 without the 0.2·5 = 1 of the third
-# token, and the 4.2 is 0.42·10 without 0.16·5. The 5.3 remains unexplained: 0.42·10 + 0.16·5 is 5.0.
+# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and
+# that is 10, because the weights sum to 1. So every output of this table lies on the line "first + second = 10". But
+# [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights that sum to 1 can give them. We can guess where two of the
+# wrong numbers come from. The 4 is 0.4·10 without the 0.2·5 = 1 of the third token, and the 4.2 is 0.42·10 without
+# 0.16·5. The 5.3 remains unexplained: 0.42·10 + 0.16·5 is 5.0.
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
@@ -468,11 +472,12 @@ if passed(three_token_attention):
     figures.lesson_01.scale_sweep(divisors, first, tokens, d_k)
 
 # %% [markdown]
-# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of *street*
-# and *it* tell them apart, since each has three different heights there. The line of *animal* does not: **the first row cannot
-# test the scale.** It cannot even test attention, since a plain average of the values gives [5, 5], too. An example that comes
-# out right proves little until you ask which mistakes it would have caught. This whole table is blind to a scale taken from
-# d_v, since d_v and d_k are both 2. So `check` tries many inputs whose sizes all differ.
+# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of
+# *street* and *it* tell the three apart, since each has a different height at each mark. The line of *animal* does
+# not: **the first row cannot test the scale.** It cannot even test attention, since a plain average of the values
+# gives [5, 5], too. An example that comes out right proves little until you ask which mistakes it would have caught.
+# Even the whole table cannot catch a scale computed from d_v instead of d_k, since both are 2. So `check` tries many
+# inputs whose sizes all differ.
 
 # %% [markdown]
 # ## Second experiment: break the order on purpose
@@ -496,10 +501,11 @@ if passed(three_token_attention):
 # %% [markdown]
 # ## The other way around: design a query
 #
-# So far queries were given and you computed weights. Now the weights are given. You get keys and want one of them found, with
-# at least a certain share of the attention. What must the query be? A trained model solves this task with every query that it
-# makes. Sketch three keys as arrows of equal length before you write code. Which direction do you choose? And what can you
-# change about the query without changing its direction?
+# So far you were given the queries and computed the weights. Now it is the other way around: you are given some keys,
+# and one of them has to receive at least a certain share of the attention. What query achieves that? Training faces
+# the same problem when it looks for the matrices that make a model's queries. Before you write code, sketch three
+# keys as arrows of equal length. Which direction do you choose for the query? And what can you change about it
+# without changing its direction?
 
 # %% [markdown]
 # @exercise query_for

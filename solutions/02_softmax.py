@@ -6,16 +6,21 @@
 # **Before this lesson:** lesson 01, the functions eˣ and ln x, and `axis` and `keepdims` in NumPy. Derivatives are explained
 # where they come up.
 #
-# In lesson 01 softmax turned scores into weights. Everything else in attention is a sum of products: with the keys fixed,
-# twice the query gives twice the scores, and with the values fixed, twice the weights give twice the output. Such a step is
-# called *linear*. Softmax alone is different. It is where attention decides. Here is the way through this lesson:
+# In lesson 01 softmax turned scores into weights. Everything else in attention only multiplies and adds. With the
+# keys fixed, twice the query gives twice the scores, and the sum of two queries gives the sum of their scores; the
+# same holds for the weights and the output, with the values fixed. Such a step is called *linear*. Softmax is the
+# exception: it is the step that decides which tokens count. This is the way through the lesson:
 #
-# 1. Scores can be any numbers and weights cannot: the **exponential** turns one into the other.
-# 2. Exponentials outgrow a float, and each row needs a sum of its own, so the one line of code **breaks** in three ways.
-# 3. Once it works, dividing all scores makes the choice sharper or flatter: **temperature**.
-# 4. A sharp choice rounds small weights to 0, so their **logarithms** are computed without them.
-# 5. Such a logarithm is what a prediction costs: **cross entropy**.
-# 6. That cost can be lowered: the **gradient** says which way each score has to move.
+# 1. Scores can be any numbers, while weights have to be positive and sum to 1. The **exponential** leads from one to
+#    the other.
+# 2. Typed as it is written, the formula **breaks** in three ways: large exponentials overflow, and each row needs its
+#    own sum and its own maximum.
+# 3. Once it works, dividing all scores by one number makes the choice sharper or flatter. This number is the
+#    **temperature**.
+# 4. When the choice is sharp, small weights are rounded to 0. So we compute their **logarithms** without computing
+#    the weights.
+# 5. The negative of such a logarithm is the cost of a prediction, the **cross entropy**.
+# 6. To lower that cost, we need its **gradient**. It says which way each score has to move.
 
 # %% role="given"
 import numpy as np
@@ -28,9 +33,9 @@ figures.machine.draw(lit=("scores", "weights"), title="From scores to weights")
 # %% [markdown]
 # ## Why exponentials?
 #
-# Scores can be any numbers, and some are negative. Weights have to be positive and sum to 1. Here are four ways from the one
-# to the other: divide by the sum, x / Σx; square first, x² / Σx²; give everything to the largest score (argmax); or take the
-# exponential first (softmax), eˣ / Σeˣ. The scores are (2, 1, 0, −1).
+# Scores can be any numbers, and some are negative. Weights have to be positive and sum to 1. Here are four ways to
+# get from scores to weights: divide by the sum, x / Σx; square first, x² / Σx²; give everything to the largest score
+# (argmax); or take the exponential first (softmax), eˣ / Σeˣ. We try them on the scores (2, 1, 0, −1).
 
 # %% [markdown]
 # @predict
@@ -93,10 +98,11 @@ for kind in (np.float64, np.float32):
     print(f"exp is finite up to {np.log(np.finfo(kind).max):.1f} in {np.dtype(kind).name}")
 
 # %% [markdown]
-# ∞ divided by ∞ is NaN, "not a number". In float32, in which many models compute, it happens above 88.7. That is not far away:
-# a query and a key of length 10 that point the same way score 100. But adding a constant changes no weight, so we may add
-# *minus the largest score*. Then the largest exponent is 0, nothing overflows, and the sum is at least 1, so nothing is divided
-# by 0 (Goodfellow, Bengio and Courville 2016, section 4.1).
+# ∞ divided by ∞ is NaN, "not a number". In float32, in which many models compute, this happens as soon as a score
+# exceeds 88.7. Such scores are not far-fetched: a query and a key of length 10 that point the same way score 100
+# (before the division by √d_k). But we have seen that adding the same number to all scores changes no weight, so we
+# may subtract *the largest score* from all of them. Then the largest exponent is 0, nothing overflows, and the sum is
+# at least 1, so we never divide by 0 (Goodfellow, Bengio and Courville 2016, section 4.1).
 
 # %% [markdown]
 # ## Broken, second way: no axis
@@ -129,8 +135,9 @@ whole = np.exp(table) / np.sum(np.exp(table))
 print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum().round(3))
 
 # %% [markdown]
-# The sums have to be taken **along an axis**, and the axis has to be kept (`keepdims=True`), so that each row is divided by its
-# own sum. Without `keepdims` and with as many queries as keys, NumPy raises no error: it divides each *column* by a row's sum.
+# The sums have to be taken **along an axis**, and the axis has to be kept (`keepdims=True`), so that each row is
+# divided by its own sum. If you forget `keepdims` and there are as many queries as keys, NumPy raises no error: it
+# lines the sums up with the columns and divides column j by the sum of row j.
 
 # %% [markdown]
 # @exercise softmax
@@ -169,8 +176,9 @@ if passed(softmax):
     figures.lesson_02.axes_compared(along)
 
 # %% [markdown]
-# The same nine scores make three different maps; the sums stand beside each row and below each column. In attention softmax
-# runs along the keys, the last axis. A map over the wrong axis looks no less convincing: only the sums tell.
+# The same nine scores give three different maps. The sums are written next to each row and below each column. In
+# attention softmax runs along the keys, the last axis. A map made along the wrong axis looks just as convincing; only
+# the sums give it away.
 
 # %% [markdown]
 # ## Broken, third way: one maximum for everything
@@ -191,23 +199,25 @@ with np.errstate(invalid="ignore"):
 # %% [markdown]
 # ## Steering it: temperature
 #
-# Now softmax works, and we can ask how sharply it decides. A lead of one point is a factor of 2.7. To make that less or more, we
-# divide all scores by a number T > 0 beforehand, the **temperature**.
+# Now softmax works, and we can ask how sharply it decides. A score that is one point ahead gets 2.7 times the weight.
+# To make this factor smaller or larger, we divide all scores by a number T > 0 first. This number is the
+# **temperature**.
 
 # %% [markdown]
 # @predict
 #
-# Which way do the weights go for T → 0, and which way for T → ∞?
+# What happens to the weights as T → 0, and what as T → ∞?
 #
 # @answer
 #
-# For T → 0 all differences grow without bound, and the largest score takes all the weight: the hard look-up of lesson 00. For T
-# → ∞ all differences shrink to 0, and all weights become equal: the plain average.
+# As T → 0, all differences grow without bound, and the largest score takes all the weight (scores that tie for the
+# lead share it): the hard look-up of lesson 00. As T → ∞, all differences shrink to 0 and all weights become equal:
+# the plain average.
 #
 # @wrong
 #
-# If you had it the other way around, you multiplied by T. It divides: a *small* T makes *large* differences. Physics has it the
-# same way: in the cold everything settles in one state.
+# If you had it the other way around, you multiplied by T. We divide by it, so a *small* T makes *large* differences.
+# The name comes from physics, where a cold system settles into its state of lowest energy.
 
 # %% [markdown]
 # @exercise softmax_with_temperature
@@ -247,9 +257,10 @@ if passed(softmax_with_temperature):
     figures.lesson_02.temperatures(row, at_temperature)
 
 # %% [markdown]
-# Temperature is best known from the way a language model writes. The model gives a score to every token that could come next.
-# Softmax makes weights of the scores, and the next token is *drawn* by these weights. Say that *… because it was too* got the
-# five scores below. Change the temperatures and draw again.
+# Temperature is best known from language models that write text. The model gives a score to every token that could
+# come next. Softmax turns the scores into weights, and the next token is *drawn* at random, with these weights as its
+# probabilities. Suppose the text so far is *… because it was too*, and five words get the scores below. Change the
+# temperatures and draw again.
 
 # %% role="given"
 words = np.array(["tired", "wide", "busy", "dark", "purple"])
@@ -264,9 +275,9 @@ if passed(softmax_with_temperature):
     assert "purple" in drawn and weights[4] > 0.05  # at the last temperature
 
 # %% [markdown]
-# In the cold the model repeats its favorite. In the heat it even says *purple*. In between it varies and still makes sense.
-# The factor 1/√d_k of attention (Vaswani et al. 2017, section 3.2.1) is a temperature, too: √d_k. Lesson 04 asks why that one.
-# Where your notebook can show widgets, a slider follows.
+# At T = 0.2 the model repeats its favorite word, and at T = 4 it even says *purple*. In between, at T = 1, its words
+# vary and still make sense. Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1)
+# means T = √d_k. Lesson 04 asks why it is that value. If your notebook can show widgets, a slider follows.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -275,8 +286,9 @@ if passed(softmax_with_temperature):
 # %% [markdown]
 # ## In logarithms
 #
-# In the cold *purple* was left with hardly any weight. The next section judges the model by the logarithm of such a weight, and
-# there is a trap on the way. Take the scores (0, −10000) and look for the logarithm of the second weight.
+# At T = 0.2, *purple* was left with hardly any weight. The next section judges a model by the logarithm of such a
+# weight, and computing that logarithm has a trap. Take the scores (0, −10000) and ask for the logarithm of the second
+# weight.
 
 # %% [markdown]
 # @predict
@@ -308,7 +320,8 @@ with np.errstate(divide="ignore"):
 #
 # $$\ln \operatorname{softmax}(x)_i = \ln \frac{e^{x_i - m}}{\sum_j e^{x_j - m}} = (x_i - m) - \ln \sum_j e^{x_j - m}$$
 #
-# On the right the score x_i itself has stayed in the formula. The sum contains e⁰ = 1, so its logarithm is safe.
+# On the right, no small weight is formed. The score x_i is used as it is, and the sum contains e⁰ = 1, so its
+# logarithm is safe.
 
 # %% [markdown]
 # @exercise log_softmax
@@ -364,8 +377,9 @@ if passed(log_softmax) and passed(softmax):
 # %% [markdown]
 # ## What the logarithm is for: the cost of a prediction
 #
-# With exact logarithms we can say what a prediction costs. A model gives its weights p, then the next token is read, the
-# **target**. The prediction is charged the **cross entropy**, minus the logarithm of the weight that the target had:
+# With exact logarithms we can say what a prediction costs. A model gives each token that could come next a weight p.
+# Then we see which token really comes next, the **target**. The cost, called **cross entropy**, is the negative
+# logarithm of the weight that the model gave to the target:
 #
 # $$\text{loss} = -\ln p_{\text{target}}$$
 #
@@ -412,15 +426,16 @@ if passed(cross_entropy):
 # %% [markdown]
 # ## How to pay less: the gradient
 #
-# To lower the loss, learning asks of each score: if it grew a little, and all other scores stayed, how fast would the loss
-# grow? This rate is the **partial derivative** ∂loss/∂x_j. All of them together are the **gradient**. Written out, the loss of
-# one row with target t has two terms:
+# To lower the loss, we ask of each score: if it grew a little and all other scores stayed the same, how fast would
+# the loss grow? This rate is the **partial derivative** ∂loss/∂x_j. All of them together are the **gradient**.
+# Written out, the loss of one row with target t has two terms:
 #
 # $$\text{loss} = -\ln \frac{e^{x_t}}{\sum_k e^{x_k}} = -x_t + \ln \sum_k e^{x_k}$$
 #
-# The first term falls at the rate 1 when x_t grows, and does not depend on the other scores. The second contains every score.
-# The derivative of ln u is 1/u, times the derivative of u, so it grows with x_j at the rate $e^{x_j} / \sum_k e^{x_k}$. That is
-# a number you know: the weight p_j.
+# The first term falls at the rate 1 when x_t grows, and does not depend on the other scores. The second term contains
+# every score. The derivative of ln u is 1/u times the derivative of u. Here u is the sum, and when x_j grows, only
+# its own term in the sum grows, at the rate $e^{x_j}$. So the second term grows at the rate
+# $e^{x_j} / \sum_k e^{x_k}$. You know this number: it is the weight p_j.
 
 # %% [markdown]
 # @predict
@@ -444,8 +459,9 @@ if passed(cross_entropy):
 #
 # `scores` (..., n), `targets` (...) → gradient (..., n)
 #
-# The gradient of the *sum* of all losses with respect to every score. A score belongs to one row, and so to one loss only. The
-# same is forbidden as before. Derive the formula for a row from the two terms above before you write it.
+# The gradient of the *sum* of all losses with respect to every score. A score belongs to one row, and so to one loss
+# only. The same functions are forbidden as in `cross_entropy`. Derive the formula for a row from the two terms above
+# before you write it.
 
 # %% role="exercise" exercise="cross_entropy_gradient"
 def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -463,8 +479,9 @@ def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarra
 check(cross_entropy_gradient)
 
 # %% [markdown]
-# With a gradient you can train. Ten readers were asked to go on with *… because it was too*: six said *tired*, three *wide*,
-# one *busy* (made up, like the scores). We begin with scores of 0 and take 200 small steps against the gradient.
+# With a gradient you can train. Suppose ten readers were asked to continue *… because it was too*, and six said
+# *tired*, three *wide* and one *busy* (made up, like the scores). We begin with scores of 0 and take 200 small steps
+# against the gradient.
 
 # %% role="payoff" exercise="cross_entropy_gradient" tags=["nbval-check-output"]
 if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
@@ -491,10 +508,11 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 #
 # *This section may be skipped now. Lessons 04 and 08 come back to it.*
 #
-# So far we followed one number, the loss. Now we ask for all of it: how does each weight p_i move when a score x_j does? These
-# derivatives form a square table, the **Jacobian**, with a row for each weight and a column for each score. From ln p_i = x_i −
-# ln Σ e^x and what we found above, ∂ ln p_i/∂x_j is 1 − p_j for i = j and −p_j otherwise. A change of ln p_i times p_i is the
-# change of p_i, so:
+# So far we followed one number, the loss. Now we follow all the weights: how does each weight p_i change when a score
+# x_j does? These derivatives form a square table, the **Jacobian**, with a row for each weight and a column for each
+# score. We start from ln p_i = x_i − ln Σ e^x. Its first term contributes 1 if i = j and 0 otherwise, and the second,
+# as we found above, −p_j. So ∂ ln p_i/∂x_j is 1 − p_j for i = j and −p_j otherwise. Since ∂ ln p_i = ∂p_i / p_i, we
+# multiply by p_i to get the change of p_i itself:
 #
 # $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}
 # \qquad\text{so}\qquad J = \operatorname{diag}(p) - p\,p^\top$$
@@ -546,10 +564,11 @@ if passed(softmax_jacobian) and passed(softmax):
     figures.lesson_02.jacobians(decided, jacobians)
 
 # %% [markdown]
-# Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever the rest of a model
-# would like to change, hardly anything of it reaches the scores. Softmax is **saturated** there. Remember this picture in lesson 04.
-# Cross entropy escapes it: its gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the
-# logarithm cancels the small p.
+# Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever correction
+# training sends back through softmax is multiplied by these entries, so hardly any of it reaches the scores. Softmax
+# is then called **saturated**. Lesson 04 comes back to this picture. Cross entropy does not have this problem: its
+# gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the logarithm cancels the
+# small p.
 
 # %% [markdown]
 # ## What we keep

@@ -8,10 +8,10 @@
 #
 # > The animal didn't cross the street because **it** was too tired.
 #
-# What is *it*? To answer, a word has to look other words up. In lesson 01 somebody handed us a table with a query, a
-# key and a value for each token. Nobody hands a model such a table: it has one vector for each token and makes the
-# three from it. The first half of this lesson is about that step. The second half computes attention for many
-# sentences at once, and at the end the sentence above gets its answer, from your own code.
+# What is *it*? To answer, a word has to look up other words. In lesson 01 we were given a table with a query, a key
+# and a value for each token. A model is given no such table. It has one vector for each token and makes all three
+# from that vector. The first half of this lesson is about that step. The second half computes attention for many
+# sentences at once, and at the end your own code says what *it* is.
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -68,8 +68,8 @@ for word, row in zip(words, x):
 # %% [markdown]
 # ## Three roles for each token
 #
-# In **self-attention** all three come from the same x, each through a weight matrix of its own (Vaswani et al. 2017,
-# section 3.2.2, call them *projections*):
+# In **self-attention** the query, the key and the value of a token are all made from the token's vector x, each with
+# its own weight matrix (Vaswani et al. 2017, section 3.2.2, call these products *projections*):
 #
 # - the **query** x w_q: what this token looks for;
 # - the **key** x w_k: what it can be found by;
@@ -114,14 +114,15 @@ print("their score:  ", (x[2] @ w_q) @ (x[0] @ w_k))
 #
 # @answer
 #
-# **B.** Score (i, j) is (x_i w) · (x_j w), and a dot product does not care about the order of its two vectors. So score
-# (i, j) always equals score (j, i), and looking would always be mutual. A pronoun needs its noun; the noun does not need
-# the pronoun.
+# **B.** Score (i, j) is (x_i w) · (x_j w), and a dot product does not care about the order of its two vectors. So
+# score (i, j) would always equal score (j, i): no token could look for another without the other looking back just as
+# strongly. But a pronoun needs its noun; the noun does not need the pronoun.
 #
 # @wrong
 #
-# A: vectors that point in opposite directions have a negative product whatever matrix made them. C: "a token fits
-# itself best" is true only where all vectors have one length, since a longer vector in the same direction scores more.
+# A: vectors that point in opposite directions have a negative product whatever matrix made them. C: a token is
+# certain to fit itself best if all vectors have the same length, but in general a longer vector in the same direction
+# scores more.
 
 # %% role="demo"
 own, shared = x @ w_k, (x @ w_k) @ (x @ w_k).T
@@ -131,13 +132,13 @@ both = {"One matrix for both: symmetric": shared, "w_q and w_k: 'it' asks, 'anim
 figures.lesson_03.token_scores(both, words)
 
 # %% [markdown]
-# In the left map queries and keys both come from w_k. There "it" scores 1 with itself and 0 with every other token, so
-# it finds nothing but itself. In the right map "it" scores 8 with both nouns, and the nouns do not ask back. With a
-# matrix of its own, a query can ask for something that the token itself is not.
+# In the left map queries and keys both come from w_k. There "it" scores 1 with itself and 0 with every other token,
+# so its best match is itself. In the right map "it" scores 8 with both nouns, and the nouns do not ask back. With its
+# own matrix, a query can ask for something that the token itself is not.
 #
-# And why a value of its own? Because what a token is found by is rarely what it should pass on. "animal" is found
-# because it is a noun. A token that asked for a noun knows that already. What it does not know is that this noun is
-# *living*, so that is what the value says.
+# Why do values need a third matrix? Because what a token is found by is rarely what it should pass on. "animal" is
+# found because it is a noun. A token that asked for a noun knows that already. What it does not know is that this
+# noun is *living*, so that is what the value says.
 
 # %% [markdown]
 # @exercise project_qkv
@@ -177,8 +178,9 @@ def project_qkv(
 check(project_qkv)
 
 # %% [markdown]
-# Your projections on the four tokens: scores, softmax, blend. Only "it" asks for anything here. The queries of the other
-# tokens are zero, all their scores are 0, and softmax spreads their weight evenly.
+# The next cell takes your projections of the four tokens through scores, softmax and blend. Only "it" asks for
+# anything here. The queries of the other tokens are zero, so all their scores are 0, and softmax spreads their weight
+# evenly.
 
 # %% role="payoff" exercise="project_qkv"
 if passed(project_qkv):
@@ -211,8 +213,8 @@ if passed(project_qkv):
 #
 # @wrong
 #
-# A: *you* read the sentence as a whole. A projection sees one token and nothing beside it. C would be right for
-# trained matrices, where every token's key is different; even then the *query* of "it" stays as it was.
+# A: *you* read the sentence as a whole. A projection sees one token and no other. C would be right for trained
+# matrices, where every token's key is different; even then the *query* of "it" stays as it was.
 
 # %% role="payoff" exercise="project_qkv"
 if passed(project_qkv):
@@ -223,8 +225,9 @@ if passed(project_qkv):
     assert np.allclose(weights[2], weights_wide[2], atol=1e-9)
 
 # %% [markdown]
-# Projections treat each token by itself. Before "it" can ask for the right noun, it has to *know* about the last word,
-# and the only place where tokens meet is attention. So it takes attention twice. At the end of this lesson you do it.
+# A projection works on each token separately. Before "it" can ask for the right noun, it has to *know* about the last
+# word, and only in attention does one token learn anything about another. So we need attention twice: once to read
+# the last word, once to find the noun. At the end of this lesson you do both.
 #
 # ## Projections that you design
 #
@@ -265,8 +268,9 @@ def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.nda
 check(previous_token_projections)
 
 # %% [markdown]
-# Here is your head on the whole sentence. The rows of the identity say at which place a token stands and nothing about
-# the word, so your head does the same to any other eleven tokens. Lesson 07 shows how a model gets to know places.
+# Here is your head on the whole sentence. A row of the identity says where in the sentence a token is and nothing
+# about which word it is, so your head would do the same with any other eleven words. Lesson 07 shows how positions
+# get into a model's vectors.
 
 # %% role="payoff" exercise="previous_token_projections"
 if passed(previous_token_projections):
@@ -328,9 +332,9 @@ except ValueError as error:
     print("k @ k.T             raises", type(error).__name__)
 
 # %% [markdown]
-# `.T` reverses *all* axes, so it sends the batch axis to the end. What we want moves the last two and leaves everything
-# in front alone. `k.swapaxes(-1, -2)` does that for any number of leading dimensions. Since NumPy 2.0 it has a short
-# name, `k.mT`.
+# `.T` reverses *all* axes, so it sends the batch axis to the end. We want to swap the last two axes and leave
+# everything in front of them alone. `k.swapaxes(-1, -2)` does that for any number of leading dimensions. Since NumPy
+# 2.0 it has a short name, `k.mT`.
 
 # %% role="demo"
 figures.lesson_03.axes_moved(k.shape)
@@ -347,14 +351,14 @@ figures.lesson_03.axes_moved(k.shape)
 #
 # @answer
 #
-# **C.** It runs, the shape of the result is right, and the numbers are wrong. NumPy computes entry (b, i, j) as the sum
-# over d of k[b, i, d] · k[j, d, b]. In the second factor j counts sentences, d counts tokens and b counts features: all
-# sizes fit, and the axes mean something else.
+# **C.** It runs, the shape of the result is right, and the numbers are wrong. NumPy computes entry (b, i, j) as the
+# sum over d of k[b, i, d] · k[j, d, b]. In the second factor j counts sentences, d counts tokens and b counts
+# features. All the sizes fit, but each axis is read as a different one.
 #
 # @wrong
 #
-# A: an error needs two sizes that differ. B: NumPy matches axes by their sizes; which of them is the batch is known to
-# you alone.
+# A: an error needs two sizes that differ. B: NumPy matches axes by their sizes, and only you know which of them is
+# the batch.
 
 # %% role="demo" tags=["nbval-check-output"]
 cube = np.random.default_rng(0).normal(size=(4, 4, 4))
@@ -388,14 +392,15 @@ at_once_s = seconds(lambda q, k: q @ k.swapaxes(-1, -2), many_q, many_k)
 assert by_loops_s > 20 * at_once_s
 
 # %% [markdown]
-# On the machine that built this page the loops took {{ by_loops_s / at_once_s:.0f }} times as long. In the loops Python
-# handles each of 32,768 small products by itself. With the stack of matrices there is a single call, and compiled code
+# On the machine that built this page the loops took {{ by_loops_s / at_once_s:.0f }} times as long. In the loops
+# Python starts each of the 32,768 small products separately. The stacked product is a single call, and compiled code
 # does the rest.
 #
 # ## Shapes are the map
 #
-# We follow the shapes through equation 1 for B = 2, three queries and five keys. In each product both factors share one
-# axis, and the sum runs along it, so it is missing in the result. Softmax and the scale leave the shape as it is.
+# We follow the shapes through equation 1 for B = 2, three queries and five keys. Besides the batch, the two factors
+# of each product share one axis. The sum runs along that axis, so the result no longer has it. Softmax and the scale
+# leave the shape as it is.
 
 # %% role="demo"
 shape_rng = np.random.default_rng(2)
@@ -449,8 +454,8 @@ def scaled_dot_product_attention(
 check(scaled_dot_product_attention)
 
 # %% [markdown]
-# First the pair of sentences again. Item 0 gives the numbers of lesson 01, and item 1 the same rows in reverse order,
-# because reversing the tokens reverses the queries and changes nothing else.
+# First the pair of sentences again. Item 0 gives the numbers of lesson 01. Item 1 gives the same rows in reverse
+# order: the queries are reversed, and reversing keys and values together changes no output, as lesson 01 showed.
 
 # %% role="payoff" exercise="scaled_dot_product_attention" tags=["nbval-check-output"]
 if passed(scaled_dot_product_attention):
@@ -499,8 +504,10 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 # steps of attention, each with hand-built wires:
 #
 # 1. *Read.* A pronoun asks for the word that describes it. The value passes that word's features on, and we add them
-#    to the token's vector.
+#    to the token's vector. After this step "it" carries "tired" or "wide".
 # 2. *Find.* A token that carries "tired" asks for something living; one that carries "wide" asks for a place.
+#
+# We follow "it" alone. The other tokens ask for nothing in step 1, so each of them reads an even mix of all four.
 
 # %% role="given"
 batch = np.stack([embed(["animal", "street", "it", last]) for last in ("tired", "wide")])  # (2, 4, 6)
@@ -557,13 +564,13 @@ figures.lesson_03.letters("bid,bjd->bij", q, k)
 # @answer
 #
 # All but the last run, and only the first is right. The second has queries and keys exchanged. The third forgets to
-# sum over d. The fourth sums over the sentences, so that each would see the others. The fifth sums over the keys before
-# softmax could choose among them. The sixth calls k's axes by each other's names, which fails because 5 is not 4.
+# sum over d. The fourth also sums over b, and so mixes the two sentences. The fifth also sums over the keys, before
+# softmax could choose among them. The sixth swaps the names of k's last two axes, which fails because 5 is not 4.
 #
 # @wrong
 #
-# If you expected an error for one of the first five: einsum checks that a letter has one size everywhere, and nothing
-# else. It cannot know what you meant.
+# If you expected an error for one of the first five: einsum checks only that every axis has a letter and that axes
+# with the same letter fit in size. It cannot know what you meant.
 
 # %% role="demo" tags=["nbval-check-output"]
 for spelling in ("bid,bjd->bij", "bid,bjd->bji", "bid,bjd->bijd", "bid,bjd->ij", "bid,bjd->bi", "bid,bdj->bij"):
@@ -602,8 +609,8 @@ def attention_einsum(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 check(attention_einsum)
 
 # %% [markdown]
-# Both functions give the same result. The ratio below is not the one from above. It compares *all* of attention, once
-# by `np.einsum` and once by `@`, and both run in compiled code.
+# Both functions give the same result. The ratio below measures something other than the one above: *all* of
+# attention, once with `np.einsum` and once with `@`, where both run in compiled code.
 
 # %% role="payoff" exercise="attention_einsum"
 if passed(attention_einsum) and passed(scaled_dot_product_attention):
@@ -613,9 +620,10 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
     print(f"np.einsum takes {ratio:.0f} times as long as @ for the same output")
 
 # %% [markdown]
-# Plain `np.einsum` runs a loop of its own; `@` calls a matrix product that is tuned to the machine. Add `optimize=True`
-# to both calls in your function and run the cells again: einsum then hands the products over where the letters allow
-# it (NumPy reference, `numpy.einsum`, parameter `optimize`).
+# Plain `np.einsum` runs a loop of its own; `@` calls a matrix product that is tuned to the machine. Add
+# `optimize=True` to both calls in your function and run the cells again. With the NumPy that built this page (2.4),
+# einsum then hands both products to `@`; older versions may leave a product with a batch axis to einsum's own loop
+# (NumPy reference, `numpy.einsum`, parameter `optimize`).
 #
 # ## Break it on purpose
 #
@@ -626,7 +634,7 @@ if passed(attention_einsum) and passed(scaled_dot_product_attention):
 # |---|---|---|---|
 # | `axis=1` in place of `axis=-1`, twice | one sentence: axis 1 *is* the keys | nothing | a batch: columns sum to 1, rows do not |
 # | `k.T` in place of `k.swapaxes(-1, -2)` | one sentence | sizes that differ | a batch in which all sizes agree |
-# | no `keepdims=True` in the sum | a single query | T_q and T_k that differ | T_q = T_k: column j is divided by the sum of row j |
+# | no `keepdims=True` in the sum | one sentence, T_q = 1 | most shapes | one sentence, T_q = T_k: column j ÷ row sum j |
 #
 # When a verdict recognizes a mistake, it gives the mistake's id, and `explain` with that id tells you more. For the
 # second edit:

@@ -13,9 +13,9 @@
 # >
 # > (Vaswani et al. 2017, section 3.2.1)
 #
-# "We suspect" is not "we measured". In this lesson you measure it, one claim after the other: how dot products grow, what
-# softmax makes of large scores, and how much of the gradient is left. The last of these claims turns out to be only half
-# of the truth.
+# "We suspect" is not "we measured". In this lesson you measure the claims one after another: how fast dot products
+# grow, what large scores do to softmax, and how much of the gradient is left. The last claim turns out to be only
+# half true.
 
 # %% role="given"
 import numpy as np
@@ -29,9 +29,9 @@ def softmax(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 # %% [markdown]
-# Here is the suspicion as a picture. In each panel one random query meets eight random keys, without the scale. The more
-# numbers the vectors have, the fewer keys get any weight, although these vectors are random and nothing in them could
-# justify a choice.
+# The three panels below show the effect that the paper suspects. In each one, a random query meets eight random keys,
+# and the dot products go into softmax undivided. The more numbers the vectors have, the fewer keys get any noticeable
+# weight. Yet all the vectors are random, so there is no reason to prefer one key to another.
 
 # %% role="demo"
 rng = np.random.default_rng(4)
@@ -55,24 +55,27 @@ for name, divisor in (("scaled  ", np.sqrt(2)), ("unscaled", 1.0)):
     print(name, np.round(softmax(Q @ K.T / divisor) @ V, 3).tolist())
 
 # %% [markdown]
-# No. The first row is [5, 5] either way: its two large weights are equal, and they pull towards (10, 0) and (0, 10)
-# alike. The other rows move only a little, because the numbers of the table are small: no score is above 2. It takes
-# large scores to see a difference. In lesson 01 we made a query longer and got large scores with two dimensions. In a
-# model nobody does that on purpose. Scores become large by themselves, because vectors have many components.
+# No. The output of token 0 is [5, 5] either way. Its two large weights are equal, so they pull equally hard toward
+# (10, 0) and (0, 10), and the third value is (5, 5) anyway. The other rows change only a little, because the numbers
+# in the table are small: no score is above 2, and the scale makes a visible difference only when scores are large. In
+# lesson 01 we got large scores with just two dimensions, by making a query longer. Nobody does that on purpose in a
+# model. There, scores grow because vectors have many components.
 #
 # ## How large is a dot product?
 #
-# Let the components of a query and a key be independent, each with mean 0 and variance 1 (for example *standard normal*
-# numbers). The paper's footnote 4 says what follows, and we can write down each step. E stands for the mean. For one
-# product $q_i k_i$ it is $E[q_i]E[k_i] = 0$, so the variance is the mean of the square:
+# Let the components of a query and a key be independent, each with mean 0 and variance 1 (for example *standard
+# normal* numbers). Footnote 4 of the paper states what follows; here we derive it step by step. We write E for the
+# mean. A single product has the mean $E[q_i k_i] = E[q_i]\,E[k_i] = 0$, so its variance is the mean of its square:
 #
 # $$\operatorname{Var}(q_i k_i) = E[q_i^2 k_i^2] - 0^2 = E[q_i^2]\,E[k_i^2] = 1 \cdot 1 = 1$$
 #
-# (independence lets us split the mean of the product, and the mean square of a number with mean 0 *is* its variance).
-# Variances of independent terms add up:
+# The mean of a product splits into a product of means because the components are independent, and the mean square of
+# a number with mean 0 *is* its variance. The variances of independent terms add up:
 #
 # $$\operatorname{Var}(q \cdot k) = \sum_{i=1}^{d_k} \operatorname{Var}(q_i k_i) = d_k,
-# \qquad \text{so } q \cdot k \text{ spreads by } \sqrt{d_k}$$
+# \qquad \text{so the standard deviation of } q \cdot k \text{ is } \sqrt{d_k}$$
+#
+# Below, the *spread* of the scores means this standard deviation.
 
 # %% [markdown]
 # @predict
@@ -143,9 +146,10 @@ if passed(dot_product_std):
 #
 # ## What large scores do to softmax
 #
-# Why would a spread of 8 hurt? Because softmax sees differences: with scores of 0, 8 and −8 one key gets 0.9997 of the
-# weight. We need a measure of how decided a row is, that is, how much of its weight is on few keys. **Entropy** is such a
-# measure: 0 for a row with all its weight on one key, ln n for n equal weights (Shannon 1948, section 6). With the
+# Why would a spread of 8 hurt? Because softmax turns differences between scores into ratios between weights: with
+# scores of 0, 8 and −8 one key gets 0.9997 of the weight. We call a row *decided* if nearly all of its weight is on
+# one key, and we need a number that says how far a row is from that. **Entropy** is such a number: it is 0 for a row
+# with all its weight on one key, and it is largest, ln n, for n equal weights (Shannon 1948, section 6). With the
 # natural logarithm its unit is the nat.
 #
 # $$H(p) = -\sum_j p_j \ln p_j, \qquad \text{with } 0 \cdot \ln 0 = 0$$
@@ -315,12 +319,14 @@ if passed(softmax_gradient_norm):
     figures.lesson_04.curves(widths, norms, title, "mean norm of J, 16 keys")
 
 # %% [markdown]
-# Without division, little gets through softmax. But the figure leaves a question open. Divided by d_k, the norm at 4096
-# is {{ norms["divided by d_k"][-1]:.2f }}, and divided by √d_k it is {{ norms["divided by √d_k"][-1]:.2f }}. If that were
-# the whole story, dividing by d_k would do nearly as well. Why the root?
+# Without division, little gets through softmax. But the figure leaves a question open. Divided by d_k, the norm at
+# 4096 is {{ norms["divided by d_k"][-1]:.2f }}, and divided by √d_k it is {{ norms["divided by √d_k"][-1]:.2f }}. If
+# that were the whole story, dividing by d_k would do nearly as well. Why the root?
 #
-# The reason is that J ends at the *scores*, and training does not change scores directly. A score is made from a query,
-# and the query is made by w_q, which is what learns. So one more step of the chain rule is missing:
+# The reason is that J stops at the *scores*, and training does not change scores directly. A score is computed from a
+# query, and the query is computed with w_q, which is what learns. So we are missing a step of the chain rule, the one
+# from the scores to the query. (The last step, from the query to w_q, brings in only the token's vector, which does
+# not depend on the scale.)
 #
 # $$p = \operatorname{softmax}(s), \quad s = \text{scale} \cdot K q \qquad\Rightarrow\qquad
 # \frac{\partial p}{\partial q} = J \cdot \frac{\partial s}{\partial q}$$
@@ -401,16 +407,17 @@ if passed(query_gradient_norm):
     assert mean["undivided"][-1] > 1 and median["undivided"][-1] < 1e-6 and mean["divided by d_k"][-1] < 0.005
 
 # %% [markdown]
-# Read it line by line.
+# Take the three in turn.
 #
-# - **Divided by √d_k:** about 0.3 reaches the query, at every width, in the mean and in the median.
-# - **Divided by d_k:** the rows are undecided and J is not small, but the factor 1/d_k in ∂s/∂q makes the gradient tiny:
-#   at 4096 it is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps the gradient the same
-#   at every width.
-# - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, and the *median* falls to
-#   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is half of the truth. The typical row passes
-#   nothing. A few rows, in which two keys happen to have nearly equal scores, pass a great deal, because their factor
-#   ∂s/∂q is √d_k times as large as with the paper's scale.
+# - **Divided by √d_k:** the gradient at the query has a norm of about 0.3 at every width, in the mean and in the
+#   median.
+# - **Divided by d_k:** the rows are undecided and J is not small, but the factor 1/d_k in ∂s/∂q makes the gradient
+#   tiny: at 4096 its norm is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps the
+#   gradient the same at every width.
+# - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, while the *median* falls to
+#   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is only half of the story. The typical row
+#   passes next to nothing. A few rows, in which the two highest scores happen to be nearly equal, pass a great deal,
+#   because their factor ∂s/∂q is √d_k times as large as with the paper's scale.
 #
 # *Dive into Deep Learning* (Zhang et al. 2023, section 11.1) says of softmax that "its gradient never vanishes". In exact
 # arithmetic that is true: no weight is ever 0 or 1. We test it in float32, in which models compute.
@@ -425,18 +432,20 @@ for name, divisor in (("undivided", 1), ("divided by √d_k", 64)):
 assert stuck["undivided"] > 0.5 and stuck["divided by √d_k"] == 0
 
 # %% [markdown]
-# In float32 more than half of the undivided rows have a largest weight of exactly 1, and its gradient is exactly 0. So in
-# float32 the book's sentence holds only where the scores of a row lie close enough together, and the scale is there to
-# keep them close.
+# In float32 more than half of the undivided rows have a largest weight p of exactly 1. The derivative of that weight
+# with respect to its own score, p(1 − p), is then exactly 0. Other entries of J in such a row usually survive, but
+# none of them is larger than the total weight of the remaining keys, which is below 10⁻⁶. So in float32 the gradient
+# of softmax does vanish, for all practical purposes, once the scores of a row lie far apart. The scale keeps them
+# close together.
 #
 # ## The consequence: three heads try to learn
 #
-# What matters in the end is whether a head learns worse without the scale. We train a small one, and the whole training
-# stands in the next cell. There are 64 tokens and 16 entries, and each token has to retrieve the value of one entry,
-# which was chosen for it at random. Queries come from the tokens by a learned w_q, and keys from the entries by a learned
-# w_k, as in lesson 03. The values are fixed. The loss is the mean squared distance from the wanted value. The four lines
-# from "backwards" on are the chain rule once more. You need not follow them now, because lesson 08 derives them step by
-# step.
+# What matters in the end is whether a head learns worse without the scale. We train a small one, and the next cell
+# contains the whole training. There are 64 tokens and 16 entries. Each token has to retrieve the value of one entry,
+# which was chosen for it at random. Queries are computed from the tokens with a learned w_q, and keys from the
+# entries with a learned w_k, as in lesson 03. The values are fixed. The loss is the mean squared difference from the
+# value that was wanted. The four lines that begin at the comment "backwards" apply the chain rule once more. You need
+# not follow them now, because lesson 08 derives them step by step.
 
 # %% role="given"
 def train_head(scale: float, step: float, d_k: int = 256, steps: int = 300) -> list[float]:
@@ -493,17 +502,19 @@ assert ends["undivided"] > runs["divided by √d_k"][0] > 10 * max(ends["divided
 figures.lesson_04.losses(runs, steps)
 
 # %% [markdown]
-# The undivided head ends at {{ ends["undivided"]:.2f }}. The other two *begin* at {{ runs["divided by √d_k"][0]:.2f }},
-# where no entry is clearly preferred yet. So after 300 steps the undivided head is still worse than the others were
-# before their first. Divided by √d_k the head ends at {{ ends["divided by √d_k"]:.3f }}.
+# The undivided head ends at {{ ends["undivided"]:.2f }}. The other two *begin* no higher than
+# {{ runs["divided by √d_k"][0]:.2f }}, where no entry is clearly preferred yet. So after 300 steps the undivided head
+# is still worse than the other two were before their first. Divided by √d_k, the head ends at
+# {{ ends["divided by √d_k"]:.3f }}.
 #
 # Dividing by d_k works too, here even a little better, with steps
-# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. The trouble with it is practical. What
-# reaches the query then shrinks as the width grows, so each width needs a step size of its own. With √d_k it is the
-# same at every width.
+# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. Its drawback is practical. The gradient
+# that reaches the query shrinks as the width grows, so each width needs a step size of its own. With √d_k that
+# gradient has the same size at every width.
 #
-# Change `d_k` in `train_head` to 4, and the scales to 1, 1/2 and 1/4, and run both cells again. You will see that a
-# narrow head learns nearly as well without the scale as with it.
+# To see that the width is the cause, change `d_k` in `train_head` to 4 and the scales to 1, 1/2 and 1/4. In the
+# second cell, replace the last two lines by `print(ends)`, because the assertion and the title of the figure hold for
+# d_k = 256. Run both cells again: a narrow head learns nearly as well without the scale as with it.
 #
 # ## Break it on purpose: an experiment that sees nothing
 #
@@ -526,21 +537,22 @@ for name, draw in (("uniform from 0 to 1", rng.random), ("standard normal", rng.
 figures.lesson_04.side_by_side(maps)
 
 # %% [markdown]
-# With positive numbers all projected vectors point in nearly the same direction. A dot product then depends mostly on the
-# length of the key, so nearly all queries share one favorite, scaled or not. In the left map this is the column that
-# stands out. It looks like a decision of attention, and it has nothing to do with the query. Nor does the right map mean
-# anything, however striking it looks: these are random numbers. A heat map says something only after training (lesson
-# 10).
+# With positive numbers all projected vectors point in nearly the same direction. A dot product then depends mostly on
+# the length of the key, so nearly all queries share one favorite, scaled or not: the column that stands out in the
+# left map. It looks like a choice that attention made, but it has nothing to do with the query. The right map means
+# nothing either, however striking it looks, because its numbers are random. A heat map can tell you something only
+# after training (lesson 10).
 #
 # ## What we keep
 #
-# - Dot products of independent components spread by √d_k, since variances add up. Dividing by √d_k brings every width back
-#   to a spread of 1.
-# - With large scores softmax puts nearly all weight on one key before anything is learned, and the typical row then
-#   passes next to no gradient.
-# - Look at mean *and* median: without the scale a few rows with nearly equal scores pass so much that the mean hides all
-#   the others.
-# - Ask what reaches the thing that learns. Through softmax alone, d_k looks as good as √d_k; at the query it does not.
+# - Dot products of vectors with independent components have a standard deviation of √d_k, because variances add up.
+#   Dividing by √d_k brings it back to 1 at every width.
+# - With large scores, softmax puts nearly all the weight on one key before anything is learned, and the typical row
+#   then passes next to no gradient.
+# - Look at the mean *and* the median: without the scale, a few rows whose two highest scores nearly tie pass so much
+#   gradient that the mean hides all the other rows.
+# - Measure at the thing that learns. At the scores, dividing by d_k looks almost as good as dividing by √d_k; at the
+#   query it does not.
 #
 # | what | shape |
 # |---|---|

@@ -6,12 +6,13 @@
 # **Before this lesson:** Python classes, partial derivatives and the chain rule; lesson 02 (the Jacobian of softmax) and
 # lesson 03 (attention and its projections).
 #
-# In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with four lines of calculus
-# written for that head and no other. From now on you need neither. PyTorch computes the same attention, keeps a record of
-# every step while it does, and turns the record into gradients, for any program that you write.
+# In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with four lines of
+# calculus written for that head and no other. From now on you need neither. PyTorch computes the same attention,
+# keeps a record of every step, and turns that record into gradients. It can do this for any program built from its
+# differentiable operations. This part of PyTorch is called *autograd*.
 #
-# In the picture of the whole machine, what learns is in color: the step from tokens to queries, keys and values, with its
-# three matrices.
+# The figure below shows the whole machine again. The part that learns is in color: the step from tokens to queries,
+# keys and values, with its three matrices.
 
 # %% role="given"
 import math
@@ -27,11 +28,12 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.machine.draw(lit=("query", "key", "value"), title="What learns: how tokens become queries, keys and values")
 
 # %% [markdown]
-# ## A record beside the numbers
+# ## A record alongside the numbers
 #
-# A tensor is PyTorch's array: the same numbers, shapes, slices and `@`. What is new is the record. A tensor that
-# *requires grad* (short for gradient) remembers how it was made. Every operation notes which tensors went in and which
-# came out. These notes form a graph, and `backward()` walks through it from the end to the beginning with the chain rule.
+# A tensor is PyTorch's array. It has the same numbers, shapes, slices and `@` as an array in NumPy. What is new is
+# the record. A tensor that *requires grad* (short for gradient) remembers how it was made: every operation notes
+# which tensors went in and which came out. These notes form a graph, and `backward()` walks through the graph from
+# its end to its beginning, applying the chain rule at each step.
 #
 # We check the record against numbers that we can compute by hand. Softmax of the scores (0, 0) is (½, ½), and lesson 02's
 # Jacobian gives ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
@@ -44,10 +46,11 @@ print("weights: ", p.detach())
 print("gradient:", s.grad)
 
 # %% [markdown]
-# Now all of attention. Numbers run forward, from q, k and v to the output and to a *loss*, one number that says how far
-# the output is from what was wanted. Gradients run back along the same edges. At q, k and v they say how the loss changes
-# with each number, and so in which direction to move it so that the loss falls. The figure gives the norm (the length) of
-# the gradient that arrives at each of the three.
+# Now we do this for all of attention. Numbers run forward, from q, k and v to the output and then to a *loss*, a
+# single number that says how far the output is from what was wanted. Gradients run back along the same edges. The
+# gradient at q, k or v says how the loss changes when one of its entries changes. So it also says in which direction
+# to move that entry to make the loss fall. The figure gives the norm (the length) of the gradient that arrives at
+# each of the three.
 
 # %% role="given"
 def gradient_sizes(cut: bool) -> dict[str, float | None]:
@@ -82,14 +85,14 @@ figures.lesson_05.graph({"Numbers run forward, gradients come back": whole})
 #
 # @answer
 #
-# **B.** The gradient reaches `output`, and from there v directly. On its way to q and k it would have to pass the
-# weights, and there the record ends. So the head can no longer learn *where* to look, which is the business of q and k.
-# It can still learn *what* to pass on, which is v.
+# **B.** The gradient reaches `output` and goes directly from there to v. To get to q and k it would have to pass
+# through the weights, and there the record ends. So the head can no longer learn *where* to look, which is decided by
+# q and k. It can still learn *what* to pass on, which is decided by v.
 #
 # @wrong
 #
-# A: the cut stops only gradients that have to pass the weights, and the way from the output to v does not. C: follow the
-# arrows from the loss backwards. The way to q and k leads through the weights.
+# A: the cut stops only those gradients that have to pass through the weights, and the path from the output to v does
+# not. C: follow the arrows backward from the loss. The path to q and k leads through the weights.
 
 # %% role="demo"
 cut = gradient_sizes(cut=True)
@@ -161,13 +164,14 @@ if passed(attention_torch):
     figures.lesson_05.compare_weights(expected, got.numpy(), [f"token {i}" for i in range(5)])
 
 # %% [markdown]
-# The results differ from about the seventh digit on, which is all that float32 holds. The appendix at the end says how
-# much two right programs may differ.
+# The results differ from about the seventh digit on, because float32 holds no more than that. The appendix at the end
+# says how much two correct programs may differ.
 #
-# Now we do what NumPy could not. We take the keys and values of lesson 01's table and the query of its token 1, (0, 1),
-# and want the second number of the output to grow. The gradient of your own attention says in which direction to move the
-# query. This time we move *along* the gradient, because we want a number to rise and not a loss to fall. Forty small
-# steps later it has found the token whose value is (0, 10).
+# Now we do something that would have needed a derivation by hand in NumPy. We take the keys and values of lesson 01's
+# table and the query of its token 1, (0, 1), and we want the second number of the output to grow. The gradient of
+# your own attention says in which direction to move the query. This time we move *along* the gradient, because we
+# want a number to rise instead of a loss to fall. After forty small steps the query has found the token whose value
+# is (0, 10).
 
 # %% role="payoff" exercise="attention_torch"
 if passed(attention_torch):
@@ -249,8 +253,8 @@ print("with bias=False:      ", nn.Linear(4, 2, bias=False)(zero).detach())
 #
 # @answer
 #
-# **C.** A (2, 2) array fits into a (2, 2) weight, and the layer then computes x @ wᵀ. With a 2 × 3 weight PyTorch would
-# have raised an error. With d_model = d_k, as in many models, it cannot notice.
+# **C.** A (2, 2) array fits into a (2, 2) weight, and the layer then computes x @ wᵀ. If w were 2 × 3, PyTorch would
+# have raised an error. With square projections, which many models use, it cannot notice the mistake.
 #
 # @wrong
 #
@@ -396,23 +400,24 @@ def train(layer: nn.Module, steps: int = 300) -> tuple[list[float], dict[str, li
 # %% [markdown]
 # @predict
 #
-# We train your layer twice from the same beginning: once whole, and once with `w_q` and `w_k` frozen, which is what a
-# `detach()` on the weights does. Does the frozen layer's loss fall?
+# We train your layer twice from the same starting point: once as it is, and once with `w_q` and `w_k` frozen, which
+# has the same effect as a `detach()` on the weights. Does the frozen layer's loss fall?
 #
 # - **A** No, it stays where it began.
-# - **B** It falls a little and then stays.
+# - **B** It falls part of the way and then stays there.
 # - **C** It falls as far as the other, only later.
 #
 # @answer
 #
-# **B.** w_v still learns. Its weights are random and nearly equal, so its output is nearly the same mean of all six
-# numbers for every token. w_v can find the factor by which this mean helps most, which is a little better than nothing.
-# Then there is nothing left to learn.
+# **B.** w_v still learns. But the attention weights come from random, frozen projections and are nearly equal, so
+# every token receives nearly the same mean over all six tokens. The best that w_v can do is to pass on the number and
+# to ignore the color. That is better than nothing, but it is the mean of all the numbers and not of one color. Then
+# there is nothing left to learn.
 #
 # @wrong
 #
-# A: one of three projections still has its gradient. C: no amount of training changes where it looks, and the task is
-# about where to look.
+# A: one of the three projections still receives its gradient. C: no amount of training changes where the frozen layer
+# looks, and the task is about where to look.
 
 # %% role="payoff" exercise="SelfAttention"
 if passed(SelfAttention):
@@ -433,10 +438,11 @@ if passed(SelfAttention):
 
 # %% [markdown]
 # On the left, the loss of the frozen layer falls from {{ losses_frozen[0]:.2f }} to
-# {{ np.mean(losses_frozen[-10:]):.2f }} and stays; that of the whole layer reaches {{ np.mean(losses[-10:]):.5f }}. The
-# middle shows the whole layer before training, when every token looks everywhere. On the right, after training, each
-# token spreads its weight over the tokens of its own color. The frozen layer's loss fell, too, although two of its three
-# matrices learned nothing. So do not rely on the loss, and look at the gradients.
+# {{ np.mean(losses_frozen[-10:]):.2f }} and stays there, while that of the whole layer reaches
+# {{ np.mean(losses[-10:]):.5f }}. The panel in the middle shows the weights of the whole layer before training, when
+# every token looks everywhere. On the right, after training, each token spreads its weight over the tokens of its own
+# color. The frozen layer's loss fell, too, although two of its three matrices learned nothing. So do not rely on the
+# loss alone. Look at the gradients.
 
 # %% role="payoff" exercise="SelfAttention"
 if passed(SelfAttention):
@@ -500,16 +506,16 @@ assert np.mean(np.array(errors) < spacing) > 0.9 and np.mean(np.array(errors)[of
 figures.lesson_05.rounding(offsets, errors, spacing)
 
 # %% [markdown]
-# Near 1000, float32 numbers lie {{ np.spacing(np.float32(1000)):.1e }} apart, and near 10,000
-# {{ np.spacing(np.float32(10000)):.1e }}. Each score is rounded to one of them before softmax sees it, and `exp` turns an
-# absolute error of its argument into a relative error of its result. So a fixed 10⁻⁶ fails right code once the scores are
-# large. A tolerance has to fit the precision *and* the size of the numbers. `check` allows for the rounding of float32.
-# In the figure each dot is one draw, the black line is the distance from one float32 number to the next, and the dashed
-# line is 10⁻⁶.
+# In the figure each dot is one draw, the black line is the distance from one float32 number to the next, and the
+# dashed line is 10⁻⁶. Near 1000, neighboring float32 numbers are {{ np.spacing(np.float32(1000)):.1e }} apart, and
+# near 10,000 they are {{ np.spacing(np.float32(10000)):.1e }} apart. Each score is rounded to one of these numbers
+# before softmax sees it, and `exp` turns an absolute error in its argument into a relative error in its result. So a
+# fixed tolerance of 10⁻⁶ rejects correct code once the scores are large. A tolerance has to fit the precision *and*
+# the size of the numbers. `check` allows for the rounding of float32.
 #
-# **The way back.** For each plot above we wrote `.detach().numpy()`. Three things can stand between a tensor and NumPy:
-# the graph, the device, and a type that NumPy does not have, such as bfloat16, a float of 16 bits in which large models
-# compute.
+# **The way back.** For each plot above we wrote `.detach().numpy()`. Three things can keep a tensor from becoming a
+# NumPy array: the graph, the device, and a type that NumPy does not have. One such type is bfloat16, a 16-bit float
+# in which many large models compute.
 
 # %% role="demo"
 trained = nn.Linear(2, 2)(torch.ones(1, 2))
@@ -559,18 +565,20 @@ if passed(as_numpy):
     figures.lesson_05.staircase(as_numpy(fine), rounded)
 
 # %% [markdown]
-# Of {{ len(fine) }} numbers bfloat16 keeps {{ kept[torch.bfloat16] }} apart. It uses its 16 bits for a range as wide as
-# that of float32, and has only about two digits left. Large models compute in it all the same. But it cannot add up
-# many small steps: 1 plus 0.001 is 1 again. So the weights that the optimizer moves, or the optimizer's own state, stay
-# in float32 (Micikevicius et al. 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
+# Of {{ len(fine) }} different numbers, {{ kept[torch.bfloat16] }} are still different after rounding to bfloat16. It
+# spends its 16 bits on a range as wide as that of float32, which leaves it only about two digits. Large models
+# compute in it all the same. But it cannot add up many small steps: 1 plus 0.001 rounds back to 1. So training
+# usually keeps the weights that the optimizer moves, or the optimizer's own state, in float32 (Micikevicius et al.
+# 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
 #
 # ## What we keep
 #
-# - Same equation, same numbers: PyTorch adds the record from which `backward()` makes gradients, for any program.
-# - A cut graph gives right numbers and learns only in part. Look at `.grad`, because the loss can fall all the same.
+# - Same equation, same numbers: PyTorch adds the record from which `backward()` computes gradients.
+# - With a cut graph the numbers are right, but only part of the model learns. Look at `.grad`, because the loss can
+#   fall all the same.
 # - `nn.Linear` stores (d_out, d_in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
 # - An `nn.Module` owns what is learned. A plain tensor is not in its register, so it is not trained, moved or saved.
-# - "The same" needs a tolerance, and the tolerance depends on the precision and on the size of the numbers.
+# - Two results are "the same" only within a tolerance, which depends on the precision and on the size of the numbers.
 #
 # | what | shape |
 # |---|---|
@@ -578,7 +586,7 @@ if passed(as_numpy):
 # | x | (B, T, d_model) |
 # | w_q(x), w_k(x); w_v(x) | (B, T, d_k); (B, T, d_v) |
 # | weights; output | (B, T, T); (B, T, d_v) |
-# | a gradient | as what it belongs to |
+# | a gradient | the shape of the tensor that it belongs to |
 #
 # **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section
 # 3.2. Kingma and Ba 2015, *Adam*, [arXiv:1412.6980](https://arxiv.org/abs/1412.6980). Carion et al. 2020, *DETR*,

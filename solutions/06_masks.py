@@ -5,11 +5,13 @@
 #
 # **Before this lesson:** attention in torch and as an `nn.Module` (lesson 05), softmax (lesson 02), broadcasting, boolean tensors.
 #
-# So far every query saw every key. There are two situations in which it must not. A model that learns to predict the next word must
-# not see that word. And in a batch of sentences of different lengths, the short ones are filled up with tokens that mean nothing.
+# So far every query saw every key. In two situations it must not. A model that learns to predict the next word must
+# not see that word. And in a batch of sentences of different lengths, the short ones are filled up with tokens that
+# mean nothing, and no query should use those.
 #
-# A *mask* says which query may look at which key. It is one line of code, and its mistakes are hard to notice: no error is raised, and
-# a model that can peek at the answer even reports a better loss. So in this lesson you also build the test that shows a leak.
+# A *mask* says which query may look at which key. It takes one line of code, and a mistake in it is hard to notice:
+# no error is raised, and a model that can peek at the answer even reports a better loss. So in this lesson you also
+# build a test that reveals such a leak.
 
 # %% role="given"
 import math
@@ -39,10 +41,10 @@ def plain_attention(q, k, v):
 figures.lesson_06.shifted("The animal didn't cross the street".split())
 
 # %% [markdown]
-# Look at what this asks for. The token that the output at *animal* must predict, *didn't*, stands in the input, one place to the
-# right. A model that may look there has nothing to learn: it copies. Its training loss looks wonderful, and when it has to write by
-# itself there is no token on the right to copy from. This is why each query may see its past and itself, and no more. Attention with
-# such a mask is called **causal**.
+# Look at what this asks for. The output at *animal* must predict *didn't*, and *didn't* is right there in the input,
+# one place to the right. A model that may look there has nothing to learn, because it can copy. Its training loss
+# looks wonderful, but when it has to write on its own, there is no token to the right to copy. This is why each query
+# may see only its past and itself. Attention with such a mask is called **causal**.
 #
 # ## A leak, made visible
 #
@@ -164,13 +166,15 @@ if passed(causal_mask):
     assert (built_in > 0).sum(dim=-1).tolist() == [1, 2] and (yours > 0).sum(dim=-1).tolist() == [6, 7]
 
 # %% [markdown]
-# Nothing raises: a model that writes like this forgets what it has read (pytorch/pytorch#144858 is one report of it).
+# No error is raised, yet a model that writes this way loses sight of most of what it has read (pytorch/pytorch#144858
+# is one report of it).
 #
 # ## Padding
 #
-# Sentences of 2 and 3 tokens in one batch need the same width, say 4. The rest is filled with a token `<pad>` that means nothing, and
-# no query may look there. This mask depends on the keys alone, so all queries of a sentence share one row. For B sentences its shape
-# is (B, 1, max_len), and the axis of length 1 broadcasts over the queries.
+# Sentences of 2 and 3 tokens in one batch need the same width, say 4. The remaining places are filled with a token
+# `<pad>` that means nothing, and no query may look there. This mask depends on the keys alone, so all queries of a
+# sentence share one row of it. For B sentences its shape is (B, 1, max_len), and the axis of length 1 broadcasts over
+# the queries.
 
 # %% role="demo"
 figures.lesson_06.who_may_look(["The", "cat", "sat", "on", "<pad>", "<pad>"])
@@ -248,9 +252,10 @@ for name, row in rows.items():
 assert torch.allclose(cut / cut.sum(), filled_inf) and filled_0[2] > 0.05
 
 # %% [markdown]
-# The first row sums to {{ cut.sum():.2f }} only, so the output comes out too small. In the third the hidden key still gets
-# {{ filled_0[2]:.2f }} of the weight. The second and the fourth agree, but only as long as floating point has room. If the hidden
-# score is far above the others, they are 0 before anybody divides:
+# The first row sums to only {{ cut.sum():.2f }}, so the output comes out too small. In the third row the hidden key
+# still gets {{ filled_0[2]:.2f }} of the weight. The second and the fourth row agree here, and in exact arithmetic
+# they always would. In floating point they may not. If the hidden score is far above the others, the visible weights
+# are rounded to 0 before the division, and 0/0 gives NaN:
 
 # %% role="demo" tags=["nbval-check-output"]
 far = torch.tensor([2.0, 1.0, 200.0])
@@ -259,13 +264,14 @@ print("… / their sum    ", cut / cut.sum())
 print("score filled -inf", torch.softmax(far.masked_fill(~allowed, -torch.inf), -1))
 
 # %% [markdown]
-# So the scores are masked, before softmax.
+# So we mask the scores, before softmax, and not the weights after it.
 #
 # ## Rows with nothing to see
 #
-# What if a row has no key left? It happens less often than one might think. A `<pad>` query behind a sentence still sees the
-# sentence. But an empty sentence has no visible key. And when a batch is padded on the *left*, so that all sentences end at the
-# last position, a causal mask leaves the first `<pad>` query nothing but `<pad>`:
+# What if a row has no visible key left? This happens less often than one might think. A `<pad>` query at the end of a
+# sentence still sees the sentence. But an empty sentence has no visible key at all. And when a batch is padded on the
+# *left*, so that all sentences end at the last position, the `<pad>` queries at the front see nothing but `<pad>`
+# under a causal mask, and their rows are empty:
 
 # %% role="payoff" exercise="causal_mask"
 if passed(causal_mask):
@@ -301,11 +307,13 @@ except RuntimeError as error:
     print("float16:", error)
 
 # %% [markdown]
-# Neither is what anyone wants. −1e9 is what *The Annotated Transformer* (Rush 2018) fills in, and much code after it. In float16,
-# which ends at ±65504, the number does not even exist (NVIDIA/apex#1052). The lowest finite number of each dtype,
-# `torch.finfo(dtype).min`, exists in all of them.
+# Neither result is what anyone wants. *The Annotated Transformer* (Rush 2018) fills in −1e9, and so does much later
+# code. In float16, where the largest number is 65504, −1e9 does not even exist (NVIDIA/apex#1052).
+# `torch.finfo(dtype).min`, the lowest finite number of a type, exists for every floating-point type. But it gives the
+# same uniform row.
 #
-# This course asks for zeros: a query that may see nothing receives nothing. What do torch's own operators do?
+# In such a row this course asks for zeros: a query that may see nothing receives nothing. What do torch's own
+# operators do?
 
 # %% role="demo"
 torch.manual_seed(0)
@@ -316,8 +324,9 @@ print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(x, x, x,
 print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)[0][0, 0].tolist())
 
 # %% [markdown]
-# `F.scaled_dot_product_attention` returns zeros since torch 2.5. Before, it returned NaN (pytorch/pytorch#103749, changed by #133882),
-# and `nn.MultiheadAttention` still did in torch 2.13, with which this notebook was written.
+# `F.scaled_dot_product_attention` has returned zeros since torch 2.5. Before that it returned NaN
+# (pytorch/pytorch#103749, changed by #133882), and `nn.MultiheadAttention` still did so in torch 2.13, the version
+# with which this notebook was written.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -371,14 +380,17 @@ if passed(masked_attention) and passed(causal_mask):
     assert (open_matrix > 0).all() and (causal_matrix.triu(1) == 0).all() and (causal_matrix.tril() > 0).sum() == 21
 
 # %% [markdown]
-# Below the diagonal of the right picture, information flows forward in time. Above it there is exactly nothing. These few lines work on
-# any model, however large. It is worth running them once on every model that you build.
+# Below the diagonal of the right picture, information flows forward in time. Above it every entry is exactly 0. The
+# same few lines can test other models, however large, on two conditions. Dropout must be off, and the model must be
+# able to see the change: one that first normalizes each token, as the block of lesson 11 does, does not notice 1
+# added to *all* of a token's numbers, so there you add random numbers instead. It is worth running such a test once
+# on every model that you build.
 #
 # ### What a leak does to a loss
 #
-# Now we train a tiny model to predict the next of eight symbols in *random* text. Nobody can predict that: the best possible loss is
-# that of an even guess, ln 8 = 2.08. Each token gets a learned vector for its position as well (the subject of lesson 07), so that a
-# query can tell which key stands to its right.
+# Now we train a tiny model to predict the next of eight symbols in *random* text. Nobody can predict that: the best
+# possible loss is that of an even guess, ln 8 = 2.08. Each token also gets a learned vector for its position (the
+# subject of lesson 07), so that a query can tell which key is on its right.
 
 # %% role="demo"
 def predict_random_text(attend, steps=300):
@@ -407,15 +419,17 @@ if passed(masked_attention) and passed(causal_mask):
     assert abs(causal_loss - math.log(8)) < 0.02 and leaky_loss < 0.3
 
 # %% [markdown]
-# With the mask the loss is {{ causal_loss:.2f }}, an even guess, as it has to be. Without it the model "predicts" pure chance with a loss
-# of {{ leaky_loss:.2f }}. What is left of the loss comes from the last position, whose target is not among the inputs:
-# 2.08 / 16 = 0.13. If a loss is too good to be true, look for a leak.
+# With the mask the loss is {{ causal_loss:.2f }}, that of an even guess, as it has to be. Without the mask the model
+# "predicts" random symbols with a loss of {{ leaky_loss:.2f }}. Nearly all of that comes from the last position,
+# whose target is not among the inputs: one position of 16 at 2.08 adds 2.08 / 16 = 0.13 to the mean. If a loss is too
+# good to be true, look for a leak.
 #
 # ## Three languages for one mask
 #
-# Libraries disagree on what a mask is. This course and `F.scaled_dot_product_attention` say True for *may attend*.
-# `nn.MultiheadAttention` says True for *may not*, in `attn_mask` and in `key_padding_mask` alike. And both accept numbers that are
-# added to the scores: 0 where attention is allowed, −∞ where it is not. Each translation is one line:
+# Libraries disagree on what a mask means. In this course and in `F.scaled_dot_product_attention`, True means *may
+# attend*. In `nn.MultiheadAttention` True means *may not*, both in `attn_mask` and in `key_padding_mask`. Both
+# functions also accept a mask of numbers that are added to the scores: 0 where attention is allowed, −∞ where it is
+# not. Each translation takes one line:
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention):
@@ -436,8 +450,8 @@ if passed(masked_attention):
         assert torch.allclose(output, yours, atol=1e-5)
 
 # %% [markdown]
-# What happens if the `~` is forgotten? Try it in the cell above. The layer then sees the future instead of the past, and the last token,
-# which has no future, sees nothing:
+# What happens if the `~` is forgotten? Try it in the cell above, which then stops at its own assertion. The layer
+# sees the future instead of the past, and the last token, which has no future, sees nothing:
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention):
@@ -515,8 +529,8 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Your module now reads a sentence from left to right. Which words does each output depend on? The gradient tells: it is 0 where an
-# output cannot feel a word at all.
+# Your module now reads a sentence from left to right. Which words does each output depend on? The gradient tells us:
+# it is 0 where an output does not depend on a word at all.
 
 # %% role="payoff" exercise="CausalSelfAttention"
 if passed(CausalSelfAttention):
@@ -549,14 +563,16 @@ if passed(CausalSelfAttention):
 #
 # @answer
 #
-# **C.** The backward pass through the empty row multiplies by the NaN that softmax computed, so every gradient of w_q and w_k is NaN.
-# One step writes it into all of their weights. From then on every row of scores is NaN, and `nan_to_num` turns *all* attention into 0.
-# The outputs are zeros, and the loss is finite, constant, and does not complain.
+# **C.** The backward pass through the empty row multiplies by the NaN that softmax computed, so every gradient of w_q
+# and w_k is NaN. One step of the optimizer writes NaN into all of their weights. From then on every row of scores is
+# NaN, and `nan_to_num` turns *all* attention into 0. The outputs are zeros, so the loss is finite and constant, and
+# nothing reports an error.
 #
 # @wrong
 #
-# If you said A, you repaired the value and forgot that the gradient takes its own way back. If you said B, you are right about the
-# weights, but the repair that was meant to help now hides the damage.
+# If you said A, you thought of the repaired output. The gradient still has to pass through the softmax that made the
+# NaN. If you said B, you were right to expect NaN, and the weights of the layer do become NaN. But the repair hides
+# this from the loss.
 
 # %% role="demo"
 torch.manual_seed(0)
@@ -577,23 +593,27 @@ for step in range(6):
 assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weights.sum() == 0
 
 # %% [markdown]
-# In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be a better guess
-# than what the untrained layer said. Then it stays there forever. The exercise asks for finite gradients for this reason, and the
-# remedy is to fill with a finite number, so that no NaN is ever made.
+# In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be
+# a better guess than the output of the untrained layer. Then it stays there forever. This is why the exercise asks
+# for finite gradients. The remedy is to fill with a finite number, so that no NaN ever arises, and to set the weights
+# of hidden keys to 0 after softmax.
 #
 # ## Where this goes on
 #
-# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section 3.1) keep a band
-# beside the diagonal, and FlexAttention compiles a mask that is written as a function; lesson 13 tries it. A mask says *who* may be
-# looked at and not *where* they stand: without more help, attention has no idea of order. Lesson 07 gives it one.
+# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section
+# 3.1) keep only a band along the diagonal. FlexAttention compiles a mask that is written as a function; lesson 13
+# tries it. A mask says *who* may be looked at, but a score still does not know *where* a key is: it depends on the
+# two tokens and not on their places. Lesson 07 changes that.
 #
 # ## What we keep
 #
-# - True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where j ≤ i + (t_k − t_q).
-# - The mask acts on the scores, before softmax. Cutting weights afterward loses their sum; a score of 0 hides nothing.
-# - A query that sees nothing gets zeros. −∞ gives NaN there, −1e9 gives a uniform row.
-# - To test a model for leaks, change a token and see that no earlier output moves.
-# - Repairing a NaN in the output does not repair the gradient. Do not make one.
+# - True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where j ≤ i + (t_k −
+#   t_q).
+# - The mask acts on the scores, before softmax. Weights that are cut afterward no longer sum to 1, and a score of 0
+#   hides nothing.
+# - A query that sees nothing gets zeros. −∞ would give NaN there, −1e9 a uniform row.
+# - To test a model for leaks, change a token and check that no earlier output moves.
+# - Replacing NaN in the output does not repair the gradient. Make sure that no NaN arises.
 #
 # | built | shape |
 # |---|---|
@@ -601,6 +621,10 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 # | `padding_mask` | (B, 1, max_len) bool |
 # | `masked_attention` | q (…, T_q, d_k), k (…, T_k, d_k), v (…, T_k, d_v) → (…, T_q, d_v), (…, T_q, T_k) |
 # | `CausalSelfAttention` | (B, T, d_model) → (B, T, d_model) |
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
+# section 3.2.3. Rush 2018, [*The Annotated Transformer*](https://nlp.seas.harvard.edu/2018/04/03/attention.html).
+# Beltagy et al. 2020, *Longformer*, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150).
 
 # %% [markdown]
 # @teaching

@@ -6,10 +6,10 @@
 # **Before this lesson:** self-attention in torch (lesson 05), the causal mask (lesson 06), sine and cosine as the coordinates of a
 # point on a circle, `nn.Embedding`.
 #
-# "Dog bites man" is no news, and "man bites dog" is. The words are the same; only their order differs. In this lesson you see that
-# attention cannot tell the two apart, and why. Then you give it positions in four ways: as learned rows that are added to the tokens, as
-# computed rows, as a rotation of queries and keys, and as a bias on the scores. At the end all four have to read texts that are longer
-# than any they were trained on.
+# "Dog bites man" is not news; "man bites dog" is. The words are the same, and only their order differs. In this
+# lesson you see that attention cannot tell the two apart, and why. Then you give it positions in four ways: as
+# learned vectors added to the tokens, as computed vectors added to the tokens, as a rotation of queries and keys, and
+# as a bias on the scores. At the end all four have to read texts longer than any that they were trained on.
 
 # %% role="given"
 import math
@@ -62,14 +62,15 @@ figures.lesson_07.bag(orders, weights)
 assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
-# Each word looks at each other word with the same weight wherever it stands. If the tokens change places, their outputs change places
-# with them, and no output changes its value. Attention is said to be *equivariant* to permutations. To it, a sentence is a bag of
-# words.
+# Each word gives every other word the same weight, wherever that word is in the sentence. If the tokens change
+# places, their outputs change places with them and are otherwise unchanged. The term for this is that attention is
+# *equivariant* to permutations. To attention, a sentence is a bag of words.
 #
 # ## Remedy 0: learn a row for each position
 #
-# The simplest remedy gives every position a vector of its own, adds it to the token there, and lets training find its numbers. It is a
-# table of parameters, `nn.Embedding(max_len, d_model)`. BERT (Devlin et al. 2019) and GPT-2 (Radford et al. 2019) do this.
+# The simplest remedy gives every position a vector of its own, adds it to the token at that position, and lets
+# training find its numbers. These vectors form a table of parameters with one row for each position,
+# `nn.Embedding(max_len, d_model)`. BERT (Devlin et al. 2019) and GPT-2 (Radford et al. 2019) do this.
 
 # %% role="demo"
 torch.manual_seed(43)
@@ -86,19 +87,21 @@ except IndexError as error:
     print("position 3:", error)
 
 # %% [markdown]
-# Now the order counts. But the table has as many rows as somebody decided to give it, and there is nothing for the position after the
-# last. And rows know nothing of each other: that position 5 is next to position 6 has to be learned from the data, for every pair of
-# neighbors.
+# Now the order counts. But the table has only as many rows as someone decided to give it, and it has nothing for the
+# position after the last one. Nor are the rows related to one another: that position 5 is next to position 6 has to
+# be learned from the data, and so for every pair of neighbors.
 #
 # ## Remedy 1: compute the rows
 #
-# The Transformer (Vaswani et al. 2017, section 3.5) computes the row of position $p$. With $i$ counting *pairs* of columns from 0:
+# The Transformer (Vaswani et al. 2017, section 3.5) computes the row of position $p$ instead of learning it. With $i$
+# counting *pairs* of columns from 0:
 #
 # $$PE(p, 2i) = \sin\!\left(p\,/\,10000^{2i/d_{model}}\right) \qquad PE(p, 2i+1) = \cos\!\left(p\,/\,10000^{2i/d_{model}}\right)$$
 #
-# Think of each pair as the hand of a clock: (cosine, sine) is a point on a circle, and it moves on by the same angle at every position.
-# The first hand turns by 1 radian a position, each further one more slowly. Together they tell the time: fast hands say exactly where a
-# token stands among its neighbors, slow ones say roughly where in the text.
+# Think of each pair as the hand of a clock: (cosine, sine) is a point on a circle, and it moves on by the same angle
+# from each position to the next. The first hand turns by 1 radian per position, and each further hand turns more
+# slowly. Together they tell the time: the fast hands say exactly where a token is among its neighbors, the slow ones
+# roughly where it is in the text.
 #
 # The article *Unveiling the math behind modern NLP models* prints this code for it, and it is not alone
 # (jadore801120/attention-is-all-you-need-pytorch#32):
@@ -126,13 +129,16 @@ for position, row in enumerate(published_positions(3, 4)):
 #
 # @answer
 #
-# Pair 0 turns by 1 / 10000⁰ = 1: sin 1 = **0.8415**, cos 1 = **0.5403**. Pair 1 turns by 1 / 10000^(2/4) = 0.01: sin 0.01 = **0.0100**,
-# cos 0.01 = **0.99995**. The printed row has 0.0001 in the third place. In `range(0, d_model, 2)` the variable counts columns: 0, 2, 4, …
-# It *is* 2i already, and `2 * i` doubles the exponent.
+# Pair 0 turns by 1 / 10000⁰ = 1: sin 1 = **0.8415**, cos 1 = **0.5403**. Pair 1 turns by 1 / 10000^(2/4) = 0.01: sin
+# 0.01 = **0.0100**, cos 0.01 = **0.99995**. The printed row has 0.0001 in column 2. (Its 1.0000 in column 3 is right
+# to four decimals, but only because the cosine changes so little.) In `range(0, d_model, 2)` the variable counts
+# columns: 0, 2, 4, … It *is* 2i already, so `2 * i` doubles the exponent. Both lines that compute an entry have this
+# fault.
 #
 # @wrong
 #
-# If all your numbers agree with the printed row, you read i in the code for i in the equation. One counts columns, the other pairs.
+# If all your numbers agree with the printed row, you took the i in the code for the i in the equation. The code
+# counts columns, and the equation counts pairs.
 
 # %% [markdown]
 # @exercise sinusoidal_positions
@@ -184,18 +190,22 @@ if passed(sinusoidal_positions):
     assert constant["published code"] > 1.9 * constant["your function"]
 
 # %% [markdown]
-# {{ constant["published code"] }} of 512 columns say nearly nothing with the doubled exponent, and {{ constant["your function"] }} with the
-# right one. Those are slow hands that are kept for longer texts.
+# {{ constant["published code"] }} of 512 columns say nearly nothing with the doubled exponent, but only
+# {{ constant["your function"] }} with the right one. Those that remain are the slow hands, which are there for longer
+# texts.
 #
 # ### Why sines: one identity
 #
-# How similar are the rows of two positions p and s? Take one pair, and call ω its frequency, the angle by which its hand turns from one
-# position to the next. Its two numbers are sin pω, cos pω in one row and sin sω, cos sω in the other. Their part of the dot product is
+# How similar are the rows of two positions p and s? Take one pair of columns, and call ω its frequency, the angle by
+# which its hand turns from one position to the next. The pair contains sin pω and cos pω in one row and sin sω and
+# cos sω in the other. It adds to the dot product of the two rows
 #
 # $$\cos p\omega\, \cos s\omega + \sin p\omega\, \sin s\omega \;=\; \cos\bigl((p - s)\,\omega\bigr)$$
 #
-# This is the addition theorem cos a cos b + sin a sin b = cos(a − b). The positions p and s are gone; only their **distance** is left. So
-# the dot product of two rows is a sum of such cosines, and it is the same for positions 1 and 3 as for 101 and 103.
+# This is the addition theorem cos a cos b + sin a sin b = cos(a − b). The positions p and s are gone; only their
+# **distance** is left. So the dot product of two rows is a sum of such cosines, and it is the same for positions 1
+# and 3 as for 101 and 103. (It is also the same for 3 and 1, since cos(−x) = cos x: this product cannot tell before
+# from after.)
 #
 # With d_model = 4 and a distance of 2 it is cos(2 · 1) + cos(2 · 0.01) = −0.4161 + 0.9998 = 0.5837.
 
@@ -223,24 +233,26 @@ if passed(sinusoidal_positions):
 # %% [markdown]
 # ## Remedy 2: turn queries and keys
 #
-# A row that is added to a token mixes with its meaning. The score of positions p and s becomes $(x_p + PE_p)\,W_Q$ times
-# $(x_s + PE_s)\,W_K$. Multiplied out these are four products, and only one of them is between positions. Even in that one $W_Q$ and
-# $W_K$ stand between the rows, so the identity does not hold in general; a model has to learn to make use of it.
+# A row that is added to a token mixes with the token's meaning. The score of positions p and s becomes the dot
+# product of $(x_p + PE_p)\,W_Q$ and $(x_s + PE_s)\,W_K$. Multiplied out, this is a sum of four products, and only one
+# of them involves positions alone. Even in that one, $W_Q$ and $W_K$ come between the two rows, so the identity does
+# not hold in general. A model has to learn to make use of it.
 #
-# RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. It adds nothing, and it
-# leaves the values alone. It *turns* each pair of numbers of a query or key by an angle in proportion to its position, with the same
-# frequencies ω as before:
+# RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. It adds
+# nothing, and it leaves the values alone. It *turns* each pair of numbers in a query or key by an angle in proportion
+# to its position, with the same frequencies ω as before:
 #
 # $$\begin{pmatrix} a' \\ b' \end{pmatrix} = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
 # \begin{pmatrix} a \\ b \end{pmatrix} \qquad \theta = p\,\omega, \quad \omega = base^{-2i/d}$$
 #
-# Write a pair of the query as an arrow of length r at angle α, and the same pair of the key as one of length t at angle β. Turned, they
-# point to α + pω and β + sω. Their dot product is
+# Draw a pair of the query as an arrow of length r at angle α, and the same pair of the key as an arrow of length t at
+# angle β. After the turn they point in the directions α + pω and β + sω. Their dot product is
 #
 # $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
 #
-# Again p and s are left only as p − s. The score is the sum over all pairs, so it depends on the distance alone. And this time that holds
-# for *any* query and any key, whatever W_Q and W_K are.
+# Again p and s are left only as p − s. The score is the sum over all pairs, so the positions enter it only through
+# their distance. This time that holds for *any* query and any key, whatever W_Q and W_K are. And the sign of p − s
+# counts, because of the angle α − β: RoPE can tell before from after.
 
 # %% [markdown]
 # @predict
@@ -342,21 +354,23 @@ def rope_halves(x, positions, base=10000.0):
 # %% [markdown]
 # @predict
 #
-# Which scores depend on the distance only?
+# Which scores depend on positions only through the distance?
 #
-# - **A** Those with neighbors in queries and keys, and no others.
+# - **A** Only those with neighbors in both queries and keys.
 # - **B** Those with neighbors in both, and those with halves in both.
-# - **C** All, also with neighbors in the queries and halves in the keys.
+# - **C** All of them, even with neighbors in the queries and halves in the keys.
 #
 # @answer
 #
-# **B.** Either pairing turns each pair of the query and *the same* pair of the key, so the identity holds. Mixed, a number of the query is
-# turned with one partner and its counterpart in the key with another, by another angle. The positions no longer cancel.
+# **B.** Each convention turns a pair of the query and *the same* pair of the key at the same frequency, so the
+# identity holds. In a mix, a number of the query is turned together with one partner, its counterpart in the key with
+# another, and in general at another frequency. The positions no longer cancel.
 #
 # @wrong
 #
-# If you said A, you took the pairing for a part of the mathematics; it is only an order of columns. If you said C, remember that no error
-# is raised: such a mix just gives wrong scores.
+# If you said A, you took the pairing for a part of the mathematics, but it is only an order of columns. If you said
+# C, you may have expected two rotations to fit together. They do so only if they turn the same pairs. No error is
+# raised, and the scores are just wrong.
 
 # %% role="payoff" exercise="apply_rope"
 if passed(apply_rope):
@@ -370,10 +384,12 @@ if passed(apply_rope):
         assert (max(at) - min(at) < 1e-3) == (name != "neighbors, halves")
 
 # %% [markdown]
-# A model trained with one pairing and run with the other is wrong without an error. That happens when weights move between libraries.
-# The remedy is to reorder the numbers of each query and key: first the first ones of all pairs, then the second ones. These numbers are
-# made by the *rows* of `w_q.weight` and `w_k.weight`, so the rows are moved. The script that converts Llama's published weights for the
-# *transformers* library does exactly this, and so does lesson 16, within each of the heads that lesson 09 brings.
+# A model that was trained with one pairing and is run with the other gives wrong results, and no error is raised.
+# That happens when weights move between libraries. The remedy is to reorder the numbers of each query and key: the
+# first number of every pair, then the second number of every pair. The *rows* of `w_q.weight` and `w_k.weight`
+# produce these numbers, so it is the rows that are moved. The script that converts Llama's published weights for the
+# *transformers* library does exactly this, and so does lesson 16. There it is done within each head (lesson 09
+# explains what heads are).
 
 # %% role="payoff" exercise="apply_rope"
 if passed(apply_rope):
@@ -531,14 +547,16 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
 #
 # @answer
 #
-# **C.** ALiBi is at {{ at_end["Last small one"]["ALiBi"]:.2f }} there, as inside. Sinusoidal rows and RoPE are *below* guessing, at
-# {{ at_end["Last small one"]["sinusoidal"]:.2f }} and {{ at_end["Last small one"]["RoPE"]:.2f }}: they meet angles that never occurred
-# in training, and what the layer makes of them is worse than a guess.
+# **C.** From position 64 on, ALiBi gives the right answer {{ at_end["Last small one"]["ALiBi"]:.2f }} of the time,
+# nearly as often as within the trained length. Sinusoidal rows and RoPE are *below* guessing there, at
+# {{ at_end["Last small one"]["sinusoidal"]:.2f }} and {{ at_end["Last small one"]["RoPE"]:.2f }}: they meet angles
+# that never occurred in training, and what the layer makes of them is worse than a guess.
 #
 # @wrong
 #
-# If you said A, you took "can be computed" for "can be used". If you said B, you are right that RoPE's scores know distances only. But
-# the *distances* beyond 16 are new as well, and nothing has taught the reader to ignore them.
+# If you said A, you took "can be computed" for "can be used". If you said B, you are right that RoPE's scores depend
+# on positions only through distances. But *distances* of 16 and more are new as well, and nothing has taught the
+# reader to ignore them.
 
 # %% role="payoff" exercise="alibi_bias"
 if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
@@ -574,26 +592,27 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     assert two["sinusoidal"][:, 16:24].mean() < 0.75 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
-# Each curve is the mean of three trainings with different seeds; the shading reaches from the worst to the best of them. Each line is
-# interrupted at the trained length, so that nothing is drawn between what was trained and what was not.
+# Each curve is the mean of three trainings with different seeds, and the shading reaches from the worst to the best
+# of them. The curves are interrupted at the trained length, so that no line joins what was trained to what was not.
 #
-# - **Learned, sinusoidal and RoPE** answer both questions inside the trained length, where their lines lie on top of one another.
-#   Learned rows end at once: the rows from 16 on were never trained.
-# - **RoPE** holds out to about twice the trained length and then falls, in *Two back* to pure guessing. A table of sines falls
-#   at once. We did not look into why RoPE holds as long as it does.
-# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But in *Last small one* the nearest
-#   small symbol is the answer at every length, so a bias toward near keys helps there, however long the text.
-# - **No positions at all** is not helpless at the start. The causal mask leaves few symbols there, so naming a common one is often right,
-#   and with each further token the guess gets worse. Several layers could count with the help of the mask (Kazemnejad et al. 2023,
-#   section 5). This one layer does not.
+# - **Learned, sinusoidal and RoPE** answer both questions within the trained length, where their lines lie on top of
+#   one another. Learned rows fail right after it, because the rows from 16 on were never trained.
+# - **RoPE** keeps working up to about twice the trained length and then fails; in *Two back* it falls to pure
+#   guessing. Sinusoidal rows fail at once. We did not look into why RoPE lasts as long as it does.
+# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But in *Last small
+#   one* the nearest small symbol is the answer at every length, so a bias toward near keys helps there, however long
+#   the text.
+# - **No positions at all** is not hopeless at the start. The causal mask leaves few symbols to choose from there, so
+#   naming a common one is often right. With each further token the guess gets worse. Several layers could use the
+#   mask to count positions (Kazemnejad et al. 2023, section 5). This one layer does not.
 #
 # ## Where this goes on
 #
-# Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3), or fast and slow
-# pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with learned vectors for each distance (Shaw et
-# al. 2018, section 3.1). The reader above had four heads side by side, and you took them on trust. Lesson 08 first shows what
-# gradients flow through one, and lesson 09 builds them. Before you go on, the next cell prints the course's note on the slip in the
-# published code.
+# Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3),
+# or fast and slow pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with a
+# learned vector for each distance (Shaw et al. 2018, section 3.1). The reader above had four heads side by side, and
+# you took them on trust. Lesson 08 first shows how gradients flow through a single one, and lesson 09 builds several.
+# Before you go on, the next cell prints the course's note on the slip in the published code.
 
 # %% role="demo"
 explain("PE1")
@@ -601,17 +620,34 @@ explain("PE1")
 # %% [markdown]
 # ## What we keep
 #
-# - Attention without positions sees a bag of tokens: reorder the tokens, and the outputs are reordered and otherwise unchanged.
-# - cos a cos b + sin a sin b = cos(a − b). It makes sinusoidal rows comparable by distance, and RoPE's scores depend on distance alone.
-# - In a sinusoidal row the exponent is 2i/d_model with i counting *pairs*. A doubled exponent trains, and wastes columns.
-# - Which numbers form a pair is a convention that weights depend on: moving between libraries reorders rows of w_q and w_k.
-# - "Can be computed for any position" says nothing about use. Compare with guessing, inside and beyond the trained length.
+# - Attention without positions sees a bag of tokens: reorder the tokens, and the outputs are reordered in the same
+#   way and otherwise unchanged.
+# - cos a cos b + sin a sin b = cos(a − b). Because of it, two sinusoidal rows can be compared by their distance
+#   alone, and positions enter a RoPE score only through their distance.
+# - In a sinusoidal row the exponent is 2i/d_model, with i counting *pairs*. A model with a doubled exponent still
+#   trains, but it wastes columns.
+# - Which numbers form a pair is a convention that the trained weights depend on. Moving them between libraries means
+#   reordering rows of w_q and w_k.
+# - "Can be computed for any position" does not mean "can be used there". Compare with guessing, within and beyond the
+#   trained length.
 #
 # | built | shape |
 # |---|---|
 # | `sinusoidal_positions` | (n_positions, d_model), added to the tokens |
 # | `apply_rope` | (…, T, d) → (…, T, d), on queries and keys |
 # | `alibi_bias` | (num_heads, t, t), added to the scores |
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
+# section 3.5. Devlin et al. 2019, *BERT*, [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). Radford et al. 2019,
+# *Language models are unsupervised multitask learners* (GPT-2). Su et al. 2021, *RoFormer*,
+# [arXiv:2104.09864](https://arxiv.org/abs/2104.09864). Press et al. 2022, *Train short, test long*,
+# [arXiv:2108.12409](https://arxiv.org/abs/2108.12409). Touvron et al. 2023, *LLaMA*,
+# [arXiv:2302.13971](https://arxiv.org/abs/2302.13971). Le Scao et al. 2022, *BLOOM*,
+# [arXiv:2211.05100](https://arxiv.org/abs/2211.05100). Kazemnejad et al. 2023,
+# [arXiv:2305.19466](https://arxiv.org/abs/2305.19466). Chen et al. 2023,
+# [arXiv:2306.15595](https://arxiv.org/abs/2306.15595). Peng et al. 2023, *YaRN*,
+# [arXiv:2309.00071](https://arxiv.org/abs/2309.00071). Shaw et al. 2018,
+# [arXiv:1803.02155](https://arxiv.org/abs/1803.02155).
 
 # %% [markdown]
 # @teaching

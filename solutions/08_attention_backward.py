@@ -6,10 +6,11 @@
 # **Before this lesson:** matrix products and transposes; partial derivatives and the chain rule; softmax and its Jacobian
 # (lesson 02), attention in NumPy (lesson 03), what `backward()` does (lesson 05).
 #
-# In lesson 05 torch computed the gradients. In this lesson you compute them, in NumPy, and you check each one as soon as you have
-# it. There are three reasons to do this once. You see how an error in the output changes a query, so that it fits the right key
-# better next time. You see where attention stops learning. And the fast GPU programs (*kernels*) of lesson 13 do not use autograd
-# inside: somebody wrote their backward pass by hand, with the formulas that you are about to derive.
+# In lesson 05 torch computed the gradients. In this lesson you compute them yourself, in NumPy, and check each one as
+# soon as you have derived it. There are three reasons to do this once. You see how an error in the output changes a
+# query so that it fits the right key better next time. You see when attention stops learning. And you come to
+# understand the fast GPU programs (*kernels*) of lesson 13. They do not use autograd inside: people wrote their
+# backward pass by hand, with the formulas that you are about to derive.
 
 # %% role="given"
 import numpy as np
@@ -31,10 +32,11 @@ def attention(q, k, v):
 # %% [markdown]
 # ## One example for the whole lesson
 #
-# "The animal didn't cross the street because it was too tired." Two of its words ask, *it* and *was*. Three answer: *animal*,
-# *street* and *tired*. The values have two features, "is alive" and "is a place". The numbers are made by hand so that all weights
-# are halves and quarters. No model was trained for them. The scaled scores of *it*, for example, are ln 2, 0 and 0. Their
-# exponentials are 2, 1 and 1, and so the weights are ½, ¼ and ¼.
+# Our sentence is "The animal didn't cross the street because it was too tired." Two of its words are queries, *it*
+# and *was*. Three others, *animal*, *street* and *tired*, have a key and a value each. The values have two features,
+# "is alive" and "is a place". We chose the numbers by hand so that all weights are halves and quarters; they do not
+# come from a trained model. The scaled scores of *it*, for example, are ln 2, 0 and 0. Their exponentials are 2, 1
+# and 1, and so the weights are ½, ¼ and ¼.
 
 # %% role="demo" tags=["nbval-check-output"]
 q = np.log(2) * np.array([[1.0, 0, 0, 0], [0, 0, 1, 0]])  # it, was
@@ -129,10 +131,11 @@ check(numerical_gradient)
 #
 # @answer
 #
-# **B.** There are two errors. With a long step the curve bends away from its tangent. That error is h²/6 times the third
-# derivative, so it falls a hundredfold when h falls tenfold. With a short step we subtract two nearly equal numbers. float64 keeps
-# 16 digits of each, and a rounding error of about 1e-16 is divided by 2h, so it grows as h falls. The two errors meet near h =
-# 1e-5. The figure below shows both.
+# **B.** There are two errors. When h is large, the curve bends away from its tangent between the two points. This
+# error is about h²/6 times the third derivative, so it falls a hundredfold when h falls tenfold. When h is small, we
+# subtract two nearly equal numbers. float64 keeps about 16 digits of each, and this rounding error of about 1e-16 is
+# divided by 2h, so it grows as h falls. Their sum is smallest where the two are about equal, near h = 1e-5. The
+# figure below shows both.
 #
 # @wrong
 #
@@ -164,9 +167,9 @@ if passed(numerical_gradient):
 #
 # So every query contributes to a value's gradient, in proportion to the weight that it gave to this value.
 #
-# To measure this with your instrument we need a loss with our ∂O. We take `(output * grad_output).sum()`. Its gradient with respect
-# to the output is `grad_output`, by construction, and for small changes any loss with this ∂O behaves like it. So we can test every
-# formula without inventing a real task.
+# To measure this with your instrument we need a loss whose gradient with respect to the output is our ∂O. We take
+# `(output * grad_output).sum()`, which has this gradient by construction. For small changes of the output, any loss
+# with the same ∂O changes by the same amount. So we can test every formula without inventing a real task.
 
 # %% [markdown]
 # @predict
@@ -246,9 +249,11 @@ if passed(numerical_gradient):
 #
 # @answer
 #
-# **C.** The weighted mean is ½ · (−2) + ¼ · 1 + ¼ · (−1) = −1. For *tired* the comparison gives −1 − (−1) = 0. More weight on
-# *tired* would lower the loss. But the weight has to come from the whole row, and there it lowers the loss just as much on average.
-# So moving it gains nothing. The gradients of the three scores are (−½, ½, 0): descent raises *animal* and lowers *street*.
+# **C.** The weighted mean is ½ · (−2) + ¼ · 1 + ¼ · (−1) = −1. For *tired* the comparison gives −1 − (−1) = 0. More
+# weight on *tired* would lower the loss. But softmax takes that weight from *animal* and *street*, in proportion to
+# what they have, and the mean of their gradients is also −1: ⅔ · (−2) + ⅓ · 1 = −1. So the loss falls as much by what
+# *tired* gains as it grows by what the other two lose. The gradients of the three scores are (−½, ½, 0): descent
+# raises *animal* and lowers *street*.
 #
 # @wrong
 #
@@ -280,9 +285,9 @@ if passed(numerical_gradient):
 #     grad_scores[j] = sum over i of  grad_weights[i] · weights[i] · ((1 if i is j else 0) − weights[j])
 # ```
 #
-# Do it for all rows at once, with the short form derived above. In this exercise and the next, use NumPy alone: no torch or other
-# library that differentiates by itself, and no finite differences. Finite differences are what you check your formula with, and a
-# check against itself would show nothing.
+# Do it for all rows at once, with the short form derived above. In this exercise and the next, use NumPy alone: no
+# torch or other library that differentiates for you, and no finite differences. You will check your formula against
+# finite differences, and that check shows something only if your function does not use them itself.
 
 # %% role="exercise" exercise="softmax_backward"
 def softmax_backward(grad_weights: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -313,8 +318,10 @@ if passed(softmax_backward):
 # %% [markdown]
 # ### Where attention stops learning
 #
-# In the formula the weight $p_j$ is a factor in front. Take two keys with weights *w* and 1 − *w*, and let the loss grow with the
-# first weight only, g = (1, 0). The weighted mean is then w, and the first score's gradient is w · (1 − w).
+# The formula multiplies by the weight $p_j$, so a score with a small weight gets a small gradient. A weight near 1
+# has the same effect, as an example shows. Take two keys with weights *w* and 1 − *w*, and suppose that the loss
+# grows with the first weight only: g = (1, 0). The weighted mean is then w, and the gradient of the first score is
+# w · (1 − w).
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -325,13 +332,15 @@ if passed(softmax_backward):
     assert np.isclose(passed_on.max(), 0.25) and passed_on[0] == passed_on[-1] == 0
 
 # %% [markdown]
-# At most a quarter of the gradient gets through, at equal weights. At a weight of 0 or 1 nothing does, however wrong the output is.
-# This explains lesson 04: without the factor 1/√d_k most weights lie near the two ends of this curve.
+# In this example at most a quarter of the gradient gets through, when both weights are ½. At a weight of 0 or 1
+# nothing gets through, however wrong the output is. This explains lesson 04: without the factor 1/√d_k most weights
+# lie near the two ends of this curve.
 #
 # ### Why a mask needs no line of its own
 #
-# A hidden score was filled with −∞ (lesson 06) and has the weight 0. In the formula the weight stands in front, so its gradient is
-# 0 · (g − mean) = 0, whatever g is. The hidden key also drops out of the mean. Nothing has to be masked on the way back.
+# A hidden score was set to −∞ (lesson 06), so its weight is 0. The formula multiplies by this weight, so the gradient
+# of the score is 0 · (g − mean) = 0 for every finite g. The hidden key adds nothing to the mean, either. So the
+# backward pass needs no mask.
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
@@ -351,9 +360,10 @@ if passed(softmax_backward):
 # \partial Q_{ia} = \frac{1}{\sqrt{d_k}} \sum_j \partial S_{ij}\, K_{ja}
 # \qquad\text{that is}\qquad \partial Q = \frac{\partial S\; K}{\sqrt{d_k}}$$
 #
-# Read it for *it*, where ∂s = (−½, ½, 0): its query's gradient is ½ (street's key − animal's key), divided by √d_k. Descent
-# subtracts that, so the query moves *towards* the key of *animal* and *away from* the key of *street*. This is how a query learns
-# which key to look for. The factor 1/√d_k, which made the scores smaller on the way in, makes the gradients smaller on the way out.
+# Take the query *it*, where ∂s = (−½, ½, 0). The gradient of its query vector is ½ (street's key − animal's key),
+# divided by √d_k. Descent subtracts this, so the query moves *toward* the key of *animal* and *away from* the key of
+# *street*. This is how a query learns which key to look for. The factor 1/√d_k, which made the scores smaller in the
+# forward pass, makes the gradients smaller in the backward pass.
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward) and passed(numerical_gradient):
@@ -418,9 +428,9 @@ if passed(attention_backward):
 # %% [markdown]
 # ### One step of descent
 #
-# Do these gradients do what they should? We move q, k and v of the example a small step against their gradients. Each number x
-# moves by −rate · ∂x, and the loss changes by ∂x per unit of that. So for a small step the gradients even predict by how much the
-# loss changes: by −rate times the sum of their squares.
+# Do these gradients do what they should? We move q, k and v of the example a small step against their gradients. Each
+# number x changes by −rate · ∂x, and this changes the loss by about ∂x times as much, which is −rate · (∂x)². So the
+# gradients also predict how much the loss changes in a small step: −rate times the sum of all their squares.
 
 # %% role="payoff" exercise="attention_backward"
 if passed(attention_backward):
@@ -537,9 +547,10 @@ assert np.allclose((weights * (grad_output @ v.T)).sum(axis=-1), (output * grad_
 # %% [markdown]
 # ## Break it on purpose: a gradient without the row's mean
 #
-# The commonest slip in this lesson is to write `weights * grad_weights`, without the row's mean. Can one still learn with it? We
-# move three rows of scores by gradient descent, so that attention gives three outputs that we chose, once with your formula and
-# once without the mean. The loss is the mean squared error of each row.
+# The most common slip in this lesson is to write `weights * grad_weights` and leave out the row's mean. Does training
+# still work then? We choose three outputs as targets, and let gradient descent change three rows of scores until
+# attention gives these outputs: once with your formula, and once without the mean. The loss is the mean squared error
+# of each row.
 
 # %% [markdown]
 # @predict
@@ -552,14 +563,14 @@ assert np.allclose((weights * (grad_output @ v.T)).sum(axis=-1), (output * grad_
 #
 # @answer
 #
-# **C.** For a while the wrong gradient points downhill, too. Rows 0 and 1 even arrive. Row 2 comes closer at first, and
-# is then driven away again. The text below the figure says by what.
+# **C.** For a while the wrong gradient points downhill, too. Rows 0 and 1 even reach their targets. Row 2 comes
+# closer at first, and is then driven away again. The text below the figure explains why.
 #
 # @wrong
 #
-# If you said A, you expect wrong code to show at once. The dangerous mistakes are those with which the loss still falls. If you
-# said B, you thought of a missing factor, such as a forgotten 1/√d_k: that changes the size of the steps, and this changes their
-# direction.
+# If you said A, you expected a wrong gradient to show at once. The dangerous mistakes are those that still let the
+# loss fall. If you said B, you may have thought of a missing factor, such as a forgotten 1/√d_k. That changes only
+# the size of the steps. A missing mean changes their direction.
 
 # %% role="demo"
 def descend(rule, steps=400, rate=0.5):
@@ -586,11 +597,14 @@ if passed(softmax_backward):
     print("weights of row 2 in the end:", final[2].round(3))
 
 # %% [markdown]
-# With the wrong rule the loss falls from {{ wrong[0].mean():.3f }} to {{ lowest:.3f }} within {{ wrong.mean(axis=-1).argmin() }}
-# steps, and then *rises* to {{ end:.3f }}, where it stays. The panel on the right shows why, row by row. Rows 0 and 1 reach their
-# targets. The target of row 2 is a mixture of several keys. One of these keys has a negative gradient: more weight on it would
-# lower the loss. The wrong rule therefore raises its score at every step, and never compares it with the other keys. In the end
-# that key has all the weight, softmax lets no gradient through, and nothing moves any more.
+# With the wrong rule the loss falls from {{ wrong[0].mean():.3f }} to {{ lowest:.3f }} within
+# {{ wrong.mean(axis=-1).argmin() }} steps, and then *rises* to {{ end:.3f }}, where it stays. The panel on the right
+# shows the rows one by one. Rows 0 and 1 reach their targets. In row 2, follow the key that has all the weight in the
+# end. Its gradient is negative at every step: more weight on it would lower the loss. But after the first few steps
+# its gradient lies *above* the weighted mean of the row, because the other keys would, on average, lower the loss
+# more. So the right formula lowers its score. The wrong rule makes no such comparison. It raises the score at every
+# step, and faster than any other, because this key has the largest weight. In the end that key has all the weight.
+# Its score goes on rising, but the weights no longer change.
 #
 # So a falling loss does not show that a gradient is right, because a wrong one can point downhill for a while. Compare your
 # gradient with one that was found in another way, as you did with the two witnesses.
@@ -601,11 +615,12 @@ explain("BW1")
 # %% [markdown]
 # ## Where this goes on
 #
-# The weights had to be computed again for the backward pass, or kept. FlashAttention (Dao et al. 2022, section 3.1 and appendix B)
-# keeps only two numbers for each query, the largest score of its row and softmax's sum; FlashAttention-2 (Dao 2023) keeps their
-# combination, one number. Both compute the weights again, one block of queries and keys at a time, and use the shortcut above. So
-# they do a little more arithmetic and save a lot of memory. Lesson 09 splits attention into heads. Each of them has exactly this
-# backward pass.
+# The backward pass needs the weights. Either they are kept from the forward pass, or they are computed again.
+# FlashAttention (Dao et al. 2022, section 3.1 and appendix B) computes them again, one block of queries and keys at a
+# time. For this it keeps only two numbers for each query: the largest score of its row, and the sum by which softmax
+# divides. FlashAttention-2 (Dao 2023) combines the two into one number. Both use the shortcut above. So they do a
+# little more arithmetic and save a lot of memory. Lesson 09 splits attention into heads, and each head has exactly
+# this backward pass.
 #
 # ## What we keep
 #

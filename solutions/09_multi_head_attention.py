@@ -9,10 +9,11 @@
 # it stands for (*animal*), and what is said about it (*tired*). A single row of attention weights can put half of its weight on each of
 # the two. But what comes back is one mean of their values, and a mean does not say which part of it came from which word.
 #
-# The Transformer (Vaswani et al. 2017) has a simple answer. It cuts each query, key and value into slices. Each slice attends with
-# weights of its own, and the results are laid side by side. This is called *multi-head attention*. It needs no new mathematics: what each
-# slice does is the attention of lesson 03. The difficulty is in the axes of the arrays, because an array with its axes in the wrong order
-# often has the right shape, and then no error is raised.
+# The Transformer (Vaswani et al. 2017) has a simple answer. It cuts each query, key and value into slices. Each slice
+# attends with its own weights, and the results are joined into one vector again. This is called *multi-head
+# attention*. It needs no new mathematics, because each slice computes the attention of lesson 03. What is difficult
+# is keeping track of the axes: an array with its axes in the wrong order often has the right shape, and then no error
+# is raised.
 
 # %% role="given"
 import math
@@ -84,9 +85,11 @@ looped = torch.cat(outputs, dim=-1)
 print(tuple(outputs[0].shape), "for each head,", tuple(looped.shape), "side by side")
 
 # %% [markdown]
-# That is all of multi-head attention. But a loop over heads leaves a GPU idle most of the time, because each head alone is little work.
-# So published code has no loop: it makes the heads one more axis in front, beside the batch. Then one matrix product serves all heads, as
-# in lesson 03 it served all items. The picture shows the shape after each step. The two steps in color are new, and you write them now.
+# This loop is the core of multi-head attention; only four linear layers around it are missing. But a loop over heads
+# leaves a GPU idle most of the time, because a single head gives it too little work. So most published code has no
+# loop. It gives the heads an axis of their own next to the batch axis, and one matrix product then serves all heads,
+# just as in lesson 03 one product served all items of a batch. The picture shows the shape after each step. The two
+# steps in color are new, and you write them now.
 
 # %% role="demo"
 figures.lesson_09.pipeline()
@@ -169,12 +172,13 @@ if passed(split_heads):
 #
 # ## Side by side again
 #
-# After attention, the slices of each token are put back into one vector. For that the numbers of one token have to stand side by side, so
-# the tokens move back to axis 1 *before* the last two axes become one.
+# After attention, the slices of each token are joined into one vector again. The array has the axes (B, num_heads, T,
+# d_head), and the two axes to join, num_heads and d_head, are not neighbors. So the token axis first moves back to
+# axis 1, and only *then* do the last two axes become one.
 #
-# Three functions of PyTorch take part in this. `transpose` moves no number in memory and only changes the order in which memory is read.
-# `view` needs the numbers to lie in memory in the order of the axes, so after this transpose it raises an error. `reshape` makes a copy
-# where `view` would fail.
+# Three PyTorch functions matter here. `transpose` moves no numbers in memory and only changes the order in which they
+# are read. `view` works only where the numbers lie in memory in the order of the axes, so after this transpose it
+# raises an error. `reshape` makes a copy where `view` would fail.
 
 # %% [markdown]
 # @exercise merge_heads
@@ -237,13 +241,16 @@ if passed(merge_heads) and passed(split_heads):
 # %% [markdown]
 # ## The whole module
 #
-# A module adds four layers (Vaswani et al. 2017, section 3.2.2). Three project queries, keys and values; one mixes what the heads found:
+# The module adds four linear layers (Vaswani et al. 2017, section 3.2.2). Three compute the queries, keys and values,
+# and the last one mixes the results of the heads:
 #
 # $$\operatorname{head}_h = \operatorname{softmax}\!\left(\frac{Q_h K_h^\top}{\sqrt{d_{head}}}\right) V_h \qquad
 # \operatorname{output} = [\operatorname{head}_0, \ldots, \operatorname{head}_{H-1}]\, W_O$$
 #
-# One layer with d_model outputs computes the queries of all heads at once. Its first d_head outputs belong to head 0, the next
-# d_head outputs to head 1, and so on. The last layer, `w_o`, is the only place where the results of different heads are combined.
+# One layer with d_model outputs computes the queries of all heads at once. Its first d_head outputs belong to head 0,
+# the next d_head outputs to head 1, and so on. The paper writes a small projection of its own for each head. Side by
+# side, these small matrices are our one large matrix, so the result is the same. The last layer, `w_o`, is the only
+# place where the results of different heads are combined.
 
 # %% role="demo" tags=["nbval-check-output"]
 counts = {}
@@ -281,9 +288,10 @@ def join(x):
 # output   = w_o(heads side by side)
 # ```
 #
-# `mask` is boolean, **True where attention is allowed**, and broadcasts to (B, num_heads, T_q, T_k); None allows everything. A
-# padding mask (B, 1, T_k) of lesson 06 needs one more axis, `mask[:, None]`, before it is passed. Every query may see some key. A
-# d_model that num_heads does not divide raises ValueError. From scratch: without `F.scaled_dot_product_attention` and its like.
+# `mask` is boolean, **True where attention is allowed**, and broadcasts to (B, num_heads, T_q, T_k). With None, every
+# query may attend to every key. A padding mask (B, 1, T_k) as in lesson 06 needs one more axis, `mask[:, None]`,
+# before it is passed. You may assume that no query has all its keys hidden. A d_model that num_heads does not divide
+# raises ValueError. From scratch: without `F.scaled_dot_product_attention` or similar functions.
 
 # %% role="exercise" exercise="MultiHeadAttention"
 class MultiHeadAttention(nn.Module):
@@ -407,16 +415,20 @@ def shares_right(model, t=T):
 #
 # @answer
 #
-# **B**, and the interesting part is how. The only head looks at *both* places, with weights that are almost equal but not quite. At
-# position 5 they are {{ single[0, 5, 4]:.2f }} and {{ single[0, 5, 2]:.2f }}. The letter with the larger weight stands out a little in
-# the mean, and a linear layer can find what stands out. It cannot tell the letter with the *second* largest weight from all the others,
-# so the other question is answered right only {{ min(one_head):.0% }} of the time, against {{ 1 / LETTERS:.0% }} by guessing.
+# **B**, and the interesting part is how. The only head looks at *both* places, with weights that are almost equal but
+# not quite. At position 5 they are {{ single[0, 5, 4]:.2f }} and {{ single[0, 5, 2]:.2f }}. The letter with the
+# larger weight stands out a little in the mean, and a linear layer can read it. It cannot tell the letter with the
+# *second* largest weight from all the others, so the model answers the other question correctly only
+# {{ min(one_head):.0% }} of the time. Guessing gives {{ 1 / LETTERS:.0% }}. But giving the first answer twice already
+# gives a quarter: at position 4 both questions ask for the same letter, and at each of the other six positions the
+# two letters are equal by chance one time in eight.
 #
 # @wrong
 #
-# If you chose A: the model would then mix up its two letters at random, and that happens only with equal weights. With unequal weights
-# the mean does say which letter is which, at least for the larger one. If you chose C: 32 numbers have room for two letters, but both
-# letters arrive through the same projection, added up.
+# If you chose A: that would happen if the two weights were equal. Then the mean would not say which letter is which,
+# and the model could only choose one of them at random. With unequal weights the mean does say it, at least for the
+# letter with the larger weight. If you chose C: 32 numbers do have room for two letters, but the only head sends both
+# letters through the same projection and adds them up.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -501,9 +513,9 @@ if passed(copy_torch_weights) and passed(MultiHeadAttention):
         print(f"{name}, largest difference for each query:", "  ".join(f"{gap:.0e}" for gap in gaps))
 
 # %% [markdown]
-# With the mask reversed, the two modules agree to the last digits of float32. A padding mask passed the wrong way round does even more
-# harm than a causal one: whole items become NaN if they have no padding, and the other items attend to nothing but their padding, without
-# any sign of it.
+# When torch's module gets the mask reversed, the two modules agree to the last digits of float32. Passing a padding
+# mask the wrong way round does even more harm than a causal one: items without padding become NaN as a whole, and the
+# other items attend to nothing but their padding, without any sign of it.
 #
 # `F.scaled_dot_product_attention` follows the convention of this course. It takes tensors that are already split, and returns no weights:
 
@@ -538,11 +550,12 @@ if passed(MultiHeadAttention):
     figures.lesson_09.by_length(range(3, T + 1), shares, trained_at=T, guessing=1 / LETTERS)
 
 # %% [markdown]
-# It learns to perfection: {{ shares["merged by reshape alone"][-1]:.0% }} at the length of its training. For sequences of one length the
-# scrambling is always the same rearrangement of numbers, and training adapts the weights before and after it. For another length the
-# numbers are rearranged in another way, and what the weights have learned no longer fits. At length 7 the scrambled model gets
-# {{ shares["merged by reshape alone"][-2]:.0% }}, the sound one {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed
-# length, as many language models do, hides this mistake until the first short prompt.
+# It learns perfectly: {{ shares["merged by reshape alone"][-1]:.0% }} at the length it was trained on. For sequences
+# of one length the scrambling is always the same rearrangement of numbers, and training adapts the weights before and
+# after it. At another length the numbers are rearranged differently, and the trained weights no longer fit. At length
+# 7 the scrambled model gets {{ shares["merged by reshape alone"][-2]:.0% }}, the sound one
+# {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed length, which is common for language models,
+# hides this mistake until the first short prompt.
 #
 # With a causal mask it is worse, because a scrambled row contains numbers of later tokens. We change token 7 and look at which outputs
 # change:
@@ -557,9 +570,10 @@ if passed(MultiHeadAttention):
         print(f"{name:9}: outputs that move:", moved.nonzero().flatten().tolist())
 
 # %% [markdown]
-# In the scrambled module output 3 changes, too. It can see token 7, four steps into its future, in spite of the mask. The reason is the
-# order in memory: all tokens of head 0 come first, so its tokens 6 and 7 fill row 3 of the result. A language model that is trained like
-# this reads part of the answer. Remember this test for later: change one token, and see which outputs change.
+# In the scrambled module output 3 changes, too. It sees token 7, four positions ahead, in spite of the mask. The
+# reason is the order in memory. All tokens of head 0 come first, and each row of the result has room for two of them,
+# so tokens 6 and 7 of head 0 fill row 3. A language model trained like this can read part of the answer. Remember
+# this test for later: change one token, and see which outputs change.
 
 # %% role="demo"
 explain("MH2")
@@ -567,9 +581,10 @@ explain("MH2")
 # %% [markdown]
 # ## What heads cost
 #
-# In each head the scores take T² · d_head multiplications and as many additions, and so does the weighted sum. That makes 4 · T² · d_head
-# operations for each head. There are num_heads heads, and d_head = d_model / num_heads. So num_heads cancels, and all heads together take
-# 4 · T² · d_model operations, however many there are. But every head has its own T × T weights to compute, exponentiate and keep.
+# In each head the scores take T² · d_head multiplications and as many additions, and so does the weighted sum. That
+# makes 4 · T² · d_head operations for each head. There are num_heads heads, and d_head = d_model / num_heads. So
+# num_heads cancels, and all heads together take 4 · T² · d_model operations, however many there are. But each head
+# has its own T × T weights to exponentiate, and the module above also stores them.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -595,9 +610,9 @@ if passed(MultiHeadAttention):
 #
 # ## What we keep
 #
-# - A head is a slice of the vectors with a row of weights of its own; `w_o` mixes what the heads found.
-# - To split, reshape to (B, T, num_heads, d_head), the order in memory, and then exchange tokens and heads. To merge, exchange them back
-#   first and reshape last.
+# - A head is a slice of the vectors with its own attention weights; `w_o` mixes the results of the heads.
+# - To split, first reshape to (B, T, num_heads, d_head), which follows the order in memory, and then swap the axes of
+#   tokens and heads. To merge, swap them back first and reshape last.
 # - A right shape does not show that the axes are right. Test with numbers that say where they come from, or change one token and see
 #   which outputs change.
 # - There are two conventions for masks. In this course and in the fused operator, True may attend.

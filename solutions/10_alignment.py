@@ -6,13 +6,14 @@
 # **Before this lesson:** lesson 03 (queries, keys, weights) and lesson 05 (modules and training in PyTorch). You need not have met
 # recurrent networks.
 #
-# This lesson is a side road, and lesson 11 does not need it. Take it if you want to know for which problem attention was invented, and
-# why the words *query* and *alignment* were chosen.
+# This lesson is a side road, and lesson 11 does not need it. Take it if you want to know which problem attention was
+# invented to solve, and where the word *alignment* comes from.
 #
-# We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an **encoder** read the sentence
-# word by word, and a **decoder** wrote its translation. All that the decoder got from the encoder was a single vector. You will write a
-# recurrent network, measure how much harder it is to learn with a single vector, write the two kinds of attention that replaced it, and
-# train a translator of dates with your own function.
+# We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an
+# **encoder** read the sentence word by word, and a **decoder** wrote the translation. All that the decoder got from
+# the encoder was a single vector. You will write a recurrent network, write the two kinds of attention that let the
+# decoder see more than this vector, measure how much they help, and train a translator of dates with your own
+# function.
 
 # %% role="given"
 import torch
@@ -24,9 +25,9 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 # %% [markdown]
 # ## A network that reads one token at a time
 #
-# A **recurrent network** has a state, a vector $h$ of fixed size. At each step it reads one token $x_t$, mixes it with the state so far,
-# and applies tanh to every number of the result. tanh (the hyperbolic tangent) leaves numbers near 0 almost as they are and presses large
-# ones together, so that all stay between −1 and 1 (Elman 1990):
+# A **recurrent network** (Elman 1990) has a state, a vector $h$ of fixed size. At each step it reads one token $x_t$,
+# mixes it with the state so far, and applies tanh (the hyperbolic tangent) to every number of the result. tanh leaves
+# numbers near 0 almost as they are and squeezes large ones, so that all results lie between −1 and 1:
 #
 # $$h_t = \tanh(x_t W_x + h_{t-1} W_h + b) \qquad h_{-1} = 0$$
 #
@@ -36,8 +37,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 # %% [markdown]
 # @predict
 #
-# Tokens and state have one number each, $W_x = 1$, $W_h = ½$, $b = 0$. The network reads 1, 0, 0. About how large is the state after the
-# third token? That is what is left of the 1.
+# Each token is one number, and so is the state. $W_x = 1$, $W_h = ½$, $b = 0$. The network reads 1, 0, 0. How much of
+# the 1 is left in the state after the third token?
 #
 # - **A** nearly all of it
 # - **B** about a half
@@ -95,9 +96,10 @@ def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
 check(rnn_states)
 
 # %% [markdown]
-# `nn.RNN` computes the same, with its weights stored transposed. Now comes the question behind this lesson: how much does the *last*
-# state still depend on each token? Autograd answers it. The gradient of the last state with respect to token t says how much the state
-# changes when that token changes.
+# `nn.RNN` computes the same, with its weights stored transposed. Now comes the question behind this lesson: how much
+# does the *last* state still depend on each token? Autograd answers it. The gradient of the last state with respect
+# to token t says how much the state changes when that token changes. We measure it in a network with random weights,
+# as it is before training.
 
 # %% role="payoff" exercise="rnn_states"
 if passed(rnn_states):
@@ -110,16 +112,18 @@ if passed(rnn_states):
     figures.lesson_10.fading(felt)
 
 # %% [markdown]
-# Token 19, the last one read, counts {{ felt[19] / felt[9]:,.0f }} times as much as token 9. Token 0 was read first, and token 19
-# counts {{ felt[19] / felt[0]:,.0f }} times as much as that one. Networks with *gates*, learned factors that decide what is kept (the
-# LSTM of Hochreiter and Schmidhuber 1997, the GRU of Cho et al. 2014), slow this fading down. They do not end it, because the state
-# has a fixed size. From here on the lesson uses `nn.GRU`, a recurrent network with gates.
+# Token 19, the last one read, counts {{ felt[19] / felt[9]:,.0f }} times as much as token 9, and
+# {{ felt[19] / felt[0]:,.0f }} times as much as token 0, the first one read. Networks with *gates*, learned factors
+# that decide what is kept (the LSTM of Hochreiter and Schmidhuber 1997, the GRU of Cho et al. 2014), slow this fading
+# down, and a gate can hold a number for a long time. But the state still has a fixed size, so in a long sentence all
+# tokens compete for the same few numbers. From here on the lesson uses `nn.GRU`, a recurrent network with gates.
 #
 # ## One vector for a whole sentence
 #
-# The encoder's last state was all that the decoder received: one vector, for three words or for fifty (Cho et al. 2014; Sutskever et al.
-# 2014). This is the left half of the picture. Besides, translation changes the order of the words: "la voiture bleue" becomes "the blue
-# car". The right half shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder look back
+# The encoder's last state was all that the decoder received: one vector, whether the sentence had three words or
+# fifty (Cho et al. 2014; Sutskever et al. 2014). The left half of the picture below shows this. Translation has a
+# second difficulty: it changes the order of the words. "la voiture bleue" becomes "the blue car". The right half
+# shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder look back
 # at each of them.
 
 # %% role="demo"
@@ -131,8 +135,9 @@ figures.lesson_10.two_roads()
 #
 # ## A score that is learned
 #
-# A small network judges how well the decoder's state $q$ (the *query*) fits the encoder's state $k_j$ at word j (the *key*;
-# Bahdanau et al. 2015, section 3.1):
+# A small network judges how well the decoder's state $q$ fits the encoder's state $k_j$ at word j (Bahdanau et al.
+# 2015, section 3.1). In the terms of lesson 03, $q$ is the *query* and $k_j$ is a *key*. The paper does not have
+# these names yet: it calls the small network an *alignment model* and the states of the encoder *annotations*.
 #
 # $$s_j = v \cdot \tanh(q\, W_q + k_j W_k) \qquad w = \operatorname{softmax}(s) \qquad c = \sum_j w_j\, k_j$$
 #
@@ -140,7 +145,8 @@ figures.lesson_10.two_roads()
 # attention**. The vector $v$ turns the $d_a$ numbers into one score. $W_q$, $W_k$ and $v$ are learned together with the rest of the
 # translator, and nobody tells it which words belong together. The result $c$ is called the **context**.
 #
-# What is the tanh for? Take $d_a = 2$ and $v = (1, −1)$. Two keys, already projected, are (1, 1) and (0, 0).
+# What is the tanh for? Take $d_a = 2$ and $v = (1, −1)$. There are two keys. After their projection, key 0 is (1, 1)
+# and key 1 is (0, 0).
 
 # %% [markdown]
 # @predict
@@ -150,15 +156,19 @@ figures.lesson_10.two_roads()
 #
 # @answer
 #
-# With tanh, the query (0, 3) prefers key 0 and the query (3, 0) prefers key 1. Take (0, 3). For key 0 the sums are (1, 4), and with v =
-# (1, −1) the score is tanh 1 − tanh 4 ≈ 0.76 − 1 = −0.24. For key 1 they are (0, 3), and the score is 0 − 1 = −1. Where the query has 3,
-# tanh is flat and the key's 1 hardly matters. Where the query has 0, the key's 1 counts. So the query decides *which* of the key's
-# numbers matter. Without tanh both keys get ½ from every query, since their two numbers cancel under v.
+# With tanh, the query (0, 3) prefers key 0 and the query (3, 0) prefers key 1. Take (0, 3). For key 0 the sums are
+# (1, 4), and with v = (1, −1) the score is tanh 1 − tanh 4 ≈ 0.76 − 1 = −0.24. For key 1 the sums are (0, 3), and the
+# score is 0 − 1 = −1. Where the query has 3, tanh is flat and the key's 1 hardly matters. Where the query has 0, the
+# key's 1 counts. So the query decides *which* of the key's numbers matter.
+#
+# Without tanh no query has a preference. Then the score is $v \cdot (q + k_j) = v \cdot q + v \cdot k_j$. The first
+# term is the same for every key, and softmax cancels what all scores of a row share (lesson 02). The second term is 0
+# for both keys here, so each gets ½.
 #
 # @wrong
 #
-# If you expected the query to matter without tanh: $v \cdot (q + k_j) = v \cdot q + v \cdot k_j$. The first term is the same for
-# every key, and softmax cancels what all scores of a row share (lesson 02).
+# If you expected the query to matter without tanh: it does change the scores, but it changes all of them by the same
+# amount, and softmax sees only their differences.
 
 # %% role="demo" tags=["nbval-check-output"]
 projected, v = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([1.0, -1.0])
@@ -255,9 +265,10 @@ def decoder_step(model, last, state, keys, summary):
     return model.choose(torch.cat([state, context], dim=-1)), state, weights
 
 # %% [markdown]
-# The third cell translates a whole batch. It runs the encoder once and the decoder step by step. `summary` is the single vector of
-# the old translators: the last state of each direction, side by side. In training each step gets the right character of the step
-# before, so that one early mistake does not spoil all that follows. Otherwise it gets the character that it wrote itself.
+# The third cell translates a whole batch. It runs the encoder once and the decoder step by step. `summary` is the
+# single vector of the old translators: the last state of each direction, side by side. In training, each step is
+# given the correct previous character, so that one early mistake does not spoil everything after it. This is called
+# *teacher forcing*. After training, each step gets the character that the decoder itself wrote last.
 
 # %% role="demo"
 def translate(model, source, steps, target=None):
@@ -324,8 +335,8 @@ def shares_right(model, lengths=range(2, 17, 2)):
 # %% [markdown]
 # @predict
 #
-# One vector of 2 · 32 numbers has to carry 10 letters. After 300 steps of training the decoder writes about four in ten of them
-# correctly. What would raise that number?
+# One vector of 2 · 32 numbers has to carry 10 letters. After 300 steps of training the decoder writes about four in
+# ten of them correctly. What would raise that number? More than one answer may be right.
 #
 # - **A** nothing: ten letters do not fit into 64 numbers
 # - **B** four times as many steps
@@ -333,11 +344,12 @@ def shares_right(model, lengths=range(2, 17, 2)):
 #
 # @answer
 #
-# **B** and **C** both help: {{ shares["one vector"][10]:.0% }} become {{ shares["one vector, 1,200 steps"][10]:.0% }} with more steps and
-# {{ shares["one vector, 4 times as wide"][10]:.0% }} with more width. So the letters do fit. What is hard is to *learn* how to put them
-# into the vector and get them out again. Attention at the small width reaches {{ shares["attention"][10]:.0% }} in 300 steps and
-# {{ shares["attention, 1,200 steps"][10]:.0% }} in 1,200, because with attention the model only has to learn where each letter stands,
-# and need not store it in a vector.
+# **B** and **C** both help: the share rises from {{ shares["one vector"][10]:.0% }} to
+# {{ shares["one vector, 1,200 steps"][10]:.0% }} with more steps, and to
+# {{ shares["one vector, 4 times as wide"][10]:.0% }} with more width. So the letters do fit. What is hard is to
+# *learn* how to put them into the vector and get them out again. Attention at the small width reaches
+# {{ shares["attention"][10]:.0% }} in 300 steps and {{ shares["attention, 1,200 steps"][10]:.0% }} in 1,200. With
+# attention the model only has to learn where each letter is. It does not have to store the letter in a vector.
 #
 # @wrong
 #
@@ -358,9 +370,10 @@ if passed(additive_attention):
     assert shares["attention, 1,200 steps"][16] > shares["one vector, 1,200 steps"][16] + 0.2
 
 # %% [markdown]
-# For two letters one vector is enough. Every further letter has to share the same few numbers with the others, so the dashed curves,
-# those of one vector, fall early. The curves with attention fall later, and after 1,200 steps they lie far above the others even at
-# lengths that did not occur in training. Bahdanau et al. drew the same picture for real sentences (their figure 2).
+# For two letters one vector is enough. With every further letter it becomes harder to learn how to pack them all into
+# the same numbers, so the dashed curves, those of one vector, fall early. The curves with attention fall later. After
+# 1,200 steps the curve with attention lies far above the other even at lengths that did not occur in training.
+# Bahdanau et al. drew similar curves for real sentences (their figure 2).
 #
 # ## A translator of dates
 #
@@ -400,10 +413,10 @@ if passed(additive_attention):
 #
 # @answer
 #
-# At the year, the end of the text, for the first 2. For a hyphen it looks mostly at the spaces: they get {{ sink:.0% }} of the
-# weight of the first hyphen, on average over short dates. Weights must sum to 1 even when there is nothing to read, so a model learns
-# a place where a look does no harm. Language models do the same with their first token; it is called an **attention sink** (Xiao et
-# al. 2024).
+# For the first 2 it looks at the year, at the end of the text. For a hyphen it looks mostly at the spaces of the
+# padding: they get {{ sink:.0% }} of the weight of the first hyphen, on average over short dates. Weights must sum to
+# 1 even when there is nothing to read, so a model learns a place where looking does no harm. Many language models use
+# their first token in this way; it is called an **attention sink** (Xiao et al. 2024).
 #
 # @wrong
 #
@@ -435,7 +448,7 @@ if passed(additive_attention):
 # %% [markdown]
 # @predict
 #
-# Trained from the start, the translator *without tanh* gets how many of 1000 dates right?
+# How many of 1000 dates does a translator get right if it is trained *without tanh* from the start?
 #
 # - **A** nearly none
 # - **B** about half
@@ -443,9 +456,10 @@ if passed(additive_attention):
 #
 # @answer
 #
-# **C**: {{ scored["no tanh, trained so"]:, }}. Its weights are the same at every step, so attention has become one fixed summary of the
-# text: one vector again. And one vector is enough here: the translator with no attention at all gets {{ scored["no attention"]:, }}.
-# Eighteen characters of a date fit into it. The copying task above showed where one vector is no longer enough.
+# **C**: {{ scored["no tanh, trained so"]:, }}. Its weights are the same at every step, so attention has become one
+# fixed summary of the text: one vector again. And one vector is enough here: the translator with no attention at all
+# gets {{ scored["no attention"]:, }}. A date holds little information, and one vector learns to carry it. The copying
+# task above shows how quickly this becomes hard to learn as sequences grow longer.
 #
 # @wrong
 #
@@ -469,8 +483,10 @@ if passed(additive_attention):
         print(f"{name:24} {count:5,} of 1,000 dates right")
 
 # %% [markdown]
-# So do not conclude from a good result that attention is at work. A model may reach its goal in another way, here through its recurrent
-# state. To see whether attention does something, change the query: the weights have to change with it.
+# Without its tanh the trained translator gets {{ scored["tanh removed afterwards"]:, }} dates right, because it had
+# learned to rely on weights that change from step to step. A translator trained without tanh finds another way, here
+# through its recurrent state. So a good result does not show that attention did the work. To see whether attention
+# does something, change the query: the weights have to change with it.
 
 # %% role="demo"
 explain("LG2")
@@ -482,10 +498,10 @@ explain("LG2")
 #
 # $$s_j = q\, W\, k_j$$
 #
-# There is no tanh and no $v$, and nothing cancels, because the query *multiplies* the key. For one query and T keys this is one
-# matrix product, while the additive score computes T · d_a values of tanh for each query. $W$ translates the query's space into
-# that of the keys, so the two may differ in width. With q = (1, 2), k = (1, 0, 1) and the W below, the middle column of W plays no
-# part, since the key's middle number is 0:
+# There is no tanh and no $v$, and nothing cancels, because the query *multiplies* the key. For one query and T keys
+# it takes two matrix products, $q\, W$ and then its product with all keys, while the additive score computes T · d_a
+# values of tanh for each query. $W$ maps the query into the space of the keys, so the two may differ in width. With
+# q = (1, 2), k = (1, 0, 1) and the W below, the middle column of W has no effect, since the key's middle number is 0:
 
 # %% role="demo" tags=["nbval-check-output"]
 q, k = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0, 1.0])
@@ -561,19 +577,21 @@ if passed(luong_attention):
     assert torch.allclose(weights, expected, atol=1e-5)
 
 # %% [markdown]
-# So scaled dot-product attention is Luong's score with three changes. $W$ is a product of two narrow matrices, with a fixed scale. Every
-# token is a query, all at once. And there is no recurrent network around it. That last change is what the title "Attention is all you
-# need" is about (Vaswani et al. 2017).
+# So scaled dot-product attention uses Luong's score, with $W$ written as a product of two narrow matrices and a fixed
+# scale. Three more things change around it. Values get a projection of their own. Every token is a query, and all of
+# them ask at once. And there is no recurrent network any more, which is what the title "Attention is all you need" is
+# about (Vaswani et al. 2017).
 #
 # ## What we keep
 #
-# - A recurrent state has a fixed size, and what it holds of early tokens fades. With attention the decoder looks back at every state, so
-#   nothing has to be carried along.
-# - Weights have to depend on the query. Where softmax cancels the query, as without tanh, attention looks at the same place at every
-#   step.
-# - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$. Both are learned from pairs, without given alignments.
+# - A recurrent state has a fixed size, and what it holds of early tokens fades. With attention the decoder looks back
+#   at every state, so one vector no longer has to carry the whole sentence.
+# - Weights have to depend on the query. Where softmax cancels the query, as without tanh, attention looks at the same
+#   place at every step.
+# - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$. Both are learned from pairs of sentences,
+#   without given alignments.
 # - The weights of softmax always sum to 1. When there is nothing to read, they go to a sink.
-# - The context is a weighted sum of the keys themselves. Separate values came with the Transformer.
+# - The context is a weighted sum of the keys themselves. Separate values came later.
 #
 # | what | shape |
 # |---|---|
@@ -609,8 +627,9 @@ if passed(luong_attention):
 #
 # ## To discuss
 #
-# - All 1000 dates come out right with one vector. Why use attention at all? (A good answer: 18 characters fit into one vector, and
-#   the copying task shows where that ends; attention also learns in fewer steps and shows where it looks.)
+# - Nearly all of 1000 dates come out right with one vector. Why use attention at all? (A good answer: a date fits
+#   into one vector, and the copying task shows how soon that becomes hard to learn; attention also learns in fewer
+#   steps and shows where it looks.)
 # - Is the map of weights an explanation of the translation? (A good answer: it says where the decoder looked, not what it used. States
 #   know their neighbors, hyphens look at padding, and a model without useful weights can translate as well.)
 #

@@ -6,9 +6,10 @@
 # **Before this lesson:** lesson 06 (the causal mask as a buffer), lesson 09 (heads as slices), `nn.Module`, and the mean and variance of
 # a few numbers.
 #
-# Lesson 09 gave attention its heads, and lesson 06 hid the future from it. Here both become one module, as language models have it. Then
-# the question is how to stack it: twelve times, or ninety-six. Such layers, stacked without anything else, learn nothing. You will see
-# why before you write the two repairs that every Transformer has: a normalization and a residual path.
+# Lesson 09 gave attention several heads, and lesson 06 hid the future from it. Here the two become one module, the
+# form in which language models use them. Then we stack it: models have a dozen such layers, or ninety-six. But 24 of
+# them, placed one after the other and with nothing else, learn nothing. You will see why, and then write the two
+# repairs that nearly every Transformer has: a normalization and a residual path.
 
 # %% role="given"
 import math
@@ -25,17 +26,20 @@ figures.machine.draw(title="One head. In this lesson several work side by side, 
 # %% [markdown]
 # ## One projection for three
 #
-# Three layers `w_q`, `w_k` and `w_v` read the same x. One layer with three times as many outputs computes the same numbers in one larger
-# product, which runs faster. Then we need a rule for which numbers are whose. The common order is q, k, v, and in each of them head
-# after head, as contiguous slices like those of lesson 09:
+# Three layers `w_q`, `w_k` and `w_v` read the same x. One layer with three times as many outputs computes the same
+# numbers in a single larger product, which usually runs faster. We then need a rule that says which outputs belong to
+# q, which to k and which to v. The common order is all of q, then all of k, then all of v, and within each of them
+# one head after another, as contiguous slices like those of lesson 09:
 
 # %% role="demo"
 figures.lesson_11.fused()
 
 # %% [markdown]
-# A model trained in another order is just as good, since every row of the weight learns its own role. The order matters as soon as
-# weights are exchanged. vLLM, a program that serves models, cut a weight stored in this order into eight equal pieces, one for each
-# GPU. Seven of them got rows of q in the place of k and v, and nothing raised an error (vllm-project/vllm#42803).
+# A model trained with another order is just as good, since every row of the weight learns its own role. The order
+# matters as soon as another program loads the weights. In vLLM, which serves models, one loader cut such a weight
+# into eight equal pieces, one for each GPU. In that model q is much longer than k and v together (lesson 15 shows
+# why), so seven of the eight pieces held nothing but rows of q. Those GPUs used rows of q as their k and v, and
+# nothing raised an error (vllm-project/vllm#42803).
 
 # %% [markdown]
 # @predict
@@ -58,18 +62,20 @@ print("read per head, then q, k, v:", numbers.view(2, 3, 2)[1, 1].tolist())
 # %% [markdown]
 # ## Dropout on the weights
 #
-# *Dropout* sets a random share p of numbers to zero in each training step and divides the others by 1 − p, so that their mean stays
-# the same (Srivastava et al. 2014, sections 4 and 10). On attention weights it hides, now and then, the very key that a head relies on.
-# So the model learns not to depend on a single head. Once training is over, dropout has to be off.
+# *Dropout* sets each number to zero with probability p in every training step and divides the others by 1 − p, so
+# that their mean stays the same (Srivastava et al. 2014, sections 4 and 10). Applied to attention weights, it now and
+# then hides the very key that a head relies on, so the model learns not to depend on a single key. Once training is
+# over, dropout has to be off.
 
 # %% [markdown]
 # @predict
 #
-# Four equal weights of ¼ and p = ½. Which values can a weight take in training, and to what does a row sum on average?
+# Four weights of ¼ each, and p = ½. Which values can a weight take in training, and what does the row sum to on
+# average?
 #
 # @answer
 #
-# 0 or ½: what stays is divided by 1 − p = ½. A single row may sum to 0 or to 2, and on average to 1.
+# 0 or ½: what stays is divided by 1 − p = ½. A single row may sum to anything from 0 to 2; the average is 1.
 #
 # @wrong
 #
@@ -84,9 +90,9 @@ print("mean of the sums:", round(layer(weights.repeat(10_000, 1)).sum(dim=-1).me
 print("evaluation", layer.eval()(weights).tolist())
 
 # %% [markdown]
-# `nn.Dropout` is a module, so it follows `.train()` and `.eval()` of the module that owns it. `F.dropout` is a function and drops
-# unless it is told not to. So does `dropout_p` of `F.scaled_dot_product_attention`, which users reported as a bug
-# (pytorch/pytorch#124464).
+# `nn.Dropout` is a module, so `.train()` and `.eval()` on the module that owns it switch it on and off. `F.dropout`
+# is a function and drops unless it is called with `training=False`. `F.scaled_dot_product_attention` drops whenever
+# its `dropout_p` is above 0, in evaluation too, which a user reported as a bug (pytorch/pytorch#124464).
 
 # %% [markdown]
 # @exercise CausalMultiHeadAttention
@@ -147,9 +153,10 @@ class CausalMultiHeadAttention(nn.Module):
 check(CausalMultiHeadAttention)
 
 # %% [markdown]
-# Your module returns no weights, and still they can be seen. Give token j the j-th unit vector as its value, and make `proj` the
-# identity: then the output of a query *is* its row of weights. The check reads dropout in this way, and so does the next picture. Gray
-# is what the mask has hidden: it never takes part in softmax. White with a 0 is what dropout took: it had its share of the softmax before.
+# Your module does not return its weights, but you can still see them. Let the value of token j be the j-th unit
+# vector, and let `proj` be the identity: then the output for a query *is* its row of weights. The check reads your
+# dropout in this way, and so does the next picture. Gray cells were hidden by the mask and never took part in
+# softmax. White cells with a 0 did take part, and dropout set them to zero afterwards.
 
 # %% role="payoff" exercise="CausalMultiHeadAttention"
 if passed(CausalMultiHeadAttention):
@@ -165,11 +172,12 @@ if passed(CausalMultiHeadAttention):
     assert abs(steps.mean(axis=0) - still).max() < 0.15
 
 # %% [markdown]
-# ## A proof in seconds
+# ## A test that takes seconds
 #
-# Does it learn? We let one layer with one head learn something whose solution we know. It reads ten random letters and a bar, then has to
-# write the letters backwards, as in `abc|cba`. Its loss is −ln of the probability that it gives to the right letter, averaged. Guessing
-# among 16 letters costs ln 16 = 2.77; the unit is called a nat (lesson 12). Dropout takes a tenth of its weights while it trains.
+# Does it learn? We give one layer with one head a task whose solution we know. It reads ten random letters and a bar,
+# and then has to write the letters backwards, as in `abc|cba`. Its loss is −ln of the probability that it gives to
+# the right letter, averaged over the letters. Guessing among 16 letters costs ln 16 = 2.77; the unit is the nat
+# (lesson 12). While it trains, each attention weight is dropped with probability 0.1.
 
 # %% [markdown]
 # @predict
@@ -223,9 +231,10 @@ if passed(CausalMultiHeadAttention):
     print(f"500 new sequences, all letters right: {share[False]:.1%} in evaluation, {share[True]:.1%} with dropout on")
 
 # %% [markdown]
-# Evaluation is where it counts: there {{ share[False]:.0% }} of the sequences are right. The same weights with dropout left on reach
-# {{ share[True]:.0% }}, because now and then the one key that matters is dropped. Forgetting `.eval()` costs that much. And where
-# does the layer look?
+# In evaluation, which is what counts, {{ share[False]:.0% }} of the sequences are right. With dropout left on, the
+# same weights reach {{ share[True]:.0% }}. Each letter depends on one key, which survives dropout with probability
+# 0.9, and a sequence is right only if all ten survive: 0.9¹⁰ = 0.35. That is the price of forgetting `.eval()`. And
+# where does the layer look?
 
 # %% role="given"
 def weights_of(attention, x, num_heads):
@@ -252,8 +261,10 @@ if passed(CausalMultiHeadAttention):
 #
 # ## Break it on purpose: a layer that sees the future
 #
-# Would a falling loss have proved as much? We train a small layer on *random* letters, with the right mask, `tril(0)`, and with one that
-# lets a single future token through, `tril(1)`. Nothing can be known about a random letter before it comes.
+# The layer solved its task. Would a falling loss alone have shown that it works? We train a small layer on *random*
+# letters, once with the right mask, `tril(0)`, and once with `tril(1)`, which also lets each position see the token
+# after it. Without seeing it, no model can do better than guess, because nothing that came before says anything about
+# a random letter.
 
 # %% [markdown]
 # @predict
@@ -262,8 +273,8 @@ if passed(CausalMultiHeadAttention):
 #
 # @answer
 #
-# It falls far below 2.77, towards 0: the answer is the next token, and the layer learns to copy it. A loss below what is possible is the
-# signature of a leak.
+# It falls far below 2.77, toward 0: the answer is the next token, and the layer learns to copy it. A loss lower than
+# any model could reach without seeing the answer is the sign of a leak.
 #
 # @wrong
 #
@@ -300,11 +311,11 @@ assert leak["tril(0): past and present"][-1] > 2.6 and leak["tril(1): one future
 #
 # ## From a layer to a stack
 #
-# Attention moves information between tokens. What a token then does with it is the task of a small network, the same for every token. It
-# widens to four times the width, applies a function that is not linear, and narrows again (Vaswani et al. 2017, section 3.3). One
-# attention and one such network make a *block* (`Step` below), and models stack dozens. So let us stack 24 and see how much of the loss's
-# gradient arrives at the first one. `GivenAttention` stands in for your class from here on: the same names and shapes, around torch's
-# own operator.
+# Attention moves information between tokens. Then a small network, the same for every token, works on each token
+# separately. It widens the vector to four times its width, applies a nonlinear function and narrows it again (Vaswani
+# et al. 2017, section 3.3). One attention and one such network make a *block* (`Step` below), and models stack dozens
+# of them. Let us stack 24 and see how much of the gradient of the loss reaches the first one. From here on,
+# `GivenAttention` stands in for your class: it has the same names and shapes and calls torch's own operator.
 
 # %% role="given"
 class GivenAttention(nn.Module):
@@ -349,8 +360,9 @@ class Step(nn.Module):
         return x
 
 # %% [markdown]
-# The task is small: which letter stood two places back? Eight letters, so guessing costs ln 8 = 2.08 nats. `train_stack` returns the
-# losses, and how large the gradient was that each block's attention got in the very first step.
+# The task is small: name the letter two places back. There are eight letters, so guessing costs ln 8 = 2.08 nats.
+# `train_stack` returns the losses and, for the first step, the norm of the gradient that reached each block's
+# attention.
 
 # %% role="given"
 def train_stack(way, steps, rate, warm_up=0, depth=24, d=32):
@@ -382,12 +394,14 @@ def train_stack(way, steps, rate, warm_up=0, depth=24, d=32):
 #
 # @answer
 #
-# **C**: {{ size["plain"][0]:.0e }} at the first block, {{ size["plain"][-1]:.2f }} at the last. Each block has two parts, and on the way
-# back each multiplies the gradient by a factor well below 1. Forty-eight such factors multiply, they do not add.
+# **C**: {{ size["plain"][0]:.0e }} at the first block, {{ size["plain"][-1]:.2f }} at the last. Each block has two
+# parts, and on the way back each part multiplies the gradient by a factor well below 1. These 48 factors are
+# multiplied together, not added.
 #
 # @wrong
 #
-# If you said A, you let the factors add up. If you said B, you had the right idea and too few parts, or factors too near 1.
+# If you said A, you added the factors instead of multiplying them. If you said B, you had the right idea, but there
+# are more factors, or smaller ones, than you assumed.
 
 # %% role="demo"
 ways = ("plain", "normalized", "residual", "pre-norm")
@@ -396,9 +410,10 @@ figures.lesson_11.gradients(size)
 assert size["plain"][0] < 1e-12 and min(size[way][0] for way in ways[1:]) > 1e-3
 
 # %% [markdown]
-# Two repairs bring the gradient back. A **normalization** in front of each part keeps the numbers at one size, and so their gradients. A
-# **residual path**, x + f(x), gives the gradient a way around f: the derivative of x + f(x) is 1 + f′, and the 1 survives any number of
-# layers. Is one of them enough?
+# Two repairs bring the gradient back. A **normalization** before each part keeps the part's input at the same scale
+# in every layer, and this keeps the gradients from shrinking. A **residual path**, x + f(x), gives the gradient a way
+# around f: the derivative of x + f(x) is 1 + f′, and however small f′ is, the 1 carries the gradient through any
+# number of layers. Is one of the two enough?
 
 # %% role="demo"
 learned = {way: train_stack(way, 70, 3e-3)[0] for way in ("plain", "normalized", "pre-norm")}
@@ -408,15 +423,18 @@ for way, losses_of_way in learned.items():
 assert learned["plain"][-1] > 2 and learned["normalized"][-1] > 2 and learned["pre-norm"][-1] < 0.5
 
 # %% [markdown]
-# The gradients of "normalized" are as large as the others, and still it learns nothing. A gradient that arrives is not enough: without
-# the sum, each part replaces what a token was by what it found, and after 24 untrained blocks the letters themselves are gone. The
-# residual path lets a token stay what it is until a layer has something to add.
+# The gradients of "normalized" are as large as those of the others, and still it learns nothing. It is not enough
+# that a gradient arrives. Without the sum, each part *replaces* a token's vector by its own output, and after 24
+# untrained blocks hardly anything of the letters is left. Dong et al. (2021) prove it for attention alone: without
+# residual paths all tokens approach the same vector. With them, a token keeps its vector until a layer has something
+# to add to it.
 #
 # ## LayerNorm by hand
 #
-# The normalization takes each token by itself. For the numbers 1, 2 and 6 the mean is 3, the distances from it are −2, −1 and 3, and
-# the variance is (4 + 1 + 9) / 3 = 4.67. Divided by its root, 2.16, the distances become −0.93, −0.46 and 1.39: mean 0, variance 1.
-# Then each feature gets a scale and a shift that are learned (Ba, Kiros and Hinton 2016, section 3).
+# LayerNorm treats each token separately. For the numbers 1, 2 and 6 the mean is 3, the distances from it are −2, −1
+# and 3, and the variance is (4 + 1 + 9) / 3 = 4.67. Divided by the square root of the variance, 2.16, the distances
+# become −0.93, −0.46 and 1.39: mean 0, variance 1. Then each feature is multiplied by a learned scale, and a learned
+# shift is added (Ba, Kiros and Hinton 2016, section 3).
 
 # %% [markdown]
 # @exercise layer_norm
@@ -430,8 +448,8 @@ assert learned["plain"][-1] > 2 and learned["normalized"][-1] > 2 and learned["p
 #     result    (number − mean) / √(variance + eps) · weight + bias, feature by feature
 # ```
 #
-# Without `nn.LayerNorm`, `F.layer_norm` and other ready-made normalizations; `var` is none of them. A token whose numbers are all the
-# same gives the bias.
+# Do not use `nn.LayerNorm`, `F.layer_norm` or any other ready-made normalization; `var` is allowed. A token whose
+# numbers are all the same gives the bias.
 
 # %% role="exercise" exercise="layer_norm"
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
@@ -481,10 +499,10 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 0.5 <
 
 # %% [markdown]
 # At a learning rate of 0.003 pre-norm ends at {{ ends["pre-norm"]:.2f }} nats without a warm-up. Post-norm stays at
-# {{ ends["post-norm"]:.2f }}, where guessing is, and with 40 steps of warm-up it ends at
-# {{ ends["post-norm, 40 steps of warm-up"]:.2f }}. Four other seeds gave the same picture. One depth and one small task prove no general
-# rule, but on translation the paper found the same. Lesson 12 warms up as well, for another reason: its optimizer's first estimates
-# are poor.
+# {{ ends["post-norm"]:.2f }}, no better than guessing. With 40 steps of warm-up it ends at
+# {{ ends["post-norm, 40 steps of warm-up"]:.2f }}. Four other seeds gave the same picture. One depth and one small
+# task prove no general rule, but the paper found the same on translation. Lesson 12 also uses a warm-up, for another
+# reason: its optimizer's first estimates are poor.
 #
 # ## The block
 #
@@ -497,7 +515,8 @@ gap = (nn.GELU()(x) - nn.GELU(approximate="tanh")(x)).abs().max().item()
 print(f"exact against tanh: up to {gap:.4f}")
 
 # %% [markdown]
-# No loss curve would show it. It shows when your model runs with somebody else's weights and its numbers are compared with theirs.
+# No loss curve would show this difference. You notice it when you load someone else's weights and compare your
+# outputs with theirs.
 
 # %% [markdown]
 # @exercise TransformerBlock
@@ -568,9 +587,12 @@ if passed(TransformerBlock):
 #
 # - One projection computes q, k and v; the order of its rows is part of what a checkpoint means.
 # - Dropout acts on the weights, in training only, and divides what stays by 1 − p.
-# - A loss below what is possible is a leak; a falling loss alone proves little.
-# - LayerNorm takes each token by itself: mean 0, variance 1 (divided by d), then a scale and a shift for each feature.
-# - The residual path lets a token and its gradient pass; normalization in front of each part keeps their size. Deep stacks need both.
+# - A loss lower than any model could reach without seeing the answer means a leak. A falling loss alone proves
+#   little.
+# - LayerNorm treats each token separately: mean 0, variance 1 (dividing by d, not d − 1), then a scale and a shift
+#   for each feature.
+# - The residual path carries a token and its gradient past each part; normalization before each part keeps the scale
+#   of its input constant. Deep stacks need both.
 #
 # | what | shape |
 # |---|---|

@@ -6,9 +6,10 @@
 # **Before this lesson:** lesson 02 (softmax, its temperature and its logarithm), lesson 06 (the causal mask), lesson 11 (the block),
 # and what an optimizer of torch does with gradients.
 #
-# A language model answers one question, again and again: which token comes next? In this lesson you write one with 430,000 numbers:
-# its loss, its parts, its step of training and the loop that lets it write. It learns in about a minute on a laptop, from the
-# reference manual of the language it is written in. At the end it has the tone of that manual, and nothing to say.
+# A language model answers one question again and again: which token comes next? In this lesson you write one with
+# 430,000 parameters: its loss, its layers, its training step and the loop with which it writes. It trains for about a
+# minute on a laptop, on the reference manual of Python. Afterwards it imitates the tone of that manual, but the text
+# means nothing.
 
 # %% role="given"
 import math
@@ -24,21 +25,22 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.machine.draw(lit=("tokens", "output"), title="A language model stands around this machine")
 
 # %% [markdown]
-# What comes in are token numbers, what goes out is a distribution over the next token, and between them the machine of this course
-# works several times over.
+# Token numbers come in, and a probability distribution over the next token comes out. In between, the machine of this
+# course runs several times.
 #
 # ## What surprise costs
 #
-# How good is a prediction? The model gives every possible token a probability. Then we look at which token really came, and ask how
-# probable the model had called it: p. The **surprise** is −ln p. It is 0 where the model was certain and right, and it grows without
-# limit as p goes to 0. Its unit is the *nat*, since the logarithm is the natural one.
+# How good is a prediction? The model gives every possible token a probability. Then the true next token arrives; call
+# the probability that the model gave to it p. The **surprise** is −ln p. It is 0 if the model was certain and right,
+# and it grows without limit as p goes to 0. Its unit is the *nat*, because the logarithm is the natural one.
 
 # %% role="demo"
 figures.lesson_12.surprise({"a coin": 1 / 2, "a die": 1 / 6, "one of 102 characters": 1 / 102})
 
 # %% [markdown]
-# Why the logarithm? Because surprises then add up. The probability of a whole text is the product of the probabilities of its tokens,
-# and the logarithm turns this product into a sum. The mean of that sum, over the tokens, is the loss of every language model.
+# Why the logarithm? Because it makes surprises add up. The probability of a whole text is the product of the
+# probabilities of its tokens, each given the tokens before it, and the logarithm turns this product into a sum. The
+# mean of that sum over the tokens is the loss with which language models of this kind are trained.
 #
 # The text is an excerpt of Python's own language reference (© Python Software Foundation; its notice and license lie beside it in
 # `grader/data`). The tokens are its single characters, each with a number:
@@ -79,9 +81,10 @@ for t in range(8, 14):
 # %% [markdown]
 # ## First a model without any attention
 #
-# Before a network is trained, try the simplest thing that could work. Here it is a **bigram** model: count how often each character
-# follows each other one, and divide by the row's sum. A network takes more work than this table, so it has to predict better. Every
-# pair starts with a count of 1, because a probability of 0 would cost an infinite surprise.
+# Before a network is trained, try the simplest thing that could work. Here it is a **bigram** model: for each
+# character, count how often every character comes right after it, and divide each row of counts by its sum. A network
+# is only worth its extra work if it predicts better than this table. Every pair starts with a count of 1, because a
+# probability of 0 would make the surprise infinite.
 
 # %% [markdown]
 # @predict
@@ -95,8 +98,8 @@ for t in range(8, 14):
 #
 # @answer
 #
-# **B**: {{ bigram:.2f }} nats. That is as unsure as between {{ math.exp(bigram):.0f }} equally likely characters. After a *q* there is
-# hardly a question left, while after a space nearly everything may come.
+# **B**: {{ bigram:.2f }} nats, the same as a choice among {{ math.exp(bigram):.0f }} equally likely characters. After
+# a *q* the next character is nearly certain, while after a space almost anything may come.
 #
 # @wrong
 #
@@ -115,8 +118,8 @@ print(f"the bigram model on held-out text: {bigram:.3f} nats a character")
 assert 2.2 < bigram < 2.6
 
 # %% [markdown]
-# A table of 102 · 102 numbers has brought the surprise down by half. To write with it, we draw the next character from the row of the
-# last one, and go on from there:
+# A table of 102 · 102 numbers has brought the surprise down by almost half. To write with it, we draw the next
+# character from the row of the last one and repeat:
 
 # %% role="demo"
 generator, at, written = torch.Generator().manual_seed(3), number_of["I"], "I"
@@ -170,8 +173,9 @@ if passed(next_token_loss):
 # %% [markdown]
 # ## The model
 #
-# Attention and the block come from lesson 11. Here they stand in its names and shapes, around torch's own operator, so that nobody
-# waits. Yours is just as good: paste it into a cell below these two.
+# Attention and the block are those of lesson 11. Below is a version with the same names and shapes, built on torch's
+# own operator, so that you can go on even if yours is unfinished. Yours works just as well: paste both classes into a
+# cell below these two. (The last section reads `num_heads` from the attention, so keep it as an attribute.)
 
 # %% role="given"
 class CausalAttention(nn.Module):
@@ -206,9 +210,10 @@ class TransformerBlock(nn.Module):
         return x + self.mlp(self.ln2(x))
 
 # %% [markdown]
-# Around the blocks four things are missing. A table that turns a token's number into a vector, and a second one that does so with its
-# position, since attention does not know the order by itself (lesson 07). A last normalization, because in a pre-norm stack nobody has
-# normalized what the last block leaves. And a layer back to the vocabulary, one logit for each token that could come next.
+# Four things are missing around the blocks. One table turns a token's number into a vector, and a second one does the
+# same for its position, because attention alone knows nothing of order (lesson 07). A last normalization follows the
+# blocks, because in a pre-norm stack the output of the last block has not been normalized. And a linear layer leads
+# back to the vocabulary: one logit for each token that could come next.
 
 # %% [markdown]
 # @exercise LanguageModel
@@ -262,17 +267,19 @@ check(LanguageModel)
 # %% [markdown]
 # @predict
 #
-# Fresh from its random initialization the model has read nothing. What is its loss, compared with the ln 102 = 4.62 of one who knows
-# nothing?
+# The model has just been initialized at random and has read nothing. How does its loss compare with ln 102 = 4.62,
+# the loss of someone who gives every character the same probability?
 #
 # @answer
 #
-# A little above it. The model knows nothing *and has opinions*: its random logits differ from each other, and being sure of the wrong
-# thing costs more than being unsure. A first loss far above ln V says that the logits begin too large.
+# It is a little higher. The model knows nothing, and yet it *has opinions*: its random logits differ from one
+# another, and on average it costs more to be sure of the wrong thing than to be unsure. A first loss far above ln V
+# means that the initial logits are too large.
 #
 # @wrong
 #
-# If you said exactly 4.62, you took the logits for equal; only then is softmax uniform. If you said less, ask from where it could know.
+# If you said exactly 4.62, you assumed equal logits; only then is softmax uniform. If you said less, ask where the
+# model's knowledge could come from.
 
 # %% role="payoff" exercise="LanguageModel"
 if passed(LanguageModel) and passed(next_token_loss):
@@ -285,16 +292,18 @@ if passed(LanguageModel) and passed(next_token_loss):
     assert math.log(102) < first < 6
 
 # %% [markdown]
-# How far is this from a famous model? GPT-2 (Radford et al. 2019, section 2.3) has the same parts in the same order, with 12 to 48 blocks
-# and a width of 768 to 1600. It differs in small things that matter when weights are exchanged: its layers have biases, its output
-# layer shares the token table's weight, its initialization is smaller (0.02, and less in deep residual paths), and its GELU is the
-# approximation by tanh. Its tokens are pieces of words.
+# How far is this from a famous model? GPT-2 (Radford et al. 2019, section 2.3) has the same parts in the same order,
+# with 12 to 48 blocks and a width of 768 to 1600. It differs in small things that matter when weights are exchanged:
+# its attention projections have biases, its output layer shares the weight of the token table, its initialization is
+# smaller (0.02, and less in deep residual paths), and its GELU is the tanh approximation. Its tokens are pieces of
+# words.
 #
 # ## One step of training
 #
-# A step has four parts, and each can go wrong without an error message. The gradients of the last step have to be cleared, because
-# `backward()` adds to what lies there. Their common norm is clipped, because a rare batch can push the model further than hundreds of
-# others together. The optimizer steps once. And what comes back is a number without a graph, or memory fills with the past.
+# A step has four parts, and each can go wrong without an error message. The gradients of the previous step have to be
+# cleared, because `backward()` adds to what is already there. The norm of all gradients together is clipped, so that
+# one unusual batch with huge gradients cannot throw the model off course. The optimizer takes one step. And the loss
+# comes back as a plain number: a tensor would keep its graph, and a list of a thousand such losses fills the memory.
 
 # %% [markdown]
 # @exercise train_step
@@ -346,9 +355,10 @@ if passed(LanguageModel) and passed(train_step):
 # %% [markdown]
 # ## Writing
 #
-# To write, we ask for the token after the last one, append it, and ask again. Which token do we take? Always the likeliest one
-# (*greedy*), or one drawn from the distribution. A **temperature** τ lies between: softmax(logits / τ) is sharper than the
-# distribution for τ below 1 and flatter above, as in lesson 02.
+# To write, we ask for the token after the last one, append it, and ask again. Which token do we take? We can always
+# take the likeliest one (*greedy*), or draw one from the distribution. A **temperature** τ adjusts the draw: for τ
+# below 1, softmax(logits / τ) is sharper than the distribution and comes closer to greedy; for τ above 1 it is
+# flatter, as in lesson 02.
 
 # %% [markdown]
 # @predict
@@ -370,9 +380,10 @@ for temperature in (0.01, 0.5, 1.0, 2.0, 100.0):
     print(f"{temperature:6}  " + "  ".join(f"{weight:.2f}" for weight in weights))
 
 # %% [markdown]
-# Three things go wrong around such a loop. The text outgrows `max_len`: then the model is fed the last `max_len` tokens, and the text
-# itself stays whole. The model is left in the wrong mode: a sample in the middle of training has to switch dropout off and *back on*.
-# And other code draws from torch's global generator, too: a text that can be repeated needs a generator of its own.
+# Three things can go wrong in such a loop. The text becomes longer than `max_len`: then the model gets the last
+# `max_len` tokens only, while the text itself stays whole. The model is left in the wrong mode: writing a sample in
+# the middle of training has to switch dropout off and then *back on*. And other code also draws from torch's global
+# generator: a text that you want to repeat needs its own generator.
 
 # %% [markdown]
 # @exercise generate
@@ -386,8 +397,9 @@ for temperature in (0.01, 0.5, 1.0, 2.0, 100.0):
 #     append it
 # ```
 #
-# `generator` is a `torch.Generator`, or None for torch's global one; all randomness comes from it, by any method. The model is in eval
-# mode meanwhile and has its own flag, `model.training`, back when the call returns. No graph is built; `ids` is not changed.
+# `generator` is a `torch.Generator`, or None for torch's global one; all randomness comes from it, by any method.
+# During the call the model is in eval mode; when the call returns, `model.training` is what it was before. No graph
+# is built; `ids` is not changed.
 
 # %% role="exercise" exercise="generate"
 def generate(
@@ -456,10 +468,10 @@ if passed(LanguageModel) and passed(train_step):
     print(f"training runs on {torch.get_num_threads()}")
 
 # %% [markdown]
-# The learning rate rises for the first tenth of the way and then falls to 0 along half a cosine. It rises because AdamW scales its steps
-# by running means of the gradients, and at first these rest on a few batches. It falls because large steps get near a minimum quickly
-# and then keep jumping over it. The way is measured by the clock and not in steps, so a slow machine also stops after a minute, and has
-# only learned less.
+# The learning rate rises during the first tenth of the training and then falls to 0 along half a cosine. It rises
+# because AdamW scales its steps by running means of the gradients and of their squares, and at first these rest on
+# only a few batches. It falls because large steps get near a minimum quickly and then keep jumping over it. Progress
+# is measured by the clock and not in steps, so a slow machine also stops after a minute, but has learned less.
 
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -492,8 +504,9 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 #
 # @answer
 #
-# About 1.4 to 1.5 nats on two idle cores, a good deal below the table: as unsure as between four or five characters. The text has
-# words, mostly real ones, and the look of sentences and of code. It means nothing, and no line of its Python is likely to run.
+# About 1.3 to 1.5 nats on two idle cores, far below the table: like a choice among four equally likely characters.
+# The text has words, mostly real ones, and the look of sentences and of code. It means nothing, and no line of its
+# Python is likely to run.
 #
 # @wrong
 #
@@ -536,9 +549,9 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 
 # %% [markdown]
 # In the copy that comes with the course, {{ state['step']:,d }} steps brought the held-out loss to {{ state['history'][-1][2]:.2f }}
-# nats, {{ bigram - state['history'][-1][2]:.2f }} below the table of pairs. The curves of training and held-out text lie close
-# together: the model has not learned its text by heart, it has had no time to. First came noise, then the alphabet's frequencies,
-# then words. It has no idea what an object is. What it has learned is the distribution of the next character.
+# nats, {{ bigram - state['history'][-1][2]:.2f }} below the table of pairs. The curves of training text and held-out
+# text lie close together, so the model has not learned its text by heart; a minute is too short for that. It has no
+# idea what an object is. What it has learned is the distribution of the next character.
 #
 # How sure should a writer be? The same model, at three temperatures:
 
@@ -565,15 +578,17 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
     print(f"position 62: {surprise[62]:.2f} nats\nposition 63: {surprise[63]:.2f} nats")
 
 # %% [markdown]
-# A window of 64 characters asks 63 questions: nobody asks what follows the last one. So the last row of `position` never had a
-# gradient, and is still the random vector that it was made as. At position 63 the surprise is {{ surprise[63]:.2f }} nats in place of
-# {{ surprise[62]:.2f }}. With 64 in `write` the first 64 characters would read well, and from there on every character would be
-# drawn at that position. Try it. Published code avoids this by cutting windows of one token more than the model reads.
+# A window of 64 characters asks 63 questions: nobody asks what follows the last one. So the gradient of the last row
+# of `position` was always zero, and apart from a little weight decay the row is still the random vector it started
+# as. At position 63 the surprise is {{ surprise[63]:.2f }} nats instead of {{ surprise[62]:.2f }}. With 64 in
+# `write`, the first 64 characters would read well, and every later one would be drawn at that untrained position. Try
+# it. Published code avoids this by cutting windows that are one token longer than what the model reads.
 #
 # ## What the heads look at
 #
-# The weights are recomputed from each block's `qkv`, and the result is compared with what the block's attention itself returns, so
-# that no picture shows another computation. Then we ask each head at which distance it looks most.
+# The weights are recomputed from each block's `qkv`. We check that they reproduce what the block's attention returns,
+# so that the picture shows the weights that the model really used. Then we ask at which distance each head looks
+# most.
 
 # %% role="given"
 def weights_of(attention, x):
@@ -599,9 +614,9 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
     figures.lesson_12.heads([block.numpy() for block in maps], passage, favourites)
 
 # %% [markdown]
-# Often some heads look at the character just before, which is how spelling is learned, and others spread over the word or search for
-# its beginning. Nobody assigned these roles, and they differ from run to run. A picture of weights shows where information may come
-# from, not what is done with it (Jain and Wallace 2019).
+# Some heads often look at the character just before, which would help with spelling; others spread over the word or
+# look for its beginning. Nobody assigned these roles, and they differ from run to run. A picture of weights shows
+# where information may come from, not what is done with it (Jain and Wallace 2019).
 #
 # ## What we keep
 #
@@ -618,7 +633,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # | logits | (B, T, vocabulary) |
 # | loss | a single number, the mean over B · (T − 1) questions |
 #
-# Lesson 13 takes the checkpoint that you have just trained and lets it write on the fastest path that this machine has.
+# Lesson 13 takes the checkpoint that you have just trained and asks where the time goes while the model writes.
 
 # %% [markdown]
 # @teaching

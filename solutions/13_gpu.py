@@ -6,13 +6,14 @@
 # **Before this lesson:** lesson 11 (causal multi-head attention as one module), lesson 12 (the model that writes), and what a logarithmic
 # axis is. A GPU is not needed.
 #
-# Lessons 11 and 12 left you with attention that is right and a model that writes. How long does it take, and what does it wait for? There
-# are three answers, and they ask for three different repairs: the call itself takes the time, or moving numbers does, or computing
-# with them does. In this lesson you measure which one it is, and write the version of attention that moves the least.
+# Lessons 11 and 12 left you with correct attention and a model that writes. How long does it take, and what is it
+# waiting for? There are three possible answers: the call itself takes the time, or moving numbers to and from memory
+# does, or the arithmetic does. Each needs a different repair. In this lesson you measure which one it is, and write a
+# version of attention that moves fewer numbers.
 #
-# The notebook runs on a CUDA GPU, on Apple's and on a laptop without either. Every time and rate below belongs to the machine that ran
-# it. **The copy that comes with the course was executed on a CPU. What its text says of GPUs comes from papers and data sheets, each
-# named where it is used; it was not verified on a GPU.**
+# The notebook runs on a CUDA GPU, on an Apple GPU and on a laptop with neither. Every time and rate below belongs to
+# the machine that ran it. **The copy that comes with the course was executed on one thread of a CPU. What the text
+# says about GPUs comes from papers and data sheets, each named where it is used; it was not verified on a GPU.**
 
 # %% role="given"
 import itertools
@@ -35,9 +36,10 @@ print(f"measured on {figures.lesson_13.name()}, torch {torch.__version__}, {time
 # %% [markdown]
 # ## Which device?
 #
-# torch runs the same code on several devices, if the tensors lie there. It calls NVIDIA's GPUs `cuda` (AMD's, too, in the builds for
-# them), Apple's `mps`, and everything else here is `cpu`. A build of torch that *knows* CUDA may run on a machine without a GPU. So there
-# are two questions, built for it and available, and only the second one helps. `torch.device` asks neither: it is only a name.
+# torch runs the same code on several devices, wherever the tensors are stored. It calls NVIDIA's GPUs `cuda` (and
+# AMD's too, in builds made for them), Apple's `mps`, and for us everything else is `cpu`. A build of torch with CUDA
+# support may run on a machine without a GPU. So there are two questions: was torch built for CUDA, and is a GPU
+# available? Only the second one matters for the choice. `torch.device` asks neither: it only makes a name.
 
 # %% role="demo"
 print("built for:  cuda", torch.backends.cuda.is_built(), " mps", torch.backends.mps.is_built())
@@ -94,7 +96,7 @@ print(operations, "operations")
 # for each item of the batch, each head, each query and each key:
 #     one score          d_head multiply-adds
 #     one weighted value d_head multiply-adds
-# causal: exactly half of that
+# causal: exactly half of that, by convention (the pairs that a causal mask allows are slightly more: the diagonal)
 # ```
 #
 # A multiply-add counts 2. Projections and softmax are left out. Queries and keys may differ in number.
@@ -127,7 +129,8 @@ check(attention_flops)
 #
 # @wrong
 #
-# If you said "always", you took T² for large by itself. A square beats a line only from some length on.
+# If you said "always", you assumed that T² is large at every T. A quadratic term overtakes a linear one only from
+# some length on.
 
 # %% role="payoff" exercise="attention_flops"
 if passed(attention_flops):
@@ -137,10 +140,11 @@ if passed(attention_flops):
 # %% [markdown]
 # ## A stopwatch that lies
 #
-# Two things go wrong when a clock is read once before and once after a call. The first call is different: libraries load, memory is
-# asked for, and *kernels* are chosen, the programs that run on the device. And a GPU works *while Python goes on*: `a @ b` returns as soon
-# as the work is queued. Then the clock says how long it takes to ask. Without a GPU, a second thread can stand in for one: it takes work
-# and lets Python go on.
+# Two things go wrong if you read a clock once before a call and once after it. The first call is different from the
+# later ones: libraries are loaded, memory is allocated, and *kernels*, the programs that run on the device, are
+# chosen. And a GPU works *while Python goes on*: `a @ b` returns as soon as the work is queued, so the clock measures
+# how long it takes to hand over the work, not to do it. Without a GPU, a second thread can stand in for one: it takes
+# the work and lets Python go on.
 
 # %% role="demo"
 from concurrent.futures import ThreadPoolExecutor
@@ -201,11 +205,13 @@ def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
 check(time_ms)
 
 # %% [markdown]
-# Why the median and not the mean? Other programs run on the machine, too. A disturbed reading is only ever *longer*. It pulls the mean as
-# far as it likes, and moves the median by one place.
+# Why the median and not the mean? Other programs run on the machine, too, and a disturbed reading can only be
+# *longer*. One such reading can raise the mean by any amount, but shifts the median by at most one place among the
+# sorted readings.
 #
-# CUDA has a stopwatch of its own: *events*, which are queued between the kernels and note the time when the GPU passes them. They leave
-# out what Python takes to ask. If your clock says more than the events do, the difference is the cost of the call.
+# CUDA has its own stopwatch: *events*, which are queued among the kernels and record the time when the GPU reaches
+# them. They do not see what Python does before the first event and after the last. If your clock shows clearly more
+# than the events do, the difference is mostly the cost of the call.
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms):
@@ -235,12 +241,14 @@ if passed(time_ms):
 #
 # @answer
 #
-# The first two are nearly the same, because neither the adding nor the moving is what takes the time: the *call* is. From some size
-# on the time grows in proportion, and then it is the memory's. The left panel shows both, with a bend between them.
+# The first two are nearly the same: at these sizes neither the additions nor the memory takes the time, but the
+# *call* does. From some size on, the time grows in proportion to the numbers, because then the memory is the limit.
+# The left panel shows both, with a bend between them.
 #
 # @wrong
 #
-# If you said 1 : 16 : 65,536, you counted operations. That holds only where operations, or bytes, are what is waited for.
+# If you said 1 : 16 : 65,536, you counted operations. Time follows that count only where operations, or the bytes
+# that grow with them, are the limit.
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms):
@@ -263,24 +271,28 @@ if passed(time_ms):
 #
 # ## Why attention waits for memory
 #
-# Written out, attention makes a (T, T) table for every head. It writes the scores, reads them to scale and mask them, writes them
-# again, reads them for softmax, and once more to weight the values. The table is only a step on the way to the output.
+# Written out step by step, attention makes a (T, T) table for every head. It writes the scores, reads and writes them
+# again to scale them, again to mask them and again for softmax, and reads the weights once more to multiply them by
+# the values: eight passes over a table of T² numbers. And that table is only a step on the way to the output.
 
 # %% role="demo"
 figures.lesson_13.numbers_in_memory()
 
 # %% [markdown]
-# Four tensors grow with T and one with T². What if the table never left the processor? A processor has two memories: a large and slow one
-# beside it, and a small and fast one on the chip. FlashAttention (Dao et al. 2022, section 3.1; the A100's numbers below are those of its
-# Figure 1) cuts q, k and v into tiles so small that a tile of the scores fits into the fast one.
+# Four tensors (q, k, v and the output) grow with T, and the table grows with T². What if the table never had to leave
+# the chip? A GPU has two kinds of memory: a large, slow one next to the chip, and a small, fast one on it.
+# FlashAttention (Dao et al. 2022, section 3.1; the A100's numbers below are those of its Figure 1) cuts q, k and v
+# into tiles so small that the matching tile of the scores fits into the fast memory.
 
 # %% role="demo"
 figures.lesson_13.hierarchy()
 
 # %% [markdown]
-# Softmax needs a whole row of scores, and a tile has only a piece of it. So for each query FlashAttention keeps the largest score, the sum
-# of the exponentials and the output so far, and rescales the last two when a larger score comes (Milakov and Gimelshein 2018). The result
-# is that of lesson 03; only the order of work is another. torch has it in `F.scaled_dot_product_attention`. Below is what it replaces.
+# Softmax needs a whole row of scores, and a tile holds only a piece of it. So for each query FlashAttention keeps
+# three things: the largest score so far, the sum of the exponentials so far and the output so far. When a larger
+# score comes, it rescales the last two (Milakov and Gimelshein 2018). The result is that of lesson 03, up to
+# rounding; only the order of the work differs. Lesson 14 builds it. torch has it behind
+# `F.scaled_dot_product_attention`, and the next cell is what it replaces.
 
 # %% role="given"
 def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -352,10 +364,11 @@ check(FastCausalMultiHeadAttention)
 # %% [markdown]
 # ## What T² looks like
 #
-# Now the experiment of this lesson: the same weights around explicit attention and around the operator, for growing T. We measure the
-# time by your stopwatch, and the memory that the forward pass keeps for the backward pass. NVIDIA's fastest kernels take 16-bit numbers
-# only (bfloat16, or float16 on a T4 and other cards before compute capability 8.0, NVIDIA's count of generations), so both ways run in
-# 16 bits as well. This is how the memory is measured:
+# Now the main experiment of this lesson: the same weights, once with explicit attention and once with the operator,
+# for growing T. We measure the time with your stopwatch, and the memory that the forward pass keeps for the backward
+# pass. On NVIDIA GPUs torch's fastest attention kernels accept only 16-bit numbers (bfloat16; or float16 on a T4 and
+# other cards before compute capability 8.0, NVIDIA's count of generations), so both ways run in 16 bits as well. This
+# is how the memory is measured:
 
 # %% role="demo"
 def kept_bytes(fn):
@@ -394,14 +407,17 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # @answer
 #
-# Time goes towards 2 for both: the operator does the same T² work. Memory is where they part: 2 for explicit, whose tables are T × T,
-# and 1 for fused. Short texts stay below slope 2 in time, since the projections are linear in T and the larger part of the work
-# there.
+# Memory: 2 for explicit, whose table is T × T, and 1 for fused. Time: it approaches 2 for both, because the operator
+# does T² work too, but only for texts much longer than 4 · d_model = 2048 tokens. Up to that length the projections,
+# which are linear in T, are the larger part of the operations, so where the figure ends at 2048 tokens, as on a CPU,
+# the fused slope can still be near 1. Explicit attention gets there sooner, because it also computes the hidden
+# scores and has to move its table.
 #
 # @wrong
 #
-# If you gave the fused way slope 1 in time, you took "no table" for "no work". It computes every score; it only writes none of them
-# down.
+# If you gave the fused way slope 1 in time because it has no table: it still computes every score that the mask
+# allows, and only never writes them down. A slope near 1 in the figure comes from the projections, and it grows for
+# longer texts.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -435,15 +451,17 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     assert space > 4 and full["explicit"] > longest
 
 # %% [markdown]
-# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f }} times as fast, and the explicit way kept
-# {{ space:.0f }} times as much for the backward pass. The cross marks where the explicit way was out of memory: on a GPU a real
-# limit, and here one of {{ room >> 20 }} MiB that the cell sets. In 16 bits every number takes half the room. Whether it is faster as
-# well depends on whether the processor has units for it; many CPUs have none.
+# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f }} times as fast, and the
+# explicit way kept {{ space:.0f }} times as much for the backward pass. The cross marks the length at which the
+# explicit way ran out of memory. On a GPU that limit is real; on a CPU it is one of {{ room >> 20 }} MiB, set in the
+# cell. In 16 bits every number takes half the memory. Whether that is also faster depends on whether the processor
+# has units for 16-bit numbers; many CPUs have none.
 #
 # ## A training step
 #
-# Training goes back as well. The operator kept no weights, so on the way back it computes them *again*, tile by tile. That is more
-# arithmetic, and Dao et al. (2022, section 3.1) find it faster nevertheless, because moving the table would have cost more.
+# Training also needs the backward pass. The operator has kept no weights, so in the backward pass it computes them
+# *again*, tile by tile. That is more arithmetic, and Dao et al. (2022, section 3.1) still find it faster, because
+# moving the table would have cost more time.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -456,13 +474,15 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # %% [markdown]
 # ## How near to the limit?
 #
-# Two of the regimes, memory and arithmetic, fit into one picture. Horizontally stand the operations for each byte moved, vertically those
-# for each second. The slope on the left is memory, the flat part arithmetic, and together they look like a roof (Williams et al. 2009).
-# Beside this machine's roof stand those of three GPUs, from NVIDIA's data sheets (T4: 65 TFLOP/s in float16, 300 GB/s; A100 80 GB SXM:
-# 312 TFLOP/s, 2,039 GB/s; H100 SXM: 989 TFLOP/s without sparsity, 3,350 GB/s; a TFLOP is 1,000 GFLOP). The stars are rates that papers
-# report: FlashAttention-2 230 TFLOP/s on an A100 and, with the backward pass, 335 on an H100 (Dao 2023, section 4.1), FlashAttention-3
-# 740 on an H100 (Shah et al. 2024, the preprint; the NeurIPS version reports 840). Their height is published; where they stand
-# horizontally we computed, for a causal forward pass of 16,384 tokens.
+# Two of the regimes, memory and arithmetic, fit into one picture. The horizontal axis shows how many operations a
+# program does for each byte it moves, the vertical axis how many it does in a second. Memory sets the slope on the
+# left and arithmetic the flat part, and together they look like a roof (Williams et al. 2009). The roofs of three
+# GPUs are drawn next to this machine's, from NVIDIA's data sheets (T4: 65 TFLOP/s in float16, 300 GB/s; A100 80 GB
+# SXM: 312 TFLOP/s, 2,039 GB/s; H100 SXM: 989 TFLOP/s without sparsity, 3,350 GB/s; a TFLOP is 1,000 GFLOP). The stars
+# are rates that papers report: FlashAttention-2 230 TFLOP/s on an A100 and, with the backward pass, 335 on an H100
+# (Dao 2023, section 4.1), FlashAttention-3 740 on an H100 (Shah et al. 2024, the preprint; the NeurIPS version
+# reports 840). Their heights are published; their horizontal positions are computed here, for a causal forward pass
+# of 16,384 tokens.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAttention):
@@ -484,9 +504,10 @@ if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAtt
     figures.lesson_13.roofline(rate, bandwidth, points, roofs, stars)
 
 # %% [markdown]
-# Explicit attention hardly moves along the horizontal axis however long the text is: its operations and its bytes both grow with T².
-# The fused way moves to the right as T grows, out from under the slope. What still lies below the roof has something else to wait for:
-# softmax's exponentials and, in explicit attention, the hidden scores. We counted neither.
+# Explicit attention stays at almost the same place on the horizontal axis however long the text is, because its
+# operations and its bytes both grow with T². The fused way moves to the right as T grows, out from under the slope. A
+# point that still lies below the roof spends time on work that we did not count: the exponentials of softmax and, in
+# explicit attention, the scores that the mask then hides.
 #
 # ## Fewer bits
 #
@@ -542,8 +563,9 @@ for flag in (True, False):
 #
 # ## Your model, on the fastest path
 #
-# At last the model of lesson 12 writes. Here is its shape again, with the attention left open, and the checkpoint from your training.
-# Where there is none the weights are random: the text is noise then, and the times are the same.
+# Finally the model of lesson 12 writes. The next cell defines its shape again, with a free choice of attention; the
+# weights come from the checkpoint of your training. If there is none, the weights are random: then the text is noise,
+# but the times are the same.
 
 # %% role="given"
 class Writer(nn.Module):
@@ -568,18 +590,22 @@ class Writer(nn.Module):
 # %% [markdown]
 # @predict
 #
-# At 64 tokens and d_model = 128 the two products of attention are 4 % of a block's operations. If arithmetic were all, making
-# attention infinitely fast would save 4 %. Will the fused class gain more than that, or less?
+# At 64 tokens and d_model = 128 the two products of attention are 4 % of a block's operations by the causal count,
+# and 8 % as explicit attention computes them, hidden scores included. So if operations were all that takes time, even
+# infinitely fast attention would save no more than 8 %. What else can the fused operator save?
 #
 # @answer
 #
-# More. Explicit attention makes a mask, scales, fills, takes a softmax and multiplies: several calls on small tables, each with its
-# overhead and its traffic, and the operator is one call. A pass of this model took 1.16 to 1.19 times as long with explicit attention,
-# by processor time of one thread on the course's CPU. The clock below adds what other programs take.
+# Calls, and the memory traffic between them. Explicit attention makes a mask, scales, fills, takes a softmax and
+# multiplies: several calls on small tables, each with its overhead, where the operator is one call. Measured by
+# processor time of one thread on the course's CPU, a pass of this model took 1.16 to 1.19 times as long with explicit
+# attention. The clock below also counts what other programs take; in the copy that comes with the course it said
+# {{ ratio:.2f }}.
 #
 # @wrong
 #
-# If you said "no more than 4 %", you counted operations alone; in two of the three regimes they are not what takes the time.
+# If you said "nothing else", you counted operations alone; in two of the three regimes they are not what takes the
+# time.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -622,23 +648,23 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the weights are random, and so is the text.")
 
 # %% [markdown]
-# On the machine of this copy the model wrote {{ ratio:.2f }} times as fast, and {{ same:.1% }} of the characters were the same. (A
-# difference in the seventh digit can tip a draw, and then two texts part ways.) The fused class is the fastest path of this machine
-# for every longer text as well, and there the gain grows with T.
+# On the machine of this copy the model wrote {{ ratio:.2f }} times as fast, and {{ same:.1% }} of the characters were
+# the same. (A difference in the seventh digit can change a draw, and from there on two texts differ.) For longer
+# texts the gain grows with T, as the figure of time against length showed.
 #
 # ## What we keep
 #
 # - Three regimes: the call, the memory, the arithmetic. Ask which one it is before making anything faster.
 # - A stopwatch warms up, waits for the device and takes the median. One that does not wait measures the asking.
 # - Count operations before quoting a rate, and say what was left out.
-# - The fused operator does the same T² work and writes no T × T table: memory grows with T, and time falls where memory was the
-#   limit.
+# - The fused operator does T² work as well, but writes no T × T table: memory grows with T, and time falls where
+#   memory was the limit.
 # - 16 bits are half the bytes and fewer digits; weights stay in float32.
 #
 # | what | operations | memory that is kept |
 # |---|---|---|
 # | projections | 8 · T · d_model² | (B, T, 3 · d_model) |
-# | causal attention, explicit | 2 · T² · d_model | several (B, num_heads, T, T) |
+# | causal attention, explicit | 2 · T² · d_model, twice that with hidden scores | the weights, (B, num_heads, T, T) |
 # | causal attention, fused | 2 · T² · d_model, more on the way back | q, k, v, the output and (B, num_heads, T) |
 #
 # Sources: Dao et al. 2022, *FlashAttention*; Dao 2023, *FlashAttention-2*; Shah et al. 2024, *FlashAttention-3*; Milakov and

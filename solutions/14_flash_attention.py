@@ -6,9 +6,9 @@
 # **Before this lesson:** lesson 02 (why softmax subtracts the maximum), lesson 06 (causal masks), lesson 08 (the backward pass of
 # attention), and lesson 13 (what the fused operator is for).
 #
-# In lesson 13 you called `F.scaled_dot_product_attention`, and the memory for the T × T table was gone. The operator was a black box. In
-# this lesson you write what is inside, forward and backward, in plain PyTorch. The result is exact. Nothing is left out and nothing is
-# approximated; only the order of the work is another.
+# In lesson 13 you called `F.scaled_dot_product_attention`, and the T × T table disappeared from memory. The operator
+# was a black box. In this lesson you write that operator yourself, forward and backward, in plain PyTorch. The result
+# is exact: nothing is left out or approximated, and only the order of the computation changes.
 #
 # How large is the table? It has one score for each pair of a query and a key, in every head. A model with 32 heads that reads a long
 # document meets these sizes in a *single* layer, for a single text:
@@ -35,9 +35,10 @@ for t in (1_024, 8_192, 131_072):
     print(f"{t:7,} tokens: the table takes {table / 2**30:8,.2f} GiB, the output {output / 2**30:.2f} GiB")
 
 # %% [markdown]
-# At 131,072 tokens the table would take a tebibyte, 1,024 GiB. Nobody asked for it: it is a step on the way to an output that is a
-# thousand times smaller. Softmax seems to force it into memory. The weight of a key is exp(score) divided by a sum over *all* keys of the
-# row, so the first weight is not known before the last score is.
+# At 131,072 tokens the table would take 1,024 GiB, which is one tebibyte. Nobody needs it for its own sake: it is a
+# step toward an output that is a thousand times smaller. But softmax seems to force it into memory. The weight of a
+# key is exp(score) divided by a sum over *all* keys of the row, so not even the first weight is known until the last
+# score has been computed.
 #
 # ## One row in two tiles, by hand
 #
@@ -50,9 +51,10 @@ for t in (1_024, 8_192, 131_072):
 # | exp(score) | 2 | 1 | 4 | 1 |
 # | value | 4 | 8 | 2 | 0 |
 #
-# All at once, the sum of the exponentials is 8 and the output is (2 · 4 + 1 · 8 + 4 · 2 + 1 · 0) / 8 = 3. Now suppose that only two scores
-# fit into memory at a time. We call such a piece a **tile**: first *cat* and *sat*, then *mat* and *because*. As in lesson 02 we subtract
-# the largest score before we take exp, and in the first tile that is ln 2. Then three numbers say all that this tile has to say:
+# All at once, the exponentials sum to 8 and the output is (2 · 4 + 1 · 8 + 4 · 2 + 1 · 0) / 8 = 3. Now suppose that
+# only two scores fit into memory at a time, so we work through the row in pieces: first *cat* and *sat*, then *mat*
+# and *because*. Such a piece is called a **tile**. As in lesson 02 we subtract the largest score before taking exp;
+# in the first tile that is ln 2. Three numbers then hold everything that the output needs from this tile:
 #
 # - the largest score **m** = ln 2,
 # - the sum **l** = Σ exp(score − m) = 1 + ½ = 1½,
@@ -83,9 +85,10 @@ values = torch.tensor([4.0, 8.0, 2.0, 0.0])
 figures.lesson_14.two_tiles(scores.numpy(), values.numpy(), words=["cat", "sat", "mat", "because"])
 
 # %% [markdown]
-# The reason is one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). A change of the maximum is one factor for every
-# term of a sum, so it can be applied to the *sum*. This is **online softmax** (Milakov and Gimelshein 2018, section 3, for m and l). As a
-# loop with tiles of one score, it needs no list of scores at all:
+# The reason fits on one line: exp(score − m_old) · exp(m_old − m_new) = exp(score − m_new). When the maximum changes,
+# every term of a sum is multiplied by the same factor. So we can multiply the *sum* by that factor, and no longer
+# need its terms. This is **online softmax** (Milakov and Gimelshein 2018, section 3, for m and l). As a loop over
+# tiles of one score each, it never holds a list of scores:
 
 # %% role="demo" tags=["nbval-check-output"]
 m, l, o = -math.inf, 0.0, 0.0
@@ -97,17 +100,19 @@ for score, value in zip(scores.tolist(), values.tolist()):
 assert abs(o / l - 3) < 1e-6
 
 # %% [markdown]
-# Before anything was seen, the triple is (−∞, 0, 0). That is the partial result over no keys, and merging it with another one must
-# change nothing.
+# Before the first key, the triple is (−∞, 0, 0). That is the partial result over no keys, and merging it with any
+# other must leave the other one unchanged.
 #
-# The loop merges a partial result with a single key. Your first exercise merges any two, for many queries at once. It needs care in one
-# place. Under a mask, a tile may hold no key that a query may see. Then m is −∞ on that side, and if it is −∞ on both sides, m − m is
-# −∞ − (−∞), which is NaN.
+# The loop merges a partial result with a single key. In your first exercise you merge any two partial results, for
+# many queries at once. One case needs care. With a mask, a tile may contain no key that a given query may see. Its m
+# is then −∞ for that query. If m is −∞ in both partial results, the difference of the maxima is −∞ − (−∞), which is
+# NaN.
 
 # %% [markdown]
 # @exercise merge_partial
 #
-# `a` and `b`, each (m (..., T_q), l (..., T_q), o (..., T_q, d_v)) over keys that the other has not → (m, l, o) over the keys of both
+# `a` and `b`, each (m (..., T_q), l (..., T_q), o (..., T_q, d_v)) over keys that the other does not cover → (m, l,
+# o) over the keys of both
 #
 # ```text
 # for each query:
@@ -116,8 +121,9 @@ assert abs(o / l - 3) < 1e-6
 #     o = o_a · exp(m_a − m) + o_b · exp(m_b − m)
 # ```
 #
-# Over no keys at all a triple is (−∞, 0, 0). It may stand on either side, in some rows or in all, and changes nothing; two of them give
-# exactly (−∞, 0, 0), without a NaN. Maxima may be as large as ±10,000. Nothing is divided. `hint(merge_partial)` asks a question first.
+# A partial result over no keys is (−∞, 0, 0). Either argument may be one, in some rows or in all of them, and it
+# changes nothing; merging two of them gives exactly (−∞, 0, 0), with no NaN. Maxima may be as large as ±10,000.
+# Nothing is divided yet. `hint(merge_partial)` begins with a question.
 
 # %% role="exercise" exercise="merge_partial"
 Partial = tuple[Tensor, Tensor, Tensor]
@@ -170,53 +176,61 @@ if passed(merge_partial):
     assert worst < 1e-5
 
 # %% [markdown]
-# Any cut and any order give the same output, up to the rounding of float32. So the pieces may lie on different processors. That is how a
-# long cache is read by many processors at once (Flash-Decoding, Dao et al. 2023), and how a text that fits on no single GPU is spread
-# over several (Ring Attention, Liu et al. 2023).
+# However the keys are cut, and in whatever order the pieces are merged, the output is the same up to the rounding of
+# float32. So the pieces can be computed on different processors. That is how many processors share the keys of one
+# long text while a model writes (Flash-Decoding, Dao et al. 2023), and how a text too long for one GPU is spread over
+# several (Ring Attention, Liu et al. 2023).
 #
-# ## What went wrong in print
+# ## What went wrong in published code
 #
-# The lines with factors are easy, and the rows without keys are not. Three reports of published code, each of them about what you
-# have just written:
+# The lines with the factors are easy to get right; the rows without keys are not. Here are four reports about
+# published libraries, each of them about what you have just written:
 #
-# - **zhuzilin/ring-flash-attention#30**: merging took exp of a difference that may be positive, and overflowed. The differences in your
-#   code are never positive, because m is the larger of the two.
-# - **flashinfer-ai/flashinfer#4450** and **#4051**: a library took −50,000 for −∞, so rows with real scores below it came back as
-#   zeros; and merging two empty states gave NaN.
-# - **Dao-AILab/flash-attention#2082**: the guard against NaN set the *kept* maximum of an empty tile to 0. Later tiles had only negative
-#   scores, so the maximum stayed 0, and scores far below it vanished. Whole heads of some tokens came out as zeros, and the report
-#   says that training runs suffered. What is subtracted may become 0; what is kept stays −∞.
+# - **zhuzilin/ring-flash-attention#30**: the merge took exp of a difference that could be positive, and it
+#   overflowed. The differences in your code are never positive, because m is the larger of the two maxima.
+# - **flashinfer-ai/flashinfer#4450** and **#4051**: the library used −50,000 in place of −∞, so a row whose real
+#   scores were all below that came back as zeros; and merging two empty states gave NaN.
+# - **Dao-AILab/flash-attention#2082**: to avoid NaN, the code set the *kept* maximum of an empty tile to 0. When all
+#   later scores were negative, the maximum stayed 0, and scores far below 0 vanished in exp. For some tokens whole
+#   heads came out as zeros, and the report says that training runs suffered. The maximum may be replaced by 0 where
+#   it is subtracted, but the maximum that is kept must stay −∞.
 #
 # ## Tiles over queries and keys
 #
-# Queries can be cut as well, since each has a row of its own. Queries and keys in tiles turn the table into a grid, and each field of
-# the grid is computed when its turn comes and then forgotten. One tile of queries stays while all tiles of keys pass by it (Dao 2023,
-# algorithm 1). It keeps a partial result for each of its queries, and divides at the end.
+# The queries can be cut into tiles as well, since each query has its own row. Tiles of queries and tiles of keys
+# divide the table into a grid of tiles of scores. Each tile of scores is computed when its turn comes, used, and
+# discarded. One tile of queries stays in place while the loop goes through all tiles of keys (Dao 2023, algorithm 1).
+# The loop keeps a partial result for each of these queries and divides once, at the end.
 #
-# With a causal mask a field may lie wholly in the future. Then it is not computed at all. On the diagonal it is computed and masked, by
-# positions in the *whole* sequence: query i sees key j where j ≤ i + T_k − T_q, as in lesson 06.
+# With a causal mask, a tile of scores may lie entirely in the future. It is then not computed at all. A tile on the
+# diagonal is computed and masked. The mask uses positions in the *whole* sequence: query i sees key j where j ≤ i +
+# T_k − T_q, as in lesson 06.
 
 # %% [markdown]
 # @predict
 #
-# A causal text of 8 tiles by 8 tiles: how many of the 64 fields have to be computed? And how many of those need a mask?
+# A causal text is cut into 8 tiles of queries and 8 tiles of keys. How many of the 64 tiles of scores have to be
+# computed? And how many of those need a mask?
 #
 # @answer
 #
-# 36: in row r the fields 0 to r, so 1 + 2 + … + 8. Eight of them, on the diagonal, need a mask. The share of computed fields goes
-# towards one half as the tiles get smaller. Skipping is where a causal kernel earns its factor of 2.
+# 36: row r of the grid computes the tiles 0 to r, so 1 + 2 + … + 8 in all. The eight on the diagonal need a mask. As
+# the tiles get smaller, the share that is computed approaches one half. So skipping makes a causal kernel up to twice
+# as fast as one without a mask.
 #
 # @wrong
 #
-# If you said 32, you cut the diagonal fields in half. A field on the diagonal is computed whole, and half of it is thrown away.
+# If you said 32, you cut the tiles on the diagonal in half. Such a tile is computed whole, and the part that lies in
+# the future is thrown away.
 
 # %% role="demo"
 computed, masked = figures.lesson_14.tile_grid(tiles=8)
 assert (computed, masked) == (36, 8)
 
 # %% [markdown]
-# Beside the output, the function returns one more number a query, the **logsumexp** L = log Σ exp(score). From a partial result it is
-# m + log l: for *it* above, ln 4 + ln 2 = ln 8. It is all that the way back will need of softmax.
+# Besides the output, the function returns one more number for each query, the **logsumexp** L = log Σ exp(score).
+# From a partial result it is m + log l; for *it* above, ln 4 + ln 2 = ln 8. With this number alone, the backward pass
+# can turn scores into weights again.
 
 # %% [markdown]
 # @exercise tiled_attention
@@ -227,16 +241,17 @@ assert (computed, masked) == (36, 8)
 # ```text
 # for each tile of queries:
 #     begin with the partial result over no keys
-#     for each tile of keys (causal: that some of these queries see):
+#     for each tile of keys (causal: only those that some of these queries may see):
 #         scores = q kᵀ / √d_k of the two tiles (causal: −∞ where a key lies in the future)
 #         merge what these keys contribute
 #     output = o / l, logsumexp = m + log l
 # ```
 #
-# T_q and T_k need not be multiples of `block_size`, which may also exceed both. Where causal, T_k ≥ T_q; otherwise T_q > T_k is
-# fine. **No tensor that your code makes may have T_q · T_k numbers or more for each item and head**, at any moment, a mask included. The
-# check watches every tensor that is made, and names the line. (A view such as `expand` takes no memory, and does not count.) Use
-# `merge_partial` or not, as you like. `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
+# T_q and T_k need not be multiples of `block_size`, which may also be larger than both. With a causal mask T_k ≥ T_q;
+# without one, T_q > T_k is allowed. **No tensor that your code makes, masks included, may ever have T_q · T_k numbers
+# or more per item and head.** The check watches every tensor that is made, and names the line. (A view, such as the
+# result of `expand`, takes no memory and does not count.) You may use `merge_partial`, but you need not.
+# `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
 def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bool = False) -> tuple[Tensor, Tensor]:
@@ -280,10 +295,11 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bo
 check(tiled_attention)
 
 # %% [markdown]
-# ## Is it true?
+# ## Is it exact, and does it save memory?
 #
-# First the numbers: against PyTorch's own operator, for lengths that are no multiples of the tile, with and without a mask. The operator's
-# `is_causal` would start at the top left where T_q ≠ T_k (lesson 13), so it gets lesson 06's mask.
+# First the numbers. We compare with PyTorch's own operator, with and without a mask, for lengths that are not
+# multiples of the tile size. Where T_q ≠ T_k, the operator's `is_causal` would align its mask at the top left (lesson
+# 13), so it gets lesson 06's mask instead.
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):
@@ -332,14 +348,15 @@ if passed(tiled_attention):
     assert math.prod(largest.shape) < 8 * 1024**2
 
 # %% [markdown]
-# In the course's solution the largest is the output itself, which is asked for. A tile of scores has 8 · 128 · 128 = 131,072 numbers, a
-# quarter of it, and stays as it is when T grows.
+# In the course's solution the largest tensor is the output itself, which has to exist. A tile of scores has 8 · 128 ·
+# 128 = 131,072 numbers, a quarter as many, and that number does not change when T grows.
 #
 # ## Memory against T
 #
-# With the table, memory grows with T². With your tiles it grows with T: a text twice as long takes twice as much, not four times. PyTorch's
-# profiler shows it. It writes down every piece of memory that is taken or given back, so a running sum says how much is held, and its
-# largest value is the peak. (q, k and v are there before and not in it.)
+# With the table, memory grows with T². With your tiles it grows with T: a text twice as long takes twice as much, not
+# four times as much. PyTorch's profiler shows it. It records every allocation and every release of memory, so a
+# running sum tells how much is held at each moment, and the largest value of that sum is the peak. (q, k and v were
+# allocated before, so they are not counted.)
 
 # %% role="demo"
 os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler's own log stays out of the notebook
@@ -384,33 +401,40 @@ if passed(tiled_attention):
     assert slopes["explicit scores"] > 1.9 > 1.2 > slopes["your tiles"] and 380 < table < 400 and table > 20 * tiles
 
 # %% [markdown]
-# At 2,048 tokens explicit scores hold {{ table:.0f }} MiB: the scores, the masked scores and the weights, three tables of
-# 8 · 2,048² · 4 bytes = 128 MiB, and the mask. Your tiles hold {{ tiles:.0f }} MiB, {{ table / tiles:.0f }} times less.
-# (Their slope is a little below 1, since part of it, a tile of scores, does not grow.)
+# At 2,048 tokens explicit scores hold {{ table:.0f }} MiB: the scores, the masked scores and the weights, three
+# tables of 8 · 2,048² · 4 bytes = 128 MiB each, and the mask. Your tiles hold {{ tiles:.0f }} MiB; the table takes
+# {{ table / tiles:.0f }} times as much. (The slope for your tiles is a little below 1, because one part of their
+# memory, the current tile of scores, does not grow with T.)
 #
-# The right panel shows the time. Your tiles skip the future and stay near the processor, but each of their steps is a call of its own.
-# Which of the two weighs more depends on the machine. The fused operator is faster than both others, because its loop is compiled and
-# runs inside of one call.
+# The right panel shows the time. Your tiles skip the future, and their numbers stay near the processor, but each of
+# their steps is a separate call. Which effect is larger depends on the machine. The fused operator is faster than
+# both of the others, because its loop is compiled and runs inside a single call.
 #
-# ## The way back
+# ## The backward pass
 #
-# Training asks for gradients. Lesson 08's backward pass starts from the weights W, a T × T table again. FlashAttention keeps no weights. It
-# computes them *again*, tile by tile, when they are needed:
+# Training needs gradients. Lesson 08's backward pass starts from the weights W, which are a T × T table again.
+# FlashAttention does not keep them. It computes them *again*, tile by tile, when they are needed. With S for the
+# scores, scaled and masked as in the forward pass:
 #
-# $$W_{ij} = e^{S_{ij}} / \sum_j e^{S_{ij}} = e^{S_{ij} - L_i}$$
+# $$W_{ij} = e^{S_{ij}} / \sum_{j'} e^{S_{ij'}} = e^{S_{ij} - L_i}$$
 #
-# So one number a query, the logsumexp L_i, stands for a whole row of softmax. No maximum and no second pass are needed.
+# So one number for each query, the logsumexp L_i, replaces the maximum and the sum of its whole row. Neither has to
+# be computed a second time.
 #
-# One obstacle is left. Softmax's gradient is ∂S = W ⊙ (∂W − D), where D_i = Σ_j W_ij ∂W_ij runs over *all* keys of a query. Lesson 08
-# proved a line that helps now: with ∂W_ij = ∂O_i · V_j,
+# One obstacle remains. The gradient of the scores is ∂S = W ⊙ (∂W − D), where D_i = Σ_j W_ij ∂W_ij is lesson 08's
+# weighted mean of a row. It runs over *all* keys of a query, and a tile has only some of them. Lesson 08 also proved
+# an identity that helps here. Since ∂W_ij = ∂O_i · V_j,
 #
 # $$D_i = \sum_j W_{ij}\,(\partial O_i \cdot V_j) = \partial O_i \cdot \sum_j W_{ij} V_j = \partial O_i \cdot O_i$$
 #
-# So D = rowsum(∂O ⊙ O), from two arrays that are there before the first tile.
+# So D = rowsum(∂O ⊙ O): multiply the two arrays entry by entry, and sum each row. Both are known before the first
+# tile.
 #
-# By hand, with the four words from above and ∂O = 1: L = ln 8, so the weights are 2/8, 1/8, 4/8 and 1/8. D = 1 · 3 = 3. ∂W is the values,
-# (4, 8, 2, 0). Then ∂S = W ⊙ (∂W − 3) = (2 · 1, 1 · 5, 4 · (−1), 1 · (−3)) / 8 = (2, 5, −4, −3) / 8, and it sums to 0, as lesson 08
-# says it must. Every one of the four needed its own word and two numbers of its row, ln 8 and 3, and nothing of the other tile:
+# By hand, with the four words from above and ∂O = 1: L = ln 8, so the weights are 2/8, 1/8, 4/8 and 1/8. D is ∂O
+# times the output, 1 · 3 = 3. ∂W is the row of values, (4, 8, 2, 0). Then ∂S = W ⊙ (∂W − 3) = (2 · 1, 1 · 5, 4 ·
+# (−1), 1 · (−3)) / 8 = (2, 5, −4, −3) / 8, and it sums to 0, as lesson 08 says it must. Each entry needed only the
+# score and value of its own word and two numbers of the row, ln 8 and 3. It needed nothing from the other tile.
+# Autograd gives the same:
 
 # %% role="demo" tags=["nbval-check-output"]
 scores = torch.tensor([2.0, 1.0, 4.0, 1.0]).log().requires_grad_()
@@ -482,8 +506,8 @@ def tiled_attention_backward(
 check(tiled_attention_backward)
 
 # %% [markdown]
-# Your two functions are all that autograd needs for an operation of its own. `forward` says what to keep, and `backward` gets it back.
-# What is kept for the way back is counted as in lesson 13.
+# With your two functions, autograd can treat attention as a single operation. `forward` says what to keep, and
+# `backward` gets it back. We count what is kept for the backward pass as in lesson 13.
 
 # %% role="payoff" exercise="tiled_attention_backward"
 if passed(tiled_attention) and passed(tiled_attention_backward):
@@ -529,14 +553,22 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
     print(f"kept for the way back: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
 
 # %% [markdown]
-# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the way back as your
-# functions do, and the ratio about doubles with each doubling of T. The price is arithmetic, because the scores are computed twice.
+# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the
+# backward pass as your functions do, and the ratio about doubles each time T doubles. The price is arithmetic,
+# because the scores are computed twice.
 #
 # ## Break it on purpose
 #
-# Four slips are easily made: nothing is rescaled, the tile's own maximum is used, the first maximum is 0, or a first tile in which
-# all is masked is not guarded. A fifth is the published one from above: the guard sets the kept maximum to 0. None of them fails on every
-# input, and that is the danger. The function is online softmax on one row, in tiles of two, with a switch for each slip.
+# Four slips are easy to make:
+#
+# - *no rescaling*: the sums stay as they are when the maximum grows;
+# - *own maximum*: each tile subtracts its own maximum and not the running one;
+# - *start at 0*: the running maximum starts at 0 and not at −∞;
+# - *no guard*: nothing protects a first tile that is masked entirely.
+#
+# A fifth, *0 is kept*, is the published one from above: the guard sets the kept maximum to 0. Each of the five gives
+# the right answer on some inputs, and that is the danger. The function below is online softmax on one row, in tiles
+# of two, with a switch for each slip.
 
 # %% role="demo"
 def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math.inf, guard=True, keep=True) -> float:
@@ -553,19 +585,21 @@ def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math
 # %% [markdown]
 # @predict
 #
-# Five rows of scores: rising (0, 1, 2, 3); falling (3, 2, 1, 0); low (−200, −201, −202, −203); a masked start (−∞, −∞, 1, 0); and a masked
-# start before low scores (−∞, −∞, −200, −201), called *both* below. Which slip fails on which row?
+# Here are five rows of scores: rising (0, 1, 2, 3); falling (3, 2, 1, 0); low (−200, −201, −202, −203); a masked
+# start (−∞, −∞, 1, 0); and a masked start before low scores (−∞, −∞, −200, −201), called *both* below. Which slip
+# fails on which row?
 #
 # @answer
 #
-# Without rescaling, *rising* fails: there the maximum changes. With the tile's own maximum, *falling* and *low* fail, where a later tile's
-# maximum is below the running one. A start at 0 fails on both low rows, since exp(−200) is 0 in float32. Without a guard both masked rows
-# fail. The published guard fails on the last row alone, and every slip passes at least three of the five.
+# Without rescaling, *rising* fails: it is the only row whose maximum grows after something has been summed. With the
+# tile's own maximum, *falling* and *low* fail, because the later tile's maximum is below the running one. A start at
+# 0 fails on both rows with low scores, since exp(−200) is 0 in float32. Without a guard both masked rows fail. The
+# published slip fails on the last row alone. So every slip passes at least three of the five rows.
 #
 # @wrong
 #
-# If you thought that random scores would find them all: of a slip that needs very negative scores, or a masked tile, random numbers say
-# nothing.
+# If you thought that random scores would find all five: some slips show only when every score is very negative, or
+# when a whole tile is masked, and random scores are neither.
 
 # %% role="demo" tags=["nbval-check-output"]
 rows = {"rising": [0, 1, 2, 3], "falling": [3, 2, 1, 0], "low": [-200, -201, -202, -203]}
@@ -582,14 +616,16 @@ for slip, switches in slips.items():
 assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "both"], ["masked", "both"], ["both"]]
 
 # %% [markdown]
-# Three of these rows catch all five slips: *rising*, *falling* and *both*. Random scores might catch one. The checks of this lesson have
-# them, and more: ragged tiles, tiles that are larger than the text, fewer queries than keys.
+# Three of these rows catch all five slips: *rising*, *falling* and *both*. Random scores of ordinary size catch the
+# first two slips and none of the other three. The checks of this lesson have such rows, and more: lengths that tiles
+# do not divide, tiles that are larger than the text, fewer queries than keys.
 #
 # ## Why tiles are fast on a GPU
 #
-# On a CPU the tiles saved memory. On a GPU they save time as well, for the reason that lesson 13 found: attention waits for memory. The
-# picture is that lesson's. An A100's main memory moves 1.5 to 2.0 TB/s; its on-chip memory, 192 KB for each of 108 processors, about 19
-# TB/s (Dao et al. 2022, section 2.1). A tile of scores that is made and used up on the chip never takes the slow road.
+# On a CPU the tiles saved memory. On a GPU they save time as well, for the reason that you found in lesson 13:
+# attention waits for memory. The picture below is from that lesson. An A100's main memory moves 1.5 to 2.0 TB/s; its
+# on-chip memory, 192 KB on each of 108 processors, about 19 TB/s (Dao et al. 2022, section 2.1). A tile of scores
+# that is made and used up on the chip never travels to main memory and back.
 
 # %% role="demo"
 figures.lesson_13.hierarchy()
@@ -597,18 +633,20 @@ figures.lesson_13.hierarchy()
 # %% [markdown]
 # @predict
 #
-# Forward and backward pass of GPT-2's attention on an A100. FlashAttention computes the scores twice. Against the standard
-# implementation, does it do more operations or fewer, does it move more bytes or fewer, and is it faster?
+# Take the forward and backward pass of GPT-2's attention on an A100. FlashAttention computes the scores twice.
+# Compared with the standard implementation, does it do more operations or fewer? Does it move more bytes or fewer? Is
+# it faster?
 #
 # @answer
 #
-# 13 % more operations (75.2 against 66.6 GFLOP), 9 times fewer bytes (4.4 against 40.3 GB), and 5.7 times as fast (7.3 against 41.7 ms).
-# It is the bytes that were waited for.
+# It does 13 % more operations (75.2 against 66.6 GFLOP), moves about one ninth of the bytes (4.4 against 40.3 GB),
+# and is 5.7 times as fast (7.3 against 41.7 ms). The standard implementation spends most of its time waiting for
+# memory.
 #
 # @wrong
 #
-# If you said slower, because it does more: that is so where arithmetic is the limit. Lesson 13's roofline says where each of the two
-# stands.
+# If you said slower, because it does more operations: that would be so if arithmetic were the limit. Lesson 13's
+# roofline tells you whether arithmetic or memory is.
 
 # %% role="demo"
 standard = {"operations, GFLOP": 66.6, "main memory, GB": 40.3, "time, ms": 41.7}  # Dao et al. 2022, figure 2, left
@@ -616,27 +654,36 @@ flash = {"operations, GFLOP": 75.2, "main memory, GB": 4.4, "time, ms": 7.3}
 figures.lesson_14.published(standard, flash)
 
 # %% [markdown]
-# The figure shows published numbers, which the course did not measure: GPT-2 medium, 1,024 tokens, 16 heads of 64, batch 64 (Dao et al.
-# 2022, figure 2). The operations are as printed there. Counted as in lesson 13 they would be about 825 and 962 GFLOP for this batch, so
-# take their ratio. What came later keeps the algorithm and fits it to the machine:
+# The figure shows published numbers, which the course did not measure: GPT-2 medium, 1,024 tokens, 16 heads of 64,
+# batch 64 (Dao et al. 2022, figure 2). The operation counts are as printed there. Counted as in lesson 13 they would
+# be about 825 and 962 GFLOP for this batch, so compare them only with each other. Three published versions share the
+# algorithm, and each fits it more closely to the machine:
 #
-# - **FlashAttention** (Dao et al. 2022): tiles, online softmax, weights computed again on the way back. Published: 3 times the training
-#   speed of GPT-2 at 1,024 tokens.
-# - **FlashAttention-2** (Dao 2023): one tile of queries stays, the division comes once at the end, and the work is shared out over the
-#   sequence, too. Published: about 2 times as fast as the first, 50 to 73 % of an A100's peak.
-# - **FlashAttention-3** (Shah et al. 2024): products and softmax overlap, and numbers may have 8 bits. Published: 1.5 to 2 times as fast as
-#   the second in 16 bits on an H100, up to 740 TFLOP/s, which is 75 % of its peak.
+# - **FlashAttention** (Dao et al. 2022): tiles, online softmax, and weights that the backward pass computes again.
+#   Published: 3 times the training speed of GPT-2 at 1,024 tokens.
+# - **FlashAttention-2** (Dao 2023): one tile of queries stays in place, the division comes once, at the end, and the
+#   work is also split among the processors along the sequence. Published: about 2 times as fast as the first version,
+#   50 to 73 % of an A100's peak.
+# - **FlashAttention-3** (Shah et al. 2024): matrix products and softmax overlap in time, and numbers may have 8 bits.
+#   Published: in 16 bits on an H100, 1.5 to 2 times as fast as the second version, up to 740 TFLOP/s, which is 75 %
+#   of the peak.
 #
-# The second is the algorithm that you wrote; on the way back it runs the two loops the other way round. Rabe and Staats (2021) had the
-# same idea for memory alone: in their title, self-attention does not need O(n²) memory.
+# You wrote the algorithm of the second version, except that its backward pass has the two loops the other way round.
+# Rabe and Staats (2021) had used the same idea before, to save memory alone: as their title says, self-attention does
+# not need O(n²) memory.
 #
 # ## What we keep
 #
-# - Softmax needs all scores of a row, but not all at once: (m, l, o) of any part is enough, and two parts merge with one factor each.
-# - When the maximum changes, every sum that was taken relative to it changes by exp(m_old − m_new). Divide once, at the end.
-# - Rows that have seen nothing are (−∞, 0, 0). Guard what is subtracted; keep the maximum −∞.
-# - On the way back, exp(score − logsumexp) is the weight, and rowsum(∂O ⊙ O) is softmax's row total. Neither needs a table.
-# - The result is exact, the memory grows with T, and the operations stay those of T². What is gained in time is gained from memory traffic.
+# - Softmax needs all scores of a row, but not all at once: (m, l, o) over any part of the keys is enough, and two
+#   such parts merge with one factor each.
+# - When the maximum changes from m_old to m_new, every sum that was taken relative to it is multiplied by exp(m_old −
+#   m_new). Divide once, at the end.
+# - A row that has seen no key is (−∞, 0, 0). Guard the maximum where it is subtracted; the maximum that is kept stays
+#   −∞.
+# - In the backward pass exp(score − logsumexp) is the weight, and rowsum(∂O ⊙ O) is the row's weighted mean, which
+#   softmax's gradient subtracts. Neither takes a table.
+# - The result is exact, memory grows with T, and the number of operations still grows with T². The time is saved by
+#   moving fewer bytes.
 #
 # | step | shape |
 # |---|---|

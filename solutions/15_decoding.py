@@ -6,10 +6,10 @@
 # **Before this lesson:** lesson 06 (the causal mask, also for fewer queries than keys), lesson 09 (heads), lesson 12 (the model
 # that writes), and what a view of a tensor is (lesson 05).
 #
-# Lesson 12's model writes one character at a time, and for each of them it reads the whole text again. Every program that you can
-# chat with does something else: it keeps what it has computed. This lesson builds that memory, counts what it saves and what it
-# costs, and makes it smaller in the three ways that today's models use. At its end your model of lesson 12 writes the same text as
-# before, faster.
+# Lesson 12's model writes one character at a time, and for each character it reads the whole text again. The programs
+# that you chat with avoid this: they keep what they have already computed. In this lesson you build that memory,
+# count what it saves and what it costs, and meet three ways to make it smaller. At the end your model from lesson 12
+# writes the same text as before, but faster.
 
 # %% role="given"
 import math
@@ -37,17 +37,17 @@ figures.machine.draw(lit=("key", "value"), title="What a new token needs of ever
 # %% [markdown]
 # @predict
 #
-# A model writes 100 tokens, beginning with one, and reads the whole text before each of them. How many tokens go through the model
-# altogether? And how many, if each token had to go through it only once?
+# A model starts with a text of one token and writes 100 more. Before each of them it reads the whole text so far. How
+# many tokens go through the model altogether? And how many would it be if each token had to go through only once?
 #
 # @answer
 #
-# 1 + 2 + … + 100 = 100 · 101 / 2 = 5,050, against 100. Half of T², against T.
+# 1 + 2 + … + 100 = 100 · 101 / 2 = 5,050, against 100. For T tokens, that is about T²/2 against T.
 #
 # @wrong
 #
-# If you said 100 · 100 = 10,000, you gave every pass the full length. The first ones are short, and the mean is half as long. If
-# you said 100 for both, you thought of the tokens that are written and not of those that are read.
+# If you said 100 · 100 = 10,000, you gave every pass the full length; on average a pass is only half as long. If you
+# said 100 for both, you counted the tokens that are written and not those that are read.
 
 # %% role="demo" tags=["nbval-check-output"]
 def work(total, remember):
@@ -69,8 +69,9 @@ for total in (10, 100, 1000):
 figures.lesson_15.passes()
 
 # %% [markdown]
-# Dark is what a step computes, pale what it finds in memory. With a memory, T tokens go through the model instead of T²/2, and a
-# head computes T²/2 scores instead of T³/3. But may we keep what was computed? Only if a later token changes nothing about it.
+# Each row is a step. The dark squares are computed in that step; the pale ones are already in memory. With a memory,
+# T tokens go through the model instead of about T²/2, and a head computes about T²/2 scores instead of about T³/3.
+# But may we keep what was computed? Only if no later token changes it.
 #
 # ## Why a row never changes
 #
@@ -85,13 +86,14 @@ for t in (1, 2, 3):
     print(f"{t} tokens:", "  ".join(f"[{a:.2f}, {b:.2f}]" for a, b in out.tolist()))
 
 # %% [markdown]
-# Rows 0 and 1 stay as they are, digit for digit: token 1 sees tokens 0 and 1, and token 2 comes too late to matter. The same holds
-# in the next layer, since its inputs are these rows, and so on upwards. That is what the causal mask buys: **the past is final**,
-# so it can be kept.
+# Rows 0 and 1 stay as they are, digit for digit: token 1 sees tokens 0 and 1, and token 2 arrives too late to affect
+# it. The same holds in the next layer, since its inputs are these rows, and so on through all layers. Because of the
+# causal mask **the past is final**, and so it can be kept.
 #
-# Now the third token by hand. Its query is (1, 1). The kept keys are (1, 1), (1, 0) and its own (0, 1), so the scores are 2, 1 and
-# 1, divided by √2. Softmax makes 0.5035, 0.2483 and 0.2483 of them. The kept values are (10, 0), (0, 10) and its own (5, 5), and the
-# blend is 0.5035 · 10 + 0.2483 · 5 = 6.28 and 0.2483 · 10 + 0.2483 · 5 = 3.72. That took one row of three scores, and no table.
+# Now token 2 by hand. Its query is (1, 1). The kept keys are (1, 1) and (1, 0), its own key is (0, 1), and so the
+# scores are 2, 1 and 1, each divided by √2. Softmax turns them into 0.5035, 0.2483 and 0.2483. The kept values are
+# (10, 0) and (0, 10), its own value is (5, 5), and the blend is 0.5035 · 10 + 0.2483 · 5 = 6.28 and 0.2483 · 10 +
+# 0.2483 · 5 = 3.72. That took one row of three scores, and no table.
 #
 # As a loop, the memory is two lists:
 
@@ -112,8 +114,9 @@ assert torch.allclose(blend, out[-1])
 #
 # ## What it costs
 #
-# Memory is what a cache costs: two vectors for each token, in each key-value head, in each layer, for each text that is being
-# written. A *key-value head* is for now what lesson 09 calls a head; further down, several heads share one.
+# A cache costs memory: two vectors for each token, in each key-value head, in each layer, for each text that is being
+# written. For now, a *key-value head* is what lesson 09 calls a head; later in this lesson, several query heads will
+# share one.
 
 # %% [markdown]
 # @exercise cache_bytes
@@ -156,15 +159,16 @@ check(cache_bytes)
 # | SmolLM2-135M | 30 | 9 | 3 | 64 | the model's own configuration; lesson 16 loads it |
 # | DeepSeek-V2 | 60 | 128 | a *latent* | 576 together | DeepSeek-AI 2024, sections 2.1 and 3.1.2 |
 #
-# DeepSeek-V2 keeps neither keys nor values. It keeps one vector of 512 + 64 numbers for each token and layer, from which each
-# head's keys and values are computed when they are needed: *multi-head latent attention*. In your function that is one head of 288
-# numbers, since 2 · 288 = 576.
+# DeepSeek-V2 keeps no keys and values for each head. For each token and layer it keeps a vector of 512 numbers, the
+# *latent*, from which each head's keys and values are computed when they are needed, and one key of 64 numbers, which
+# carries the position and is shared by all heads. This is *multi-head latent attention*. Your function counts a key
+# and a value, so we enter this as one head of 288 numbers, since 2 · 288 = 576.
 
 # %% [markdown]
 # @predict
 #
-# Llama 2 7B has 6.7 billion parameters, which take 13.5 GB in 16 bits. Several texts of 4,096 tokens each are written at once. From
-# how many texts on do their caches take more memory than the whole model?
+# Llama 2 7B has 6.7 billion parameters, which take 13.5 GB in 16 bits. Several texts of 4,096 tokens each are being
+# written at once. How many texts does it take until their caches need more memory than the whole model?
 #
 # - **A** 7
 # - **B** 700
@@ -172,13 +176,14 @@ check(cache_bytes)
 #
 # @answer
 #
-# **A**. A token takes 2 · 32 · 32 · 128 numbers of 2 bytes, which is half a MiB, and 4,096 of them take 2 GiB = 2.15 GB. Seven
-# texts take 15.0 GB. The cache is what limits how many people a GPU can serve.
+# **A**. A token takes 2 · 32 · 32 · 128 numbers of 2 bytes, which is half a MiB, and 4,096 of them take 2 GiB = 2.15
+# GB. Seven texts take 15.0 GB. Once the parameters are loaded, the caches limit how many texts a GPU can write at
+# once.
 #
 # @wrong
 #
-# If you said B, you may have left out a factor: the layers or the heads make 32 each. If you said C, you thought of short texts;
-# the parameters are there once, and every text brings a cache of its own.
+# If you said B, you may have left out a factor: the layers and the heads contribute 32 each. If you said C, you
+# thought of short texts; the parameters are stored once, but every text brings its own cache.
 
 # %% role="payoff" exercise="cache_bytes" tags=["nbval-check-output"]
 if passed(cache_bytes):
@@ -192,18 +197,20 @@ if passed(cache_bytes):
     assert cache_bytes(32, 32, 128, 4096, 7) > 13.5e9 > cache_bytes(32, 32, 128, 4096, 6)
 
 # %% [markdown]
-# Llama 3 8B is about as large as Llama 2 7B, and a token of it costs a quarter: it has a quarter of the key-value heads. Llama 2
-# 70B is ten times as large as Llama 2 7B and its token costs less. With a key and a value of 128 numbers for each of its 128 heads,
-# DeepSeek-V2 would need 3.75 MiB a token; its latent takes 67.5 KiB, one part in 57. (GPT-2 itself stops at 1,024 tokens.)
+# Llama 3 8B is about as large as Llama 2 7B, but its tokens cost a quarter as much, because it has a quarter of the
+# key-value heads. Llama 2 70B is ten times as large as Llama 2 7B, and still its tokens cost less. With a key and a
+# value of 128 numbers for each of its 128 heads, DeepSeek-V2 would need 3.75 MiB a token; it needs 67.5 KiB, one 57th
+# of that. (GPT-2 itself stops at 1,024 tokens.)
 #
-# So the number of heads that keep keys matters more than the size of the model. We come back to that after building the memory.
+# So for a cache, the number of key-value heads matters more than the size of the model. We come back to that number
+# after building the memory.
 #
-# ## A memory that is taken once
+# ## Allocating the memory once
 #
-# The obvious way to append is `keys = torch.cat([keys, k], dim=2)`. It works, and it copies everything so far into a new tensor
-# each time: for T tokens one by one, 1 + 2 + … + T copies of a token, T²/2 again. If we know how long the text may become, there is
-# a better way: allocate the memory once, write each token into its place, and hand out a *view* of the part that is filled. A view
-# copies nothing.
+# The obvious way to append is `keys = torch.cat([keys, k], dim=2)`. It works, but every call copies everything so far
+# into a new tensor. Over T tokens, one at a time, that copies 1 + 2 + … + T tokens, about T²/2 again. If we know how
+# long the text may become, there is a better way: allocate the memory once, write each token into its place, and
+# return a *view* of the part that is filled. A view copies nothing.
 
 # %% role="demo" tags=["nbval-check-output"]
 memory = torch.zeros(1, 1, 6, 2)  # room for six tokens
@@ -220,15 +227,15 @@ for name, tensor in (("a slice", view), ("torch.cat", joined)):
 # T_new, d_head) → (keys, values), both (batch, num_kv_heads, length, d_head)
 #
 # ```text
-# when it is made:  take memory for max_len tokens, of this dtype, on this device
-# append(k, v):     if more than max_len tokens would be in it: ValueError, and nothing has changed
-#                   write k and v behind what is there
+# when it is made:  allocate memory for max_len tokens, of this dtype, on this device
+# append(k, v):     if the total would exceed max_len: raise ValueError and change nothing
+#                   write k and v after what is already there
 #                   return all keys and all values so far, oldest first, as views of the memory
 # len(cache):       how many tokens are in it
 # ```
 #
-# A chunk may bring any number of tokens: a whole prompt (that is called **prefill**) or a single one. What is stored shares no
-# memory with k and v. No gradients are asked for.
+# One call of `append` brings a *chunk* of any number of tokens: a whole prompt (reading it in is called **prefill**)
+# or a single token. What is stored shares no memory with k and v. Gradients are not needed.
 
 # %% role="exercise" exercise="KVCache"
 class KVCache:
@@ -299,7 +306,7 @@ def attend(q, k, v, mask=causal):
 # %% [markdown]
 # @predict
 #
-# Five tokens are in a cache, and a chunk of three comes. How many keys may each of the three new queries see?
+# Five tokens are in a cache, and a chunk of three arrives. How many keys may each of the three new queries see?
 #
 # - **A** 8, 8 and 8: everything in the cache
 # - **B** 6, 7 and 8
@@ -307,13 +314,14 @@ def attend(q, k, v, mask=causal):
 #
 # @answer
 #
-# **B**. The new tokens stand at positions 5, 6 and 7. Each sees all before it and itself.
+# **B**. The new tokens are at positions 5, 6 and 7. Each sees all tokens before it and itself.
 #
 # @wrong
 #
-# **A** is a prefill without a mask: the first of the three reads the two that come after it. Nothing raises, and a single new token
-# (8 of 8) is even right, so a test with one token at a time never notices. **C** puts the mask's corner at the top left, as
-# `is_causal=True` does: the five earlier tokens are hidden.
+# **A** leaves out the mask: the first of the three reads the two that come after it. No error is raised. A single new
+# token may see everything in the cache, so a test with one token at a time never notices. **C** puts the mask's
+# corner at the top left, as `is_causal=True` does: the new queries see only the first keys of the text, and not even
+# their own.
 
 # %% role="payoff" exercise="KVCache"
 if passed(KVCache):
@@ -332,20 +340,22 @@ if passed(KVCache):
     figures.lesson_15.strips((7, 1, 9, 7))
 
 # %% [markdown]
-# All four ways give the same numbers, up to rounding. That is what a cache promises, and the best test of one: **filled in chunks of
-# any size, it gives what one full run gives.** The check of your class asks for it as well.
+# All four ways give the same numbers, up to rounding. That is what a cache promises, and it is also the best test of
+# one: **filled in chunks of any size, it gives what one full run gives.** The check of your class tests this as well.
 #
-# **Wrong in print.** Published programs have made both mistakes. Mikyx-1/TinyLLM applied the causal mask only where there was no
-# cache. The prompt went in with one, so a well-trained model wrote garbage (TinyLLM#17). In huggingface/candle one model's mask knew
-# nothing of the cached part (candle#3743), and hyprstream's mask kept its corner at the top left, so that a second chunk saw nothing
-# of the first (hyprstream/hyprstream#1521). A test with one token at a time finds none of the three.
+# **In published code.** Both mistakes have been made, and a third. Mikyx-1/TinyLLM applied the causal mask only when
+# there was no cache. The prompt went in with a cache, so a well-trained model wrote garbage (TinyLLM#17).
+# hyprstream's mask kept its corner at the top left, so the queries of a second chunk saw only the first few tokens of
+# the text (hyprstream/hyprstream#1521). In huggingface/candle one model's mask had no columns for the cached keys,
+# and a second chunk raised an error (candle#3743). A test with one token at a time finds none of the three.
 #
 # ## Fewer heads to keep
 #
-# A query is used once and forgotten. A key is read by all later tokens, and it is keys and values that fill the memory. So let
-# several query heads read *one* key-value head. With one for all this is **multi-query attention** (Shazeer 2019), and with one for
-# each group of neighbors **grouped-query attention** (Ainslie et al. 2023). With H query heads and H_kv key-value heads, head h
-# reads number h // (H / H_kv).
+# A query is used once and then discarded. Keys and values are read by all later tokens, so they have to stay, and
+# they fill the memory. To keep fewer of them, several query heads can read *one* key-value head. If all query heads
+# share one, this is **multi-query attention** (Shazeer 2019). If each group of neighboring query heads shares one, it
+# is **grouped-query attention** (Ainslie et al. 2023). With H query heads and H_kv key-value heads, query head h
+# reads key-value head h // (H / H_kv).
 
 # %% role="demo"
 figures.lesson_15.sharing()
@@ -416,42 +426,48 @@ if passed(grouped_query_attention) and passed(cache_bytes):
         print(f"key-value heads: {kv_heads:2}   head 9 reads number {read}   output {tuple(out.shape)}   cache {gib:.4f} GiB")
 
 # %% [markdown]
-# The output keeps its shape, because all 32 heads still ask. They only read less. 8 key-value heads save three quarters, and that
-# is what Llama 3 8B does.
+# The output keeps its shape, because all 32 query heads still ask. Only the keys and values that are stored are
+# fewer. With 8 key-value heads a cache is a quarter as large, and that is what Llama 3 8B does.
 #
-# **Wrong in print.** Which query heads share is a convention, and it has to be the one the model was trained with. The definition
-# of ONNX's attention *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each in its place, 0, 0, 1, 1 (found in onnx/onnx#7274):
-# right shapes, other numbers. The simulator ONNXim divided h by H_kv in place of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 heads
-# and 8 groups both are 8, and the two agree; with 32 and 8 half of the key-value heads were never read. And a review of
-# PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. A test in which no two sizes are equal finds
-# all three.
+# **In published code.** Which query heads share a key-value head is a convention, and it has to be the one that the
+# model was trained with. The definition of ONNX's attention *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each
+# in its place, 0, 0, 1, 1 (found in onnx/onnx#7274): the shapes were right and the numbers were not. The simulator
+# ONNXim divided h by H_kv instead of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 query heads and 8 key-value heads
+# both are 8, and the mistake does not show; with 32 and 8, half of the key-value heads were never read. And a review
+# of PrimeIntellect-ai/prime-rl#2681 found `repeat_interleave` on the axis of the tokens. A test in which no two sizes
+# are equal finds all three.
 #
 # ## Windows and sinks
 #
-# The other way to keep less is to forget. With a **window** of w, each token sees itself and the w − 1 before it (Beltagy et al.
-# 2020; Mistral 7B, Jiang et al. 2023, with w = 4,096). Then a cache never needs more than w places, however long the text is. A
-# text can still carry things further, since layers are stacked.
+# Another way to keep less is to forget. With a **window** of w, each token sees itself and the w − 1 tokens before it
+# (Beltagy et al. 2020; Mistral 7B, Jiang et al. 2023, with w = 4,096). A cache that overwrites the tokens outside the
+# window then never needs more than w places, however long the text is. Information can still travel further than
+# that, since layers are stacked.
 
 # %% [markdown]
 # @predict
 #
-# With a window of 4, a token hears of the 3 before it. After three such layers, how far back can something have come from?
+# With a window of 4, a token reads from itself and the 3 tokens before it. After three such layers, how far back can
+# information have come from?
 #
 # @answer
 #
-# 9 tokens: each layer carries it 3 further. In general that is layers · (w − 1). Mistral 7B's 32 layers of 4,096 reach back about
-# 131,000 tokens, as its paper says (section 2).
+# 9 tokens: each layer carries information 3 tokens further. In general that is layers · (w − 1). Mistral 7B's 32
+# layers with a window of 4,096 reach back about 131,000 tokens, as its paper says (section 2).
 #
 # @wrong
 #
-# If you said 3, you forgot that what token t − 3 hands over already contains what it heard itself, one layer below. If you said 4
-# or 12, you counted the token itself among those before it.
+# If you said 3, you forgot that what token t − 3 passes on already contains what it read itself, one layer below. If
+# you said 4 or 12, you counted the token itself among those before it.
 
 # %% [markdown]
-# Forgetting the beginning has an unexpected price. Trained models put a large part of their weight on the first few tokens of a text,
-# whatever these say. The weights of a softmax have to sum to 1, and a head that finds nothing puts them there: the first tokens are
-# **attention sinks**. When they fall out of the window, the text falls apart, and keeping as few as four of them repairs it (Xiao et
-# al. 2024). So the mask below has both: a window, and the first `sinks` keys, which stay visible forever.
+# Forgetting the beginning has an unexpected price. Many trained models put a large part of their weight on the first
+# few tokens of a text, whatever these say. Xiao et al. (2024) explain it this way: the weights of a softmax have to
+# sum to 1, so a head that finds nothing relevant must still put its weight somewhere, and it learns to use the first
+# tokens, which every query sees. They are called **attention sinks**. When they leave the window, the model begins to
+# write nonsense; keeping as few as four of them repairs it. So the mask below has both: a window, and the first
+# `sinks` keys, which stay visible forever. (The mask only hides keys. To save memory, a cache also has to drop the
+# hidden ones.)
 
 # %% [markdown]
 # @exercise window_mask
@@ -460,7 +476,7 @@ if passed(grouped_query_attention) and passed(cache_bytes):
 #
 # ```text
 # for each query i, at position p = i + t_k − t_q, and each key j:
-#     allowed   where j ≤ p, and p − j < window or j < sinks
+#     allowed   where j ≤ p, and (p − j < window or j < sinks)
 # ```
 #
 # t_k ≥ t_q ≥ 1, window ≥ 1, sinks ≥ 0.
@@ -496,19 +512,21 @@ if passed(window_mask):
     assert int(hears[-1].argmax()) == 11 - 3 * (4 - 1)
 
 # %% [markdown]
-# **Wrong in print.** Three mistakes with windows, in the order in which you would meet them:
+# **In published code.** Three mistakes with windows, in the order in which you would meet them:
 #
-# 1. *On a long text, a model sees one key too many.* Does a window of w hold w tokens, or w before the present one? FlashAttention's
-#    argument counts those *before*, and Hugging Face's Transformers passed the number of *all* (huggingface/transformers#39408).
-# 2. *A model trained with a window writes as if it had none.* nanochat's fallback for machines without FlashAttention left the window
-#    out on one path alone, where a single token is decoded (karpathy/nanochat#452).
-# 3. *After a prompt longer than the window, tokens see their future.* LitGPT kept a ring of w places, in which each new key overwrites the
-#    oldest. The mask was that of the whole text, and in a ring a key's place is no longer its position (Lightning-AI/litgpt#2182).
+# 1. *On a long text, a model sees one key too many.* Does a window of w count the current token, or only those before
+#    it? FlashAttention's argument counts those *before*, and Hugging Face's Transformers passed the number of *all*
+#    (huggingface/transformers#39408).
+# 2. *A model trained with a window writes as if it had none.* nanochat's fallback for machines without FlashAttention
+#    ignored the window on a single path, the one that decodes one token at a time (karpathy/nanochat#452).
+# 3. *After a prompt longer than the window, tokens see their future.* LitGPT kept a ring of w places, in which each
+#    new key overwrites the oldest. In a ring a key's place is no longer its position, but the mask was still that of
+#    the whole text (Lightning-AI/litgpt#2182).
 #
 # ## Writing with a cache
 #
-# Now all of it together. The model below is lesson 12's, with the names of its checkpoint, and two things more: attention appends
-# to a cache where there is one, and the positions of new tokens go on where the cache ends.
+# Now the cache goes into a model. The one below is lesson 12's, with the names of its checkpoint and two additions:
+# attention appends to a cache if there is one, and the positions of new tokens continue where the cache ends.
 
 # %% role="given"
 class CachedAttention(nn.Module):
@@ -542,8 +560,8 @@ class Layers(nn.Module):
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
 # %% [markdown]
-# Each block needs a cache of its own, since each has keys and values of its own. How many tokens a cache holds says at which
-# position the next one stands: that is the line with `start`, and the one that is most often forgotten.
+# Each block needs its own cache, because each has its own keys and values. The number of tokens in the cache is also
+# the position of the next token. The line with `start` uses it, and that line is easily forgotten.
 
 # %% role="given"
 class CachedWriter(Layers):
@@ -566,9 +584,10 @@ class CachedWriter(Layers):
         return self.head(self.norm(x))
 
 # %% [markdown]
-# What is left is the loop. The prompt goes in at once, because large products run nearer to the machine's limit (lesson 13). Its
-# last logits already give the first new token. From then on every call brings one token, and the cache knows the rest. The last new
-# token does not have to be fed, since nobody asks what follows it.
+# Only the loop is missing. The prompt goes in all at once, because large matrix products come closer to the machine's
+# peak speed (lesson 13). Its last logits already give the first new token. From then on every call feeds one token,
+# and the keys and values of the others come from the cache. The last new token need not be fed, since we do not ask
+# for the one after it.
 
 # %% [markdown]
 # @exercise generate_cached
@@ -647,31 +666,32 @@ if passed(KVCache) and passed(generate_cached):
     print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the parameters are random, and so is the text.")
 
 # %% [markdown]
-# The same text, token for token, and on the machine of this copy {{ ratio:.2f }} times as many tokens per second. 64 characters are
-# a short text, and at this size the calls themselves take most of the time (lesson 13). The longer the text, the larger the
-# difference. So let us give the same model room for more, with random parameters, since only the time matters here.
+# The text is the same, token for token, and on the machine that made this copy the cache wrote {{ ratio:.2f }} times
+# as many tokens per second. But 64 characters are a short text, and at this size the overhead of the calls takes most
+# of the time (lesson 13). The longer the text, the larger the difference. So we give the same model room for more
+# tokens, with random parameters, since only the time matters here.
 
 # %% [markdown]
 # @predict
 #
-# How does the time of *one more token* grow with the length of the text, without a cache and with one? From 64 tokens to 2,048, a
-# factor of 32:
+# The text grows from 64 tokens to 2,048, by a factor of 32. By which factor does the time of *one more token* grow,
+# without a cache and with one?
 #
-# - **A** both about 32 times
-# - **B** without a cache more than 32 times, with one hardly at all
-# - **C** without a cache about 32 times, with one about 32 / 2 times
+# - **A** about 32 in both cases
+# - **B** more than 32 without a cache, hardly at all with one
+# - **C** about 32 without a cache, about 32 / 2 with one
 #
 # @answer
 #
-# **B**. Here it was {{ rise:.0f }} times without a cache and {{ flat:.1f }} times with one. Without it, 32 times as many tokens go
-# through the layers, and attention's table has 32² times as many entries. With it one token goes through, and only attention looks
-# back: 2,048 keys are read in less time than the calls themselves take.
+# **B**. Here the factor was {{ rise:.0f }} without a cache and {{ flat:.1f }} with one. Without a cache, 32 times as
+# many tokens go through the layers, and attention's table has 32² times as many entries. With a cache one token goes
+# through, and only attention looks back: reading 2,048 keys takes less time than the overhead of the calls.
 #
 # @wrong
 #
-# If you said A, you gave the cached step the work of all tokens. If you said C, you took half of T²; that is what is saved over a
-# whole text, and this is a single step. But "hardly" has an end: the new query is still compared with every key, and for very long
-# texts reading the cache is what each token waits for.
+# If you said A, you gave the cached step the work of all tokens. If you said C, you thought of T²/2: that half
+# belongs to a sum over a whole text, and this is a single step. But "hardly at all" has a limit. The new query is
+# still compared with every key, and in very long texts most of a token's time goes into reading the cache.
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):
@@ -700,15 +720,15 @@ if passed(KVCache) and passed(generate_cached):
     assert gain > 5 and rise > 3 * flat
 
 # %% [markdown]
-# After 2,048 tokens the next one came {{ gain:.0f }} times as fast. This is why every serving program has a cache, why its size is
-# the subject of so many papers, and why the first answer of a chat takes longer than the following words: the prompt is read once,
-# then each token costs little.
+# After 2,048 tokens the next one came {{ gain:.0f }} times as fast with the cache. This is why every serving program
+# has a cache, why so many papers are about its size, and why in a chat the first word of an answer takes longer than
+# each word after it: the whole prompt has to be read first, and from then on each token costs little.
 #
 # ## Break it on purpose
 #
-# A broken cache raises nothing. It writes a little worse, or nonsense that looks as if the model were badly trained. Here is the
-# property again as a test: the logits of one full run against those of a run in chunks. Then we break the model in two ways, and
-# the test has to say so.
+# A broken cache raises no error. It writes a little worse, or nonsense that looks as if the model were badly trained.
+# So here is the property from above as a test: the logits of one full run against those of a run in chunks. Then we
+# break the model in two ways, and the test has to find both.
 
 # %% role="payoff" exercise="generate_cached"
 if passed(KVCache) and passed(generate_cached):
@@ -741,13 +761,14 @@ if passed(KVCache) and passed(generate_cached):
     assert found["no mask"]["one by one"] < 1e-3
 
 # %% [markdown]
-# Look at where the errors *hide*. Restarted positions are right as long as the text comes in one piece, since its first chunk does
-# begin at 0. (In Blaizzy/mlx-vlm#1983 every token that was written stood at position 0.) A missing mask is right one token at a
-# time. So each of the two tests that come to mind first, all at once and one by one, misses one of the errors; uneven chunks find
-# both. Wrong positions can also come from a variable that changes: in ml-explore/mlx-lm#1097 the position was an array that the
-# append changed in place, so a position read before the append and used after it was one chunk too far on.
+# Look at where the errors *hide*. Positions that restart do no harm as long as the text comes in one piece, since its
+# only chunk does begin at 0. (In Blaizzy/mlx-vlm#1983 every token that was written had position 0.) A missing mask
+# does no harm one token at a time. So each of the two tests that come to mind first, all at once and one by one,
+# misses one of the errors; chunks of several tokens find both. Wrong positions can also come from a variable that
+# changes. In ml-explore/mlx-lm#1097 the position was an array that the append changed in place, so code that read it
+# before the append and used it afterward was one chunk too far ahead.
 #
-# Three more that raise nothing:
+# Three more mistakes that raise no error:
 
 # %% role="demo" tags=["nbval-check-output"]
 kept_k, new_k = torch.zeros(1, 2, 1, 4), torch.ones(1, 2, 1, 4)  # two heads, one token each
@@ -765,12 +786,13 @@ for name, near in (("back < 3", back < 3), ("back <= 3", back <= 3)):
 #
 # ## What we keep
 #
-# - Causal rows never change, so keys and values can be kept: T tokens go through the model instead of T²/2.
-# - A cache costs 2 · layers · key-value heads · d_head numbers a token, for every text. It, and not the model, limits how many are
-#   served at once.
-# - Take the memory once, write into it, hand out views.
-# - Three ways to keep less: share heads (grouped queries), forget (a window with sinks), keep a smaller vector (a latent).
-# - One property tests a cache: filled in chunks of any size, it gives what the full run gives.
+# - Causal rows never change, so keys and values can be kept: T tokens go through the model instead of about T²/2.
+# - A cache costs 2 · layers · key-value heads · d_head numbers a token, for every text. The parameters are stored
+#   once, so with many texts the caches limit how many can be written at once.
+# - Allocate the memory once, write into it, return views.
+# - Three ways to keep less: share heads (grouped queries), forget (a window with sinks), keep a smaller vector (a
+#   latent).
+# - One property tests a cache: filled in chunks of any size, it gives what one full run gives.
 #
 # | what | shape |
 # |---|---|

@@ -3,13 +3,14 @@
 #
 # **What has changed in the block since 2017, and does yours run a model that others have trained?**
 #
-# **Before this lesson:** lesson 07 (RoPE), lesson 09 (heads), lesson 11 (the block and LayerNorm), lesson 12 (a language model), and
-# `nn.Module`. Lesson 15 tells more about keys that heads share.
+# **Before this lesson:** lesson 07 (RoPE), lesson 09 (heads), lesson 11 (the block and LayerNorm), lesson 12 (a
+# language model), and `nn.Module`. Lesson 15 says more about heads that share keys.
 #
-# The block that you built in lesson 11 is the one of GPT-2. Open models of today are stacks of a block that looks much like it. Four of
-# its parts have been replaced, each by something smaller or better, and none of the four is hard. One of them, RoPE, you have written in
-# lesson 07. In this lesson you write the other three and put all of them together. Then we keep a promise of this course: an open model
-# with 135 million numbers, which others have trained, is loaded into a stack of *your* blocks, and it answers.
+# The block that you built in lesson 11 is GPT-2's. Today's open models are stacks of a block that looks much like it.
+# Four of its parts have been replaced, each by something smaller or better, and none of the four is hard. You wrote
+# one of them, RoPE, in lesson 07. In this lesson you write the other three and put all of them together. Then we keep
+# a promise of this course: we load an open model, 135 million numbers that someone else has trained, into a stack of
+# *your* blocks, and it answers.
 
 # %% role="given"
 import math
@@ -25,8 +26,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.lesson_16.blocks()
 
 # %% [markdown]
-# Read each column from its input below to its output above. Blue is what the generation before did otherwise. GPT-2 moved the norms off
-# the path that leads past the branches (lesson 11), and Llama keeps this frame.
+# Read each column from its input at the bottom to its output at the top. Blue marks what changed from one generation
+# to the next. GPT-2 moved the norms off the residual path (lesson 11), and Llama keeps that frame.
 #
 # | part | Transformer (Vaswani et al. 2017) | GPT-2 (Radford et al. 2019) | Llama (Touvron et al. 2023) | why |
 # |---|---|---|---|---|
@@ -36,15 +37,17 @@ figures.lesson_16.blocks()
 # | keys and values | each head its own (3.2.2) | each head its own | from Llama 2 70B on, heads share them | a smaller cache (lesson 15) |
 # | biases | in the network (3.3) | everywhere | none | steadier training of large models |
 #
-# The numbers in brackets are sections of these papers; what has none for GPT-2 is in its code. Heads that share keys came to Llama with
-# its second version (Touvron et al. 2023, the later of two papers of that year, section 2.2). Most of the rest is in PaLM, too, and what
-# the table says of biases was seen there (Chowdhery et al. 2022, section 2).
+# The numbers in parentheses are sections of these papers; where GPT-2 has none, the source is its code. Heads that
+# share keys came to Llama with its second version (Touvron et al. 2023, the later of that year's two papers, section
+# 2.2). Most of the rest is also in PaLM, and that paper is the source of what the table says about biases (Chowdhery
+# et al. 2022, section 2).
 #
 # ## A norm that subtracts nothing
 #
-# LayerNorm makes two things of a token: it moves the mean of its numbers to 0, and it divides by their spread. Zhang and Sennrich 2019
-# (section 4) asked which of the two matters, and left the first one out. What remains divides a token by the root of its mean square,
-# the **RMS**, and is called **RMSNorm**. Models train as well with it, and it has one sum and one parameter less.
+# LayerNorm does two things to a token: it shifts the mean of its numbers to 0, and it divides by their spread. Zhang
+# and Sennrich 2019 (section 4) asked which of the two matters, and left the first one out. What remains is to divide
+# a token by the root of its mean square, the **RMS**. This is **RMSNorm**. In their experiments models train about as
+# well with it, and it needs one sum and one parameter vector less.
 #
 # By hand, for the token (1, 2, 2, 4): the squares are 1, 4, 4 and 16. Their mean is 25/4 = 6.25, and the root of that is 2.5. Divided by
 # 2.5 the token becomes (0.4, 0.8, 0.8, 1.6). Then each feature is multiplied by its weight, as in LayerNorm.
@@ -74,8 +77,8 @@ print("LayerNorm", [round(number, 3) for number in F.layer_norm(token, (4,)).tol
 # If you said A, you subtracted the mean in both. If you said C, you subtracted it in neither.
 
 # %% [markdown]
-# One trap is left, and it is one of precision. Large models compute in numbers of 16 bits. `float16` ends at 65,504, and tokens in a real
-# model have numbers in the hundreds and more, as we shall see below. What is 300 squared?
+# One trap is left: precision. Large models compute in 16-bit numbers. The largest number in `float16` is 65,504, and
+# the tokens of a real model hold numbers in the hundreds and more, as we shall see below. What is 300 squared?
 
 # %% role="demo" tags=["nbval-check-output"]
 number = torch.tensor(300.0, dtype=torch.float16)
@@ -84,10 +87,10 @@ number = torch.tensor(1.0039, dtype=torch.float32)
 print("1.0039 in bfloat16:", number.bfloat16().item(), "  the next one up:", 1 + 2**-7)
 
 # %% [markdown]
-# The square is infinite, and the token becomes 0 without an error. `bfloat16` has the range but fewer than three decimal digits, so a
-# root that is rounded to it is off by up to 0.4 %, and the whole token with it. For both reasons the mean and its root are computed in
-# float32, and only the result goes back. When torch 2.4 brought its own `nn.RMSNorm`, it squared in float16, and Llama gave wrong answers
-# with it (pytorch/pytorch#133085).
+# The square is infinite, and the token becomes 0 without an error. `bfloat16` has the range, but fewer than three
+# decimal digits: a root that is rounded to it is off by up to 0.4 %, and so is the whole token. For both reasons we
+# compute the mean and its root in float32 and convert only the result back. The first `nn.RMSNorm`, in torch 2.4,
+# squared in float16, and Llama gave wrong answers with it in that type (pytorch/pytorch#133085).
 
 # %% [markdown]
 # @exercise rms_norm
@@ -138,24 +141,26 @@ if passed(rms_norm):
     assert max(abs(each - 1) for each in yours[1:]) < 0.01 and squared[-1] == 0
 
 # %% [markdown]
-# The other curve breaks off at 128 already: among 512 numbers some are twice as large as the root of their mean square, and one infinite
-# square is enough.
+# The other curve drops to 0 at 128 already, though 128² fits into float16. Among 512 numbers some are more than twice
+# the root of their mean square, and one infinite square is enough.
 #
 # ## A network with a gate
 #
-# The network of lesson 11 widens a token to 4 · d_model numbers, sends each through an activation and comes back. The activation decides
-# by a number alone whether it passes. In a gated network *another* number decides: one projection says what could pass, `up`, a second
-# one says how far the gate is open, `gate`, and the two are multiplied (Dauphin et al. 2017; Shazeer 2020, section 2).
+# The network of lesson 11 widens a token to 4 · d_model numbers, sends each through an activation and comes back.
+# There, each number alone decides how much of it passes. In a gated network *another* number decides. One projection,
+# `up`, says what could pass; a second one, `gate`, says how far the gate is open; and the two are multiplied (Dauphin
+# et al. 2017; Shazeer 2020, section 2).
 
 # %% role="demo"
 figures.lesson_16.gates()
 
 # %% [markdown]
-# The gate goes through **SiLU**, z · sigmoid(z), also called Swish. By hand, with up = 5. At z = 4 the sigmoid is 0.982, so SiLU is 3.93
-# and 19.6 comes through. At z = −4 the sigmoid is 0.018, SiLU is −0.07, and −0.36 comes through: nearly closed. Swish and GLU together
-# give the name **SwiGLU**.
+# The gate goes through **SiLU**, z · sigmoid(z), also called Swish. By hand, with up = 5. At z = 4 the sigmoid is
+# 0.982, so SiLU is 3.93 and 19.6 comes through. At z = −4 the sigmoid is 0.018, SiLU is −0.07, and −0.36 comes
+# through: nearly closed. Swish and the *gated linear unit* (GLU) together give the name **SwiGLU**.
 #
-# Three matrices cost more than two. To pay the same, each has to be narrower: 2 · 4 · d² = 3 · h · d gives a hidden width of h = 8/3 · d.
+# Three matrices cost more than two. For the same cost each has to be narrower. With a hidden width of h, the cost is
+# the same when 3 · h · d = 2 · 4 · d², so h = 8/3 · d.
 
 # %% role="demo" tags=["nbval-check-output"]
 d_model, d_hidden = 576, 1536  # of the model that waits at the end of this lesson
@@ -197,8 +202,9 @@ class SwiGLU(nn.Module):
 check(SwiGLU)
 
 # %% [markdown]
-# What is a gate good for? A product of two features is hard for a network that only adds and bends, and it is what a gate does. Both
-# networks below have 288 numbers, no biases, and the same task: from six numbers x₀ … x₅, give x₀·x₁, x₁·x₂, …, x₅·x₀.
+# What is a gate good for? Multiplying two features is hard for a network of weighted sums and activations, and it is
+# exactly what a gate does. Each network below has 288 numbers, no biases, and the same task: from six numbers
+# x₀ … x₅, give x₀·x₁, x₁·x₂, …, x₅·x₀.
 
 # %% role="payoff" exercise="SwiGLU"
 if passed(SwiGLU):
@@ -227,13 +233,14 @@ if passed(SwiGLU):
     assert 3 * gated_end < plain_end
 
 # %% [markdown]
-# The gated network ends at an error of {{ gated_end:.3f }}, the plain one at {{ plain_end:.3f }}, on average over three seeds. This task
-# is made for gates, and language is not. There the gain is small: at equal cost, Shazeer's gated networks predicted text better than the
-# plain ones, and the paper says openly that it has no explanation (section 4).
+# The gated network ends at an error of {{ gated_end:.3f }}, the plain one at {{ plain_end:.3f }}, on average over
+# three seeds. This task was made for gates. Language was not, and there the gain is small: at equal cost, Shazeer's
+# gated networks predicted text better than the plain ones, and the paper says openly that it has no explanation
+# (section 4).
 #
-# One more trap waits for those who load weights. The two projections have the same shape, and every program has its own names for them:
-# w1 and w3, gate_proj and up_proj, ffn_gate and ffn_up. Exchanged, they raise no error: in ml-explore/mlx-lm#767 an activation took the
-# two in the other order.
+# One more trap awaits anyone who loads weights. The two projections have the same shape, and every program has its
+# own names for them: w1 and w3, gate_proj and up_proj, ffn_gate and ffn_up. Swapping them raises no error: in
+# ml-explore/mlx-lm#767 an activation took the two in the wrong order.
 
 # %% [markdown]
 # ## Heads that share their keys
@@ -253,8 +260,9 @@ figures.lesson_16.shared(9, 3)
 #
 # @answer
 #
-# Three of them: 0, 4 and 8. `repeat` lays the keys down as 0 1 2 0 1 2 0 1 2, and 0 0 0 1 1 1 2 2 2 is right. The shapes agree, so nothing
-# raises, and where there is one head of keys, or as many as queries, both orders are the same. `repeat_interleave` gives the right one.
+# Three of them: 0, 4 and 8. `repeat` lays the keys down as 0 1 2 0 1 2 0 1 2, but the right order is
+# 0 0 0 1 1 1 2 2 2, which `repeat_interleave` gives. The shapes agree, so nothing raises an error. And with a single
+# head of keys, or as many as query heads, the two orders are the same, so a test at those sizes passes.
 #
 # @wrong
 #
@@ -334,9 +342,9 @@ class GroupedQuerySelfAttention(nn.Module):
 check(GroupedQuerySelfAttention)
 
 # %% [markdown]
-# Grouped-query attention is ordinary attention with a constraint: some heads have equal keys and values. To see it, build one module with
-# 3 heads of keys and one with 9, and give the second one each key head of the first three times over. The outputs agree, and the memory
-# does not:
+# Grouped-query attention is ordinary attention with a constraint: some heads have equal keys and values. To see it,
+# we build one module with 3 heads of keys and one with 9, and copy each key and value head of the first to three
+# heads of the second. The outputs agree. The cache of the first is a third as large:
 
 # %% role="payoff" exercise="GroupedQuerySelfAttention"
 if passed(GroupedQuerySelfAttention):
@@ -357,10 +365,11 @@ if passed(GroupedQuerySelfAttention):
 # %% [markdown]
 # ## The block
 #
-# Now put the parts together. The frame is that of lesson 11: each branch reads a normalized x and adds to x itself. A norm here is a
-# module with one parameter, `weight`. torch has it as `nn.RMSNorm(d_model, eps=eps)`, and a class of your own around `rms_norm` is as good.
-# Hand eps on: without it torch takes 1.2e-7. The weights of Llama 2 7B-chat were once handed out with the eps of the first Llama, 1e-6 in
-# place of 1e-5, and a user saw stray German words (meta-llama/llama#771).
+# Now put the parts together. The frame is that of lesson 11: each branch reads a normalized x and adds its result to
+# x itself. A norm here is a module with one parameter, `weight`. You can use torch's `nn.RMSNorm(d_model, eps=eps)`
+# or wrap your own `rms_norm` in a class. Pass eps on: without it torch uses 1.2e-7 for float32. The weights of Llama
+# 2 7B-chat were once handed out with the eps of the first Llama, 1e-6 instead of 1e-5, and a user saw stray German
+# words (meta-llama/llama#771).
 
 # %% [markdown]
 # @exercise LlamaBlock
@@ -372,10 +381,10 @@ if passed(GroupedQuerySelfAttention):
 # attn_norm, mlp_norm   modules with one parameter, weight (d_model,), ones at first: RMSNorm with this eps
 # attn                  as GroupedQuerySelfAttention, with this base
 # mlp                   as SwiGLU
-# result                x + attn(attn_norm(x)), and to that is added mlp(mlp_norm(of that))
+# result                y + mlp(mlp_norm(y)), where y = x + attn(attn_norm(x))
 # ```
 #
-# Any normalization may be used here, ready-made ones, too.
+# Any implementation of RMSNorm may be used here, ready-made ones included.
 
 # %% role="exercise" exercise="LlamaBlock"
 class LlamaBlock(nn.Module):
@@ -418,9 +427,10 @@ if passed(LlamaBlock):
 # %% [markdown]
 # ## A real model on your attention
 #
-# SmolLM2-135M-Instruct (Allal et al. 2025) is an open model, free to use under the Apache 2.0 license. It was trained on two trillion
-# tokens, for much longer than its size asks for. Its blocks are yours: 30 of them, d_model 576, 9 query heads and 3 heads of keys, d_hidden
-# 1536, RoPE with base 100,000. All that is missing is a class that stacks them.
+# SmolLM2-135M-Instruct (Allal et al. 2025) is an open model, free to use under the Apache 2.0 license. It was trained
+# on two trillion tokens, far more than a model of its size is usually given. It is made of blocks like yours: 30 of
+# them, d_model 576, 9 query heads and 3 heads of keys, d_hidden 1536, RoPE with base 100,000. All that is missing is
+# a class that stacks them.
 
 # %% role="given"
 class Llama(nn.Module):
@@ -446,9 +456,9 @@ class Llama(nn.Module):
         return self.norm(x) @ self.token.weight.T
 
 # %% [markdown]
-# The weights are an extra of this course. They come in a package of 94 MB, with 4 bits for most numbers, and take 540 MB when they are
-# unpacked to float32. Where they are missing, the next cell says how to get them, and the tables below show the run that came with this
-# copy.
+# The weights are an optional extra of this course: a package of 94 MB, with 4 bits for most numbers, which takes
+# 540 MB when unpacked to float32. If you don't have them, the next cell says how to get them, and the tables below
+# show the run that is stored with this copy.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock):
@@ -490,9 +500,9 @@ if passed(LlamaBlock) and smol:
 #
 # @wrong
 #
-# If you said nearly 1, you took knowledge for certainty about words: many true sentences begin like this. If you said that it cannot
-# work, since no one told your code about France: what a model knows lies in its weights, and these are the same whoever multiplies
-# by them.
+# If you said nearly 1, you took knowing the capital for knowing the next word: many true sentences begin like this.
+# If you said that it cannot work, since no one told your code about France: what a model knows lies in its weights,
+# and it doesn't matter whose code multiplies by them.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -511,8 +521,9 @@ if passed(LlamaBlock) and smol:
 # | {{ likely[2][0] }} | {{ likely[2][1]:.3f }} |
 # | {{ likely[3][0] }} | {{ likely[3][1]:.3f }} |
 #
-# Is {{ likely[0][1]:.3f }} the right number, or only a good one? A second computation of the same model decides, with none of your code
-# in it: float64, one head at a time, each pair of numbers as one complex number that is multiplied by e^(iθ).
+# Is {{ likely[0][1]:.3f }} the right number, or only a plausible one? To find out, we compute the same model a second
+# time with none of your code in it: in float64, one head at a time, each rotated pair as one complex number
+# multiplied by e^(iθ).
 
 # %% role="demo"
 def heads_by_hand(y, w_q, w_k, w_v, c):
@@ -557,10 +568,11 @@ if passed(LlamaBlock) and smol:
     assert gap < 1e-3
 
 # %% [markdown]
-# In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f }}. That is what float32 rounds
-# off. It proves the blocks and not the loading, which both computations share.
+# In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f }}: float32's
+# rounding. This confirms your blocks. It says nothing about the loading, which both computations share.
 #
-# And the trap of half precision? Here is the largest number of a token after each block, for the first token and for the last one:
+# And the float16 trap? For the first and the last token, here is the largest number after each block (its absolute
+# value):
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -573,12 +585,14 @@ if passed(LlamaBlock) and smol:
     assert max(first for first, _ in largest) > 20_000 and max(last for _, last in largest) > 256
 
 # %% [markdown]
-# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}. With five other first tokens it was between 22,000
-# and 26,000. Its square is thousands of times what float16 holds. Such *massive activations* are found in many models, and heads look at
-# the tokens that have them (Sun et al. 2024). In lesson 17 you will see many heads look at the first token.
+# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}. With five other first tokens it
+# was between 22,000 and 26,000. Its square is thousands of times larger than any number in float16. Such *massive
+# activations* are found in many models, and heads put much of their weight on the tokens that have them (Sun et al.
+# 2024). In lesson 17 you will see many heads look at the first token.
 #
-# Now let it write. The loop is that of lesson 12 at temperature 0. It computes the whole text anew for each token, which lesson 15
-# repairs with a cache. The model was trained to follow instructions, so it expects a form: who speaks, what is said, and a mark at the end.
+# Now let it write. The loop is that of lesson 12 at temperature 0. It recomputes the whole text for each token, which
+# the cache of lesson 15 would avoid. The model was trained to follow instructions in a fixed form, a *chat template*:
+# who speaks, what is said, and a mark at the end.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -598,10 +612,10 @@ if passed(LlamaBlock) and smol:
     print(answered)
 
 # %% [markdown]
-# In this copy it answered: "{{ answered.removeprefix(asked).removesuffix("<|im_end|>") }}" Put a question of your own there, and give it
-# more tokens. It is a small model: its sentences are good, and its facts are often wrong.
+# In this copy it answered: "{{ answered.removeprefix(asked).removesuffix("<|im_end|>") }}" Ask it something else, and
+# let it write more tokens. It is a small model: its sentences are good, and its facts are often wrong.
 #
-# And the sentence of this course? What was the animal *too*?
+# And the sentence of this course? We stop it after "because it was too" and see how the model goes on.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -612,16 +626,17 @@ if passed(LlamaBlock) and smol:
     print("  ".join(f"{word.strip()} {both[word]:.4f}" for word in (" far", " tired", " wide")))
 
 # %% [markdown]
-# It thinks of `{{ crossing[0][0] }}` first ({{ crossing[0][1]:.2f }}). *Tired* gets {{ both[" tired"]:.4f }}, and *wide*
-# {{ both[" wide"]:.4f }}. What its heads look at in this sentence is the subject of lesson 17.
+# Its first choice is `{{ crossing[0][0] }}` ({{ crossing[0][1]:.2f }}). *Tired* gets {{ both[" tired"]:.4f }}, and
+# *wide* {{ both[" wide"]:.4f }}. What its heads look at in this sentence is the subject of lesson 17.
 #
 # ## The other way in
 #
-# Our file was made for a program that turns neighboring pairs, as lesson 07 does. The same model on a hub, as safetensors, has numbers
-# that are not rounded to 4 bits, and is stored for a program that turns number i together with number i + d_head/2: *halves* in place of
-# neighbors. Lesson 07 promised that only rows have to be moved. A row of `w_q` makes one number of q, so moving rows moves numbers. In
-# each head, row i of the first half becomes row 2i, and row i of the second half becomes row 2i + 1. `w_v` and `w_o` stay, since nothing
-# turns them.
+# The course's file stores the weights for a program that rotates neighboring pairs, as lesson 07 does. The Hugging
+# Face Hub has the same model as a safetensors file. Its numbers are not rounded to 4 bits, and it is stored for a
+# program that rotates number i together with number i + d_head/2: *halves* instead of neighbors. As lesson 07
+# promised, we only have to move rows. Each row of `w_q` makes one number of q, so moving rows moves numbers, and
+# `w_k` is treated alike. In each head, row i of the first half becomes row 2i, and row i of the second half becomes
+# row 2i + 1. `w_v` and `w_o` stay as they are, since values are not rotated.
 
 # %% role="demo"
 def neighbors_from_halves(weight, num_heads):
@@ -637,8 +652,9 @@ rows = torch.arange(12.0)[:, None]  # two heads of six rows, each row holding it
 print(neighbors_from_halves(rows, num_heads=2).flatten().int().tolist())
 
 # %% [markdown]
-# The proof on made-up weights: a rotation in halves before the move, and lesson 07's rotation of neighbors after it, give the same
-# scores. Two moved vectors have the same dot product, because both were moved alike and each pair kept its frequency.
+# A check on made-up weights: a rotation in halves before the move, and lesson 07's rotation of neighbors after it,
+# give the same scores. They have to. A dot product doesn't depend on the order of its terms; q and k are reordered
+# alike, and each pair keeps its frequency.
 
 # %% role="demo"
 torch.manual_seed(16)
@@ -658,7 +674,8 @@ after = scores_of(*(neighbors_from_halves(w, 3) for w in (w_q, w_k)), lambda y: 
 assert torch.allclose(before, after, atol=1e-4)
 
 # %% [markdown]
-# Where a hub can be reached, `pip install huggingface_hub safetensors`, and this is all that it takes:
+# If your machine can reach the Hub, run `pip install huggingface_hub safetensors`. Then this is all it takes, with
+# `from_the_hub` from the next cell:
 #
 # ```python
 # from huggingface_hub import hf_hub_download
@@ -685,38 +702,42 @@ def from_the_hub(state, c):
 # %% [markdown]
 # ### What is wrong in print
 #
-# With grouped keys `w_k` has fewer heads than `w_q`, so the move has to count *its* heads. The converter of llama.cpp computed that number
-# as num_heads // num_kv_heads. Nobody noticed for two months: the largest Llama 2 has 64 heads and 8 of keys, and 64 // 8 is 8. Then a
-# model came with 32 heads and 4 of keys. 32 // 4 is 8 as well, which is not 4, and the model spoke gibberish (ggml-org/llama.cpp#3364).
-# Another loader moved keys as if they had the heads of the queries (huggingface/transformers#31788). Sizes that agree by chance hide
-# errors, which is why the checks of this course use different ones.
+# With grouped keys, `w_k` has fewer heads than `w_q`, so the move has to use *its* number of heads. The converter of
+# llama.cpp computed that number as num_heads // num_kv_heads. Nobody noticed for two months, because the largest
+# Llama 2 has 64 query heads and 8 heads of keys, and 64 // 8 is also 8. Then came a model with 32 query heads and 4
+# heads of keys. The converter again computed 32 // 4 = 8 where 4 was right, and the model wrote gibberish
+# (ggml-org/llama.cpp#3364). Another loader moved keys as if they had as many heads as the queries
+# (huggingface/transformers#31788). Sizes that agree by chance hide errors, which is why the checks of this course use
+# sizes that differ.
 #
 # ## Break it
 #
-# A model can be loaded wrongly in many ways that raise no error. Five of them follow. For each we ask for ` Paris` twice: after our short
-# sentence, and after a longer text that first names the capitals of five countries.
+# A model can be loaded wrongly in many ways that raise no error. Five of them follow. For each we measure the
+# probability of ` Paris` twice: after our short sentence, and after a longer text that first names the capitals of
+# five countries.
 
 # %% [markdown]
 # @predict
 #
-# After the short sentence one of these still says Paris. Which?
+# After the short sentence, the model still says Paris with one of these four mistakes. Which one?
 #
-# - **A** halves are rotated where neighbors belong
-# - **B** heads of keys are tiled, 0 1 2 0 1 2 …, in place of 0 0 0 1 1 1 …
-# - **C** the norms keep their weights of 1
+# - **A** the rotation pairs halves, but the weights are ordered for neighbors
+# - **B** heads of keys are tiled, 0 1 2 0 1 2 …, instead of repeated in place, 0 0 0 1 1 1 …
+# - **C** the norms keep their initial weights of 1
 # - **D** gate and up are exchanged
 #
 # @answer
 #
-# **A**, with {{ found["rotated in halves"][0]:.2f }}, nearly as before. In a text of five tokens positions matter little, so
-# all seems well. After the long text it is {{ found["rotated in halves"][1]:.2f }}. The other three break at once, and that is
-# much better: an error that shows late is searched for in the wrong place. People who exported such weights to llama2.c saw it begin
-# after some twenty tokens (karpathy/llama2.c#286).
+# **A**, with {{ found["rotated in halves"][0]:.2f }}, nearly as before. In a text of five tokens positions matter
+# little, so all seems well. After the long text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail
+# at once. That is the better way to fail, because an error that shows up late is looked for in the wrong place.
+# People who exported such weights to llama2.c saw gibberish begin after some twenty tokens (karpathy/llama2.c#286).
 #
 # @wrong
 #
-# If you said B, C or D: each changes all that every block computes, from the first token on. A changes only by which angle a pair is
-# turned, and between neighbors most angles are small.
+# If you said B, C or D: each of them changes what every block computes, from the first token on. A changes only which
+# numbers are rotated together. The first token is not rotated at all, and over a distance of a few tokens most pairs
+# hardly turn.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -768,8 +789,9 @@ if passed(LlamaBlock) and smol:
 # | base 10,000 for 100,000 | {{ found["base 10,000 for 100,000"][0]:.2f }} | {{ found["base 10,000 for 100,000"][1]:.2f }} |
 # | heads tiled, norms of 1, or gate and up exchanged | below 0.01 | below 0.01 |
 #
-# The wrong base is the quietest slip of all: neither text shows it. It changes the slow pairs most, and these tell far places apart.
-# So ask in another way: how surprised is the model by each token of a long text, in nats (lesson 12)? 600 tokens of the reference manual:
+# The wrong base is the quietest slip of all: neither text shows it. It changes the slowly turning pairs most, and
+# those are the ones that tell distant positions apart. So we measure something else: how surprised is the model by
+# each token of a long text, in nats (lesson 12)? We take 600 tokens of Python's reference manual:
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock) and smol:
@@ -788,17 +810,22 @@ if passed(LlamaBlock) and smol:
 
 # %% [markdown]
 # On the first hundred tokens the wrong base costs nothing ({{ wrong_base[0]:.2f }} against {{ right_base[0]:.2f }}). On the rest it costs
-# {{ wrong_base[1] - right_base[1]:.2f }} nats a token. Programs with 10,000 written into their code were right for Llama 2 and wrong for
-# Llama 3, whose base is 500,000 (google-deepmind/penzai#102); in one report the text fell apart after some 800 tokens
-# (lyogavin/airllm#368). "It answers well" is no test of a loader. "It gives the same logits as another program, on a long text" is one.
+# {{ wrong_base[1] - right_base[1]:.2f }} nats a token. Programs with 10,000 written into their code were right for
+# Llama 2 and wrong for Llama 3, whose base is 500,000 (google-deepmind/penzai#102); in one report the text fell apart
+# after some 800 tokens (lyogavin/airllm#368). Good answers don't show that a model was loaded correctly. The same
+# logits as another program's, on a long text, do.
 #
 # ## What we keep
 #
-# - RMSNorm divides by the root of the mean square and subtracts nothing; it is computed in float32, whatever the model computes in.
-# - SwiGLU: one projection is the gate for another, and 8/3 · d_model is the width that costs as much as before.
-# - Grouped-query attention: neighbors share a head of keys, 0 0 0 1 1 1 2 2 2. RoPE in every block is where positions come in.
+# - RMSNorm divides by the root of the mean square and subtracts nothing; compute it in float32, whatever type the
+#   model uses.
+# - SwiGLU: one projection is the gate for another, and a hidden width of 8/3 · d_model costs as much as the plain
+#   network did.
+# - Grouped-query attention: neighboring query heads share a head of keys and values, 0 0 0 1 1 1 2 2 2. Positions
+#   come in through RoPE, in every block.
 # - Llama kept the frame of GPT-2: x + attn(norm(x)), then x + mlp(norm(x)).
-# - Weights fit by convention. A slip raises no error; compare logits, on a long text, with another program's.
+# - Weights fit only if both programs share the same conventions. A slip raises no error; compare logits, on a long
+#   text, with another program's.
 #
 # | what | shape |
 # |---|---|
@@ -813,9 +840,9 @@ if passed(LlamaBlock) and smol:
 #
 # ## What the lesson is for
 #
-# To open today's block and find lesson 11 in it, with four parts replaced. And to keep the promise of the course: what the learners have
-# written is not a model of attention but attention itself, as a real model uses it. Bring the weights before the lesson (`make model`); a
-# room that downloads 100 MB together waits.
+# Learners open today's block and find lesson 11 in it, with four parts replaced. And the promise of the course is
+# kept: what they have written is no toy, since a real model runs on it. Download the weights before the lesson
+# (`make model`), so that the room doesn't wait while everyone fetches 100 MB.
 #
 # ## Cut for 60 minutes
 #
@@ -846,6 +873,7 @@ if passed(LlamaBlock) and smol:
 #
 # ## On paper
 #
-# A model has d_model = 512, 8 query heads, 2 heads of keys and a hidden width of 1344. How many weights has a block, norms included, and
+# A model has d_model = 512, 8 query heads, 2 heads of keys and a hidden width of 1344. How many weights does a block
+# have, norms included, and
 # which query heads read keys 1? *Solution:* w_q and w_o 2 · 512² = 524,288; w_k and w_v 2 · 512 · 128 = 131,072; the network
 # 3 · 512 · 1344 = 2,064,384; two norms 1024; together 2,720,768. Heads 4 to 7.

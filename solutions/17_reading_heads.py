@@ -3,13 +3,14 @@
 #
 # **What does a head do in a trained model, and how do we find out?**
 #
-# **Before this lesson:** lesson 09 (heads), lesson 11 (the block) and lesson 12 (the language model, its loss). Lessons 07 and 16 explain
-# the parts of the second model that is read here; it runs without them.
+# **Before this lesson:** lesson 09 (heads), lesson 11 (the block) and lesson 12 (the language model, its loss).
+# Lessons 07 and 16 explain the parts of the second model that we read here; you can follow without them.
 #
-# The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A famous picture of 2017
-# answers with a head that looks from *it* to *animal*. Such pictures are easy to make and easy to believe. In this lesson you make them
-# for two models: the one that you trained in lesson 12, and an open one with 270 heads. Then you ask of each picture what it shows. You
-# will find heads that do one clear thing, a chain of two heads that lets a model copy, and pictures that mean less than they seem to.
+# The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A
+# famous picture from 2017 answers with a head that looks from *it* to *animal*. Such pictures are easy to make and
+# easy to believe. In this lesson you make them for two models: the one that you trained in lesson 12, and an open one
+# with 270 heads. For each picture you then ask what it really shows. You will find heads that do one clear thing, a
+# chain of two heads that lets a model copy, and pictures that mean less than they seem to.
 
 # %% role="given"
 import itertools
@@ -27,8 +28,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
 
 # %% [markdown]
-# Weights say where a head looks, and every picture shows that. What the head brings back is a second question, and what the model does
-# with it a third. We go through them in this order.
+# The weights say where a head looks, and that is all that such a picture shows. What the head brings back is a second
+# question, and what the model does with it is a third. We take them in this order.
 #
 # ## Two models to read
 #
@@ -79,7 +80,7 @@ class Small(nn.Module):
         return self.head(self.norm(x)), maps
 
 # %% [markdown]
-# Its checkpoint is the one that your training has left.
+# Its weights come from the checkpoint that your training saved in lesson 12.
 
 # %% role="demo"
 text = figures.lesson_12.reference_text()
@@ -118,9 +119,10 @@ def measured(name, experiment):
     return run[name]
 
 # %% [markdown]
-# This is the whole forward pass of that model, with explicit weights. The root-mean-square norm stands in the place of LayerNorm,
-# positions are turned into angles (lesson 07, neighboring pairs, base 100,000), three query heads share one key-value head, and the
-# table of tokens is used a second time at the output.
+# The next three code cells are the whole forward pass of that model, with explicit weights. RMSNorm takes the place
+# of LayerNorm, positions become rotations (lesson 07: neighboring pairs, base 100,000), three query heads share one
+# key-value head, the network has a gate, and the table of tokens is used a second time at the output. First, the norm
+# and the rotation.
 
 # %% role="given"
 def rms(x, weight, eps):
@@ -196,8 +198,9 @@ assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 # %% [markdown]
 # ## The token before
 #
-# The plainest thing that a head can do is to look one token back. In lesson 03 you built such a head by hand. Do trained models have
-# them? A picture can suggest it; a **score** lets us compare 270 heads. For three tokens, take
+# The simplest thing that a head can do is to look one token back. In lesson 03 you built such a head by hand. Do
+# trained models have them? A picture can suggest it; a **score** lets us compare 270 heads. For three tokens, take
+# these weights:
 #
 # | | token 0 | token 1 | token 2 |
 # |---|---|---|---|
@@ -205,7 +208,8 @@ assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 # | **token 1** | 0.9 | 0.1 | 0 |
 # | **token 2** | 0.2 | 0.7 | 0.1 |
 #
-# Token 1 gives 0.9 to the one before, token 2 gives 0.7, and token 0 has none before it. The score is the mean of the two, 0.8.
+# Token 1 gives 0.9 to the token before it, token 2 gives 0.7, and token 0 has none before it. The score is the mean
+# of the two, 0.8.
 
 # %% [markdown]
 # @exercise previous_token_score
@@ -285,18 +289,19 @@ if passed(previous_token_score):
     assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
-# Most heads give the token before next to nothing: half of them have a score below {{ np.median(score):.2f }}. A few do little else. The
-# strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Here it is on the first sentence. Where your
-# notebook can show widgets, browse a while before you read on: layers 5, 13 and 23, for example.
+# Most heads give next to nothing to the token before: half of them have a score below {{ np.median(score):.2f }}. A
+# few do little else. The strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Here
+# it is on the first sentence. If your notebook can show widgets, browse a while before you read on, for example in
+# layers 5, 13 and 23.
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
     figures.lesson_17.explorer(maps_of, layer=16, head=0)
 
 # %% [markdown]
-# ## Where weight goes that has nowhere to go
+# ## Where the weight goes when a head finds nothing
 #
-# If you try other heads, you see the same picture again and again: not a diagonal, but the first column.
+# If you try other heads, you see the same picture again and again: not a diagonal, but a bright first column.
 
 # %% [markdown]
 # @predict
@@ -335,20 +340,22 @@ if passed(previous_token_score):
     assert 0.6 < sink.mean() < 0.7 and found["other"].min() > 0.5 and np.median(length) < 0.4
 
 # %% [markdown]
-# The weights of a row have to sum to 1 (lesson 02), also where a head finds nothing that it looks for. So trained models learn to put the
-# rest on a token that is always there, the first one, and to give it a value that says little: its value vector is about
-# {{ np.median(length):.2f }} times as long as the others. Xiao et al. (2023) named it the **attention sink**. It is why lesson 15's
-# window keeps the first tokens. For reading heads it means this: weight on the first token is how a head says *nothing here*.
+# The weights of a row have to sum to 1 (lesson 02), even where a head finds nothing that it looks for. The usual
+# explanation is that trained models learn to put the rest on a token that every row can see, the first one, and to
+# give it a value that adds little. Here, in the median layer, its value vector is {{ np.median(length):.2f }} times
+# as long as the others. This is the **attention sink** (Xiao et al. 2024; lessons 10 and 15), and it is the reason
+# why lesson 15's window keeps the first tokens. For reading heads it means this: weight on the first token mostly
+# says *nothing here*.
 #
 # ## What followed the last time
 #
-# A text speaks of a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model knows how to go on, even if it has never met
-# the name in training: it copies from the context. Elhage et al. (2021) found how. A head looks for an earlier occurrence of the
-# *current* token, and takes what came **after** it. They called it an **induction head**.
+# A text mentions a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model can go on, even if it
+# never met the name in training: it copies from the context. Elhage et al. (2021) found how. A head looks for an
+# earlier occurrence of the *current* token and takes what came **after** it. They called it an **induction head**.
 #
-# To find such heads we need a text in which nothing else can help: random tokens, written down twice. Say the sequence is A B C A B C,
-# with period 3. Token 3 is an A; the last A stood at 0, and after it came the B at 1. In general the token at i stood at i − period
-# before, and what followed stands at i − period + 1.
+# To find such heads we need a text in which nothing else can help: random tokens, written twice. Take the sequence
+# A B C A B C, with period 3. Token 3 is an A. The last A was token 0, and after it came the B, token 1. In general,
+# the token at i last occurred at i − period, and what followed it is at i − period + 1.
 
 # %% [markdown]
 # @exercise induction_score
@@ -421,20 +428,21 @@ if passed(induction_score):
 # %% [markdown]
 # @predict
 #
-# After training at period 10, this layer names nearly every next token of the second copy. Has it learned to look for the last
-# occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
+# After training at period 10, this layer predicts nearly every next token of the second copy. Has it learned to look
+# for the last occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
 #
 # @answer
 #
-# It fails. At period 10 its score is {{ scores["always 10"][4]:.2f }}, at period 13 {{ scores["always 10"][7]:.2f }}. It has learned
-# "look nine places back", which needs the position vectors and no token at all. On random periods, from 6 to 14, there is no such short
-# cut: trained on those for as many steps, the same layer reaches {{ max(scores["6 to 14"]):.2f }} at best. Why it does not find the right
-# way either, we shall see below.
+# No, and at other periods it fails. At period 10 its score is {{ scores["always 10"][4]:.2f }}, at period 13
+# {{ scores["always 10"][7]:.2f }}. It has learned "look nine places back", and for that the position vectors are
+# enough; it need not compare any tokens. On random periods, from 6 to 14, there is no such shortcut: trained on those
+# for as many steps, the same layer reaches {{ max(scores["6 to 14"]):.2f }} at best. We shall see below why it
+# doesn't find the right way either.
 #
 # @wrong
 #
-# If you said that it works for every period, you took a high score for the mechanism that the score is named after. A test with one fixed
-# period cannot tell the two apart.
+# If you said that it works for every period, you took a high score as proof of the mechanism that the score is named
+# after. A test with one fixed period cannot tell the two apart.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
@@ -482,10 +490,11 @@ if passed(induction_score):
     assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
 
 # %% [markdown]
-# The first copy cannot be guessed, and costs {{ whole["first"]:.1f }} nats a token. (That is more than the ln 49,152 = 10.8 nats of one
-# who knows nothing, since the model expects text.) The second costs {{ whole["second"]:.1f }}: the model copies. Of 270 heads,
-# {{ (induction > 0.5).sum() }} have a score above ½, all of them from layer 17 on, and half of all heads have one below
-# {{ np.median(induction):.2f }}. Here is one of them on twelve random words, written down twice, with 16.0 beside it:
+# The first copy cannot be guessed, and costs {{ whole["first"]:.1f }} nats a token. (Guessing evenly among all 49,152
+# tokens would cost only ln 49,152 = 10.8 nats. The model does worse because it expects text.) The second costs
+# {{ whole["second"]:.1f }}: the model copies. Of 270 heads, {{ (induction > 0.5).sum() }} have a score above ½, all
+# of them in layer 17 or later, and half of all heads score below {{ np.median(induction):.2f }}. Here is one of them
+# on twelve random words, written twice, next to 16.0:
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
@@ -502,13 +511,14 @@ if passed(induction_score):
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
-# In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second copy it finds its
-# line, from the third word on.
+# In the first copy there is nothing to find, and 17.4 leaves its weight on the first token, the sink. In the second
+# copy, from the third word on, most of its weight lies on the word that followed the last time.
 #
-# How can a head know what *followed*? Its keys are made from the tokens themselves, and the token *window* does not know that *cold*
-# stood before it, unless an earlier head has told it. That is the job of a previous-token head. In layer 16 it copies *cold* into the
-# vector at *window*. In layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et
-# al. 2022). So induction by content takes two heads in two layers, and the model above had one.
+# How can a head know what *followed*? A head finds a token by its key. If the key at *window* were made from that
+# token alone, it could not say that *cold* came before it. An earlier head has to bring that in, and this is the job
+# of a previous-token head. In layer 16 it copies *cold* into the vector at *window*. In layer 17 the second *cold*
+# asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et al. 2022). So finding the
+# place by content takes two heads in two layers, and the model above had only one.
 
 # %% role="demo"
 figures.lesson_17.chain()
@@ -528,9 +538,9 @@ figures.lesson_17.chain()
 #
 # @answer
 #
-# **C**: {{ loss_without["16.0"]:.1f }} nats. And the induction heads of layer 17, which nobody has touched, stop working: the score of
-# 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}. The second strongest previous-token head, 11.1, can be removed
-# almost unnoticed.
+# **C**: {{ loss_without["16.0"]:.1f }} nats. And the induction heads of layer 17, which we did not touch, stop
+# working: the score of 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}. Without 11.1, the second
+# strongest previous-token head, the loss hardly changes.
 #
 # @wrong
 #
@@ -554,8 +564,9 @@ if passed(induction_score):
 #
 # ## What a head adds
 #
-# A head looks somewhere and brings a blend of values back. What of it reaches the residual path? Multi-head attention lays the heads'
-# results side by side and multiplies by one matrix. Take two heads of one number each, with the results 2 and 3, and
+# A head looks somewhere and brings back a blend of values. How much of that blend reaches the residual path, and in
+# what form? Multi-head attention lays the heads' results side by side and multiplies by one matrix. Take two heads of
+# one number each, with the results 2 and 3, and
 #
 # $$W_O = \begin{pmatrix} 1 & 4 \\ 2 & 5 \end{pmatrix}, \qquad
 # W_O \begin{pmatrix} 2 \\ 3 \end{pmatrix} = \begin{pmatrix} 1\cdot 2 + 4\cdot 3 \\ 2\cdot 2 + 5\cdot 3 \end{pmatrix}
@@ -605,8 +616,8 @@ def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
 check(head_contributions)
 
 # %% [markdown]
-# With it, a head of your own model can be taken away: subtract what it adds. Which of the eight heads does the model need, and does the
-# length of what a head adds tell us?
+# With it you can take a head out of your own model: subtract what the head adds. Which of the eight heads does the
+# model need? And can we tell from the length of what a head adds?
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -631,20 +642,25 @@ if passed(head_contributions):
     worst = max(needed, key=needed.get)
 
 # %% [markdown]
-# In the course's copy the loss rises from {{ loss_of():.2f }} to {{ needed[worst]:.2f }} nats without head {{ worst[0] }}.{{ worst[1] }},
-# and that head gives {{ previous_token_score(small(windows)[1][worst[0]])[worst[1]]:.0% }} of its weight to the character before. Most of
-# the others can go at a small price, as Michel et al. (2019) found for far larger models. Length hints at that price and does not measure
-# it: the longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times as long as the shortest, and the dearest head
-# costs {{ (needed[worst] - loss_of()) / (min(needed.values()) - loss_of()):.0f }} times as much as the cheapest.
+# In the course's copy the loss rises from {{ loss_of():.2f }} to {{ needed[worst]:.2f }} nats without head
+# {{ worst[0] }}.{{ worst[1] }}, and that head gives
+# {{ previous_token_score(small(windows)[1][worst[0]])[worst[1]]:.0% }} of its weight to the character before. Most of
+# the others can be removed at a small cost, as Michel et al. (2019) found for far larger models. Length hints at that
+# cost and does not measure it. The longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times
+# as long as the shortest, but the head that costs most costs
+# {{ (needed[worst] - loss_of()) / (min(needed.values()) - loss_of()):.0f }} times as much as the one that costs
+# least.
 #
-# A warning about ablation. A model without a head is a model that nobody trained. What is missing may be more than the head's own work,
-# since later layers have never seen such vectors. It may also be less, since others can step in (McGrath et al. 2023).
+# A warning about ablation: a model without one of its heads is a model that nobody trained. The loss can rise by more
+# than the head's own work was worth, since later layers have never seen such vectors. It can also rise by less, since
+# other heads can step in (McGrath et al. 2023).
 #
 # ## The head that writes Paris
 #
-# On the residual path everything is added up: the last vector is the token's own, plus what each head and each small network has added.
-# The difference between the logits of *Paris* and *London* is a dot product with that vector, so every head has a share in it, in logits.
-# (The last norm divides all of them by the same number.) Who says Paris?
+# On the residual path everything is added up: the last vector is the token's own, plus what each head and each small
+# network has added. The last norm divides this sum by one number. After that, the difference between the logits of
+# *Paris* and *London* is a dot product of the sum with one fixed vector, so each head has a direct share in it, in
+# logits. What a head does by way of later layers is not counted. Who says Paris?
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -671,10 +687,11 @@ if passed(head_contributions):
     assert said["before"] > 0.7 and said["23.4"] < 0.25 and abs(said["13.8"] - said["before"]) < 0.05
 
 # %% [markdown]
-# One head out of 270: 23.4 looks from *is* to *France* with {{ said["row"][3]:.0% }} of its weight, and brings {{ share.max():.1f }} of
-# the {{ said["gap"]:.1f }} logits between Paris and London. Without it the probability of Paris falls from {{ said["before"]:.2f }} to
-# {{ said["23.4"]:.2f }}; without another head, 13.8, it stays. Map, contribution and ablation agree. When they do, we may say what a head
-# does, on these inputs.
+# One head out of 270 stands out: 23.4 looks from *is* to *France* with {{ said["row"][3]:.0% }} of its weight. It
+# adds {{ share.max():.1f }} logits to *Paris* over *London*; all parts together, for and against, come to
+# {{ said["gap"]:.1f }}. Without it the probability of Paris falls from {{ said["before"]:.2f }} to
+# {{ said["23.4"]:.2f }}; without another head, 13.8, it stays. Map, contribution and ablation agree. Only when they
+# do may we say what a head does, and only for the inputs that we tried: here a single one.
 #
 # ## What is *it*?
 #
@@ -692,14 +709,14 @@ if passed(head_contributions):
 #
 # @answer
 #
-# **C**, and the others are equal to the last bit. The mask is causal: when the model reads *it*, the word that decides has not come yet.
-# So no head of any causal model can resolve this *it* at the *it*. The famous picture (Uszkoreit 2017) is from an encoder, which reads
-# the whole sentence at once.
+# **C**, and the other rows are equal to the last bit. The mask is causal: when the model reads *it*, the word that
+# decides has not come yet. So no head of any causal model can resolve this *it* at the position of *it*. The famous
+# picture (Uszkoreit 2017) is from an encoder, which reads the whole sentence at once.
 #
 # @wrong
 #
-# If you said A, you saw with the eyes of a reader who knows how the sentence ends. If you said B, ask which of these tokens has seen
-# *tired*.
+# If you said A, you read the sentence as someone who knows how it ends. If you said B, ask which of these tokens has
+# seen *tired*.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -711,11 +728,12 @@ if passed(head_contributions):
     assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
 
 # %% [markdown]
-# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much where *it* is the street.
-# It makes the famous picture, and here the picture is wrong half of the time. 13.8 has earned the name "a noun that could be meant", but
-# not "resolves *it*".
+# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the
+# sentence where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is
+# wrong. We may say that 13.8 looks at a noun that *it* could mean. We may not say that it resolves *it*.
 #
-# Is it resolved later, at the last word? Here are sixteen pairs of **twins**, sentences that differ in the last word alone.
+# Is it resolved later, at the last word? Here are sixteen pairs of **twins**: sentences that differ only in the last
+# word.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -738,8 +756,10 @@ if passed(head_contributions):
         return ids, [(ids == nouns[:, [which]]).int().argmax(dim=1) for which in range(2)], nouns
 
 # %% [markdown]
-# How much more does the last word look at the first noun when the adjective fits that one? A head **leans** by so much, the right way if
-# the number is positive. For comparison we read bare lists of the same words, without an *it*.
+# For each sentence, take the weight from the last word to the first noun, minus its weight to the second. In which
+# twin is this difference larger? It should be the one whose adjective fits the first noun. By how much it is larger
+# there is how far a head **leans**; positive is the right way. For comparison we read bare lists of the same words,
+# without an *it*.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -754,8 +774,8 @@ if passed(head_contributions):
     listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
 
 # %% [markdown]
-# With 270 heads and sixteen pairs, some head looks good by luck. So we choose the best on eight pairs and test it on the other eight, in
-# all 12,870 splits.
+# With 270 heads and only sixteen pairs, some head will look good by luck. So we choose the best head on eight pairs
+# and test it on the other eight, for all 12,870 ways to split the sixteen.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -768,12 +788,14 @@ if passed(head_contributions):
     assert 0.6 < on_other.mean() / on_half.mean() < 0.7
 
 # %% [markdown]
-# On average the chosen head leans by {{ on_half.mean():.2f }} on the half that chose it and by {{ on_other.mean():.2f }} on the other.
-# About a third of its lead was luck. The rest was not: in no split does it lean the wrong way on the other half. In
-# {{ (best == 13 * 9 + 8).mean():.0% }} of the splits it is our 13.8, which leans wrong on the course's own pair. (Many splits are not
-# many pairs: all share these sixteen.)
+# On average the chosen head leans by {{ on_half.mean():.2f }} on the half that chose it and by
+# {{ on_other.mean():.2f }} on the other. So about a third of its lead came from the choosing. The rest did not: in no
+# split does its mean on the other half point the wrong way. In {{ (best == 13 * 9 + 8).mean():.0% }} of the splits
+# the chosen head is our 13.8, which leans the wrong way on the course's own pair. (12,870 splits are still only
+# sixteen pairs.)
 #
-# Is any head right in all sixteen? Among 270 coins thrown sixteen times each, one such coin turns up in about one of 240 trials.
+# Is any head right in all sixteen? If heads were coins, thrown sixteen times each, we would expect such a coin among
+# 270 in about one of 240 experiments.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -787,13 +809,14 @@ if passed(head_contributions):
     assert (in_list > 0).sum(axis=0).min() >= 13 and 0.5 < in_list.mean() / in_text.mean() < 1
 
 # %% [markdown]
-# Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective fits. But a bare list,
-# "a horse, to cross, a river, and too weak", has no *it* to resolve, and there each of the six leans right in at least
-# {{ (in_list > 0).sum(axis=0).min() }} pairs. 17.0 leans {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences,
-# all together {{ in_list.mean() / in_text.mean():.0% }}. Most of it is "tired goes with animals".
+# Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective
+# fits. But a bare list, "a horse, to cross, a river, and too weak", has no *it* to resolve, and there each of the six
+# still leans the right way in at least {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
+# {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences, and the six together
+# {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun: it is only "tired goes with animals".
 #
-# What does the model itself say? We ask, "What was too tired? The …", and see how the odds of the nouns shift from one twin to
-# the other.
+# What does the model itself say? We add a question, "What was too tired? The …", and compare the odds of the two
+# nouns as the next word. How far do they shift from one twin to the other?
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -809,9 +832,10 @@ if passed(head_contributions):
     assert (shift > 0).sum() >= 12 and both <= 5
 
 # %% [markdown]
-# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by {{ shift.mean():.2f }} nats on
-# average. It does not know enough, for it answers both twins right in only {{ both }}. And the heads that looked so telling? We take away
-# 17.0, then 13.8, then the six at once, and for comparison six others of the same layers, in eight ways.
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by
+# {{ shift.mean():.2f }} nats on average. It does not know enough: it answers both twins correctly in only {{ both }}
+# pairs. And the heads that looked so telling? We remove 17.0, then 13.8, then all six together. For comparison we
+# also remove six other heads of the same layers, in eight different choices.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -829,20 +853,22 @@ if passed(head_contributions):
     assert min(left.values()) > 0.9 * shift.mean() > others.mean() and left["the six"] > shift.mean()
 
 # %% [markdown]
-# None of them is missed: the shift is {{ left["17.0"]:.2f }} nats without 17.0, {{ left["13.8"]:.2f }} without 13.8 and
-# {{ left["the six"]:.2f }} without the six. Other heads are missed a little: without six of them it is {{ others.mean():.2f }} on average,
-# from {{ others.min():.2f }} to {{ others.max():.2f }}.
+# The model hardly misses any of them: the shift is {{ left["17.0"]:.2f }} nats without 17.0, {{ left["13.8"]:.2f }}
+# without 13.8 and {{ left["the six"]:.2f }} without the six. It misses other heads a little: without six of those it
+# is {{ others.mean():.2f }} on average, from {{ others.min():.2f }} to {{ others.max():.2f }}.
 #
-# So here is the honest answer to the question of the course. In this model we found no head that resolves *it*. None can at the *it*, by
-# construction. At the end the model does as well without those that look at the right noun, even without six at once. Whether others do
-# it, or step in, or words that go together are all there is, this test cannot say, and a map does not show it.
+# So here is the honest answer to the question of the course. In this model we found no head that resolves *it*. At
+# the position of *it* no head can, because of the mask. At the last word some heads do look at the right noun, but
+# the model does as well without them, even without six at once. Perhaps other heads resolve it, or step in when these
+# are gone. Perhaps the model only knows which words go together. This test cannot tell, and no map can.
 #
 # ## Rolling all layers into one
 #
-# Maybe single heads are the wrong thing to look at. Abnar and Zuidema (2020) multiply the layers: if token 5 of the last layer reads
-# token 3 of the layer below, and that one has read token 0 before, then token 0 has a share in token 5. Half of each step is the residual
-# path, on which a token stays what it is. By hand, with two tokens and one head: layer 0 has the weights (1, 0) and (1, 0), layer 1 has
-# (1, 0) and (½, ½).
+# Maybe single heads are the wrong thing to look at. Abnar and Zuidema (2020) multiply the layers together. Suppose
+# that token 5 of one layer reads token 3 of the layer below, and that this token 3 has itself read token 0. Then
+# token 0 has a share in token 5. They let the residual path, on which a token stays what it is, count for half of
+# each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
+# (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
 #
 # $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
 # A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
@@ -859,9 +885,10 @@ if passed(head_contributions):
 # result: A_last @ … @ A_first
 # ```
 #
-# The list and its tensors stay as they are. A published implementation divides each A by `a.sum(dim=-1)`, without `keepdim`
-# (jacobgil/vit-explain#16). With one image and whole rows that divides by 1 and is harmless. But that code first sets the smallest
-# weights to 0, nine tenths of them by default, and then every *column* is divided by the sum of a row.
+# Leave the list and its tensors unchanged. A published implementation divides each A by `a.sum(dim=-1)`, without
+# `keepdim` (jacobgil/vit-explain#16). With one image and rows that sum to 1, that divides by 1 and is harmless. But
+# that code first sets the smallest weights to 0, nine tenths of them by default. The rows no longer sum to 1, and
+# each *column* is divided by the sum of a row.
 
 # %% role="exercise" exercise="attention_rollout"
 def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
@@ -885,9 +912,9 @@ def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
 check(attention_rollout)
 
 # %% [markdown]
-# Which tokens does the answer *Paris* come from? Rollout gives one reply, an experiment another: replace one token after the other by
-# unrelated words, and measure how far the model's prediction moves (in nats, the Kullback–Leibler divergence from the old prediction
-# to the new one).
+# Which tokens does the answer *Paris* come from? Rollout gives one answer. An experiment gives another: we replace
+# one token at a time by unrelated words, and measure how far the model's prediction moves (in nats, the
+# Kullback–Leibler divergence from the old prediction to the new one).
 
 # %% [markdown]
 # @predict
@@ -896,14 +923,15 @@ check(attention_rollout)
 #
 # @answer
 #
-# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. Token 0 can look only at itself, so whatever reaches it never leaves.
-# Thirty layers whose weights are spread evenly over the past would already give it 0.999; the sink only hastens that. In the experiment,
-# *France* moves the prediction by {{ moved[3]:.1f }} nats, and *The* by {{ moved[0]:.1f }}.
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. Token 0 can look only at itself, so a share that has
+# reached it never leaves, and each layer adds to it. Thirty layers that spread their weight evenly over the past
+# would already give it 0.999; the sink only speeds this up. In the experiment, *France* moves the prediction by
+# {{ moved[3]:.1f }} nats, and *The* by {{ moved[0]:.1f }}.
 #
 # @wrong
 #
-# If you said *France*, you gave the right answer to another question: what the prediction depends on. Rollout adds up where weight goes,
-# and counts weight on a value that says nothing as much as any other.
+# If you said *France*, you answered another question: what the prediction depends on. Rollout adds up where the
+# weight goes, and it counts weight on a value that adds little as fully as any other weight.
 
 # %% role="payoff" exercise="attention_rollout"
 if passed(attention_rollout):
@@ -927,13 +955,16 @@ if passed(attention_rollout):
 # %% [markdown]
 # ## What weights do not explain
 #
-# Are attention weights an explanation? Two papers are worth reading side by side. Jain and Wallace (2019), *Attention is not
-# Explanation*, found in text classifiers that weights often disagree with gradients, and that quite other weights can give the same
-# prediction. Wiegreffe and Pinter (2019), *Attention is not not Explanation*, answered that weights set by hand for one text are no other
-# *model*, and that a trained one is not so easily found. They propose tests by which weights may earn trust.
+# Are attention weights an explanation? Two papers are worth reading side by side. Jain and Wallace (2019), *Attention
+# is not Explanation*, found in text classifiers that weights often disagree with gradients, and that very different
+# weights can give the same prediction. Wiegreffe and Pinter (2019), *Attention is not not Explanation*, answered that
+# weights changed by hand for one text do not make another *model*: one would have to train a model that attends
+# differently and predicts the same, and that is harder. They propose tests that weights should pass before we trust
+# them.
 #
-# This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions support it, on the inputs that we
-# tried. 13.8 and 17.0 tell a better story, and the model does as well without them. No map told us which was which.
+# This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions support that, on
+# the inputs that we tried. The maps of 13.8 and 17.0 tell a better story, yet the model does as well without these
+# heads. No map told us which was which.
 #
 # ## Break it on purpose: the published rollout
 #
@@ -959,8 +990,8 @@ if passed(attention_rollout):
     assert (sums[True] - 1).abs().max() < 1e-3 and (whole_sums - 1).abs().max() < 0.1 and sums[False].min() < 0.9
 
 # %% [markdown]
-# Without `keepdim` the rows are no shares any more: on this sentence they sum to between {{ sums[False].min():.2f }} and
-# {{ sums[False].max():.2f }}. No error is raised, and the picture still looks like a picture.
+# Without `keepdim` the rows are no longer shares: on this sentence they sum to between {{ sums[False].min():.2f }}
+# and {{ sums[False].max():.2f }}. No error is raised, and the heat map looks as plausible as before.
 
 # %% role="demo"
 explain("RL18")
@@ -969,12 +1000,12 @@ explain("RL18")
 # ## What we keep
 #
 # - A map shows where a head looks. A score compares heads, and is only as good as the test behind it.
-# - Weight on the first token is a sink: it says *nothing here*, and its value is short.
-# - Induction takes two heads: one that notes what came before, one that looks for it. Test at random periods: at a fixed one, a head that
-#   counts places scores as high.
+# - Weight on the first token is usually a sink: it says *nothing here*, and the value it fetches is short.
+# - Induction takes two heads: one that notes what came before, one that looks for that note. Test at random periods.
+#   At a fixed one, a head that only counts places scores just as high.
 # - The output of attention is a sum over heads, so each head's part can be measured and taken away.
-# - Map, contribution and ablation have to agree before we say what a head does. A choice among 270 has to be tested on what it was not
-#   chosen on.
+# - Map, contribution and ablation have to agree before we say what a head does. A head picked from 270 has to be
+#   tested on examples that were not used to pick it.
 #
 # | what | shape |
 # |---|---|

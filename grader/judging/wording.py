@@ -107,8 +107,8 @@ def _numbers(exercise: Exercise, finding: Finding) -> str:
 
 def _flag(exercise: Exercise, finding: Finding) -> str:
     if bool(finding.expected.array):
-        return f"This should be so, and is not: {finding.part}."
-    return f"This should not be so, and is: {finding.part}."
+        return f"This should be true, but it is not: {finding.part}."
+    return f"This should not be true, but it is: {finding.part}."
 
 
 def _raises(exercise: Exercise, finding: Finding) -> str:
@@ -152,7 +152,7 @@ def failed(name: str, failure: Failure) -> str:
         return f"{name} raised {_exception(failure)}"
     if failure.kind == "no function":
         return (
-            f"{name} stands for a value of type {failure.type}, which cannot be called: give that value another name, and run the "
+            f"{name} is now the name of a {failure.type}, which cannot be called: give that value another name, and run the "
             "exercise's cell again."
         )
     if failure.kind == "invalid":
@@ -267,16 +267,16 @@ def look(exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = ()
     """Where to look next, after what did not pass. mistakes: the ids of each that is proven."""
     quoted = f'"{exercise.name}"'  # an answer or an unwritten function may have no object to pass
     if status == "forbidden":
-        return f"hint({quoted}) leads to a way of your own."
+        return f"hint({quoted}) helps you to write it yourself."
     if status == "missing":
         absent = failure is not None and failure.lesson
         return f"Hand in {failure.lesson}.ipynb." if absent else "`grader reset` restores a lesson and keeps a backup."
     if status == "not_started" or failure is not None:
-        return f"hint({quoted}) asks a question to begin with."
+        return f"hint({quoted}) gives you a question to start from."
     if mistakes:
         calls = " or ".join(dict.fromkeys(f'explain("{id}")' for ids in mistakes for id in ids))
-        return f"For more, {calls}; hint({exercise.name}) asks a question first."
-    return f"hint({exercise.name}) asks a question that leads on."
+        return f"{calls} says more; hint({exercise.name}) asks which of your lines does it."
+    return f"hint({exercise.name}) gives you a question to think about."
 
 
 def following(exercise: Exercise) -> str:

@@ -84,7 +84,7 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
     level = level or min(record.entry(wanted.name).hints + 1, HINTS)
     record.hinted(wanted.name, level)
     argument = wanted.argument
-    more = f"hint({argument}) goes one further." if level < HINTS else f"solution({argument}) is open now."
+    more = f"hint({argument}) gives the next hint." if level < HINTS else f"solution({argument}) is open now."
     told = hints.told(wanted, level)
     is_code = level == HINTS and "```" not in told  # the third may be bare code, or prose with a fenced block
     title = f"Hint {level} of {HINTS} for {wanted.name}"
@@ -106,7 +106,7 @@ def solution(target: Any = MISSING) -> Shown:
         so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
         closed = (
             f"The solution of {wanted.name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
-            f"attempts. So far: {so_far}. hint({wanted.argument}) goes one further."
+            f"attempts. So far: {so_far}. hint({wanted.argument}) gives the next hint."
         )
         return said(closed, more=record.take_notes())
     theirs = beside.own_code(wanted, namespace) if entry.passed and judged.last_passed(wanted) else ""

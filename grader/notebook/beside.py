@@ -48,10 +48,10 @@ def notice(theirs: str, ours: str) -> str:
         return f"Notice: the course's has {_loops(its_loops)}, yours none."
     only_mine, only_its = _operations(mine) - _operations(course), _operations(course) - _operations(mine)
     if only_mine and only_its:
-        return f"Notice: where the course's goes by {_listed(only_its)}, yours goes by {_listed(only_mine)}."
+        return f"Notice: where the course's code uses {_listed(only_its)}, yours uses {_listed(only_mine)}."
     if only_its or only_mine:
         whose, other, which = ("the course's", "yours", only_its) if only_its else ("yours", "the course's", only_mine)
-        return f"Notice: {whose} also uses {_listed(which)}, without which {other} does."
+        return f"Notice: {whose} also uses {_listed(which)}; {other} does without."
     sizes = [sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) for tree in (mine, course)]
     if sizes[0] != sizes[1]:
         return f"Notice: the same operations, in {sizes[0]} statements in yours and {sizes[1]} in the course's."

@@ -37,7 +37,7 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
         made.compares_with(baseline.parts[at], any(table.role == "difference" for table in verdict.tables))
     title = f"What the last check of {name} failed on: {case.title}"
     if not made.fits(wanted.obj):
-        return said(f"{made.told()}\n\nThis check goes about `{name}` in a way of its own, so that no single call shows it.", title)
+        return said(f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so that no single call shows it.", title)
     code = "\n".join(made.lines())
     shell = ipython()
     if shell is not None:

@@ -50,7 +50,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     try:
         shown = message.learner_name(name)
     except Refused:
-        return said(f"join takes the name that the room is to call you, after its code: `{EXAMPLE}`.")
+        return said(f"join takes the name that the room should show for you, after its code: `{EXAMPLE}`.")
     before = _read()
     token = before.token if before is not None and before.address == where else ""
     line = Line(where, JOIN_TIMEOUT_S)

@@ -269,7 +269,7 @@ def test_hints_go_further_with_each_call_and_open_the_solution():
     said = [str(hint(function)) for _ in range(4)]
     for level, each in zip((1, 2, 3, 3), said, strict=True):
         assert each.startswith(f"Hint {level} of 3 for softmax_rows\n\n")
-    assert said[0].endswith("hint(softmax_rows) goes one further.") and said[2].endswith(
+    assert said[0].endswith("hint(softmax_rows) gives the next hint.") and said[2].endswith(
         "solution(softmax_rows) is open now."
     )
     assert "____" in said[2] and "```" not in said[2]

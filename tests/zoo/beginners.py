@@ -97,7 +97,7 @@ class SelfAttention(nn.Module):
         weights = torch.softmax(q @ k.mT / k.shape[-1] ** 0.5, dim=-1)
         return weights @ v, weights
 """, ("`self.layers` keeps layers in a plain list or dict", "nn.ModuleList"), ("Two precisions meet",)),
-    ("softmax_rows", "softmax_rows = np.ones((2, 3))", ("stands for a value of type ndarray, which cannot be called",), ("TypeError", "parameters")),
+    ("softmax_rows", "softmax_rows = np.ones((2, 3))", ("is now the name of a ndarray, which cannot be called",), ("TypeError", "parameters")),
     ("CausalSelfAttention", """
 class CausalSelfAttention(nn.Module):
     def __init__(self, d_model, max_len):

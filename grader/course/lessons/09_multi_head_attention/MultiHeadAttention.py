@@ -193,24 +193,24 @@ class MultiHeadAttention:
             at different places is a picture of none of them."""),
         "MU4": patch(*DEALT, of="split_heads"),
         "MU5": mistake(patch("self.w_v(value)", "self.w_v(key)"), says="The values are made from key; the argument value is not used.",
-            why="""In self-attention query, key and value are the same tensor and nobody notices. In cross-attention keys and values
-            may differ: what is compared need not be what is fetched."""),
+            why="""In self-attention query, key and value are the same tensor, so the slip does not show. In cross-attention key and
+            value may be different tensors: one is compared with the queries, the other is read."""),
         "MU6": mistake(ALL_EXCHANGED, says="Keys and values are made from query; the arguments key and value are not used.",
             why="That is self-attention, whatever is passed. A decoder that is to read an encoder would only ever read itself."),
         "MU7": mistake(patch("self.w_k(key)", "self.w_q(key)"),
             patch("self.w_k(key)", "self.w_q(key)", "self.w_v(value)", "self.w_q(value)"),
             says="Queries and keys share one projection: w_q is used for both.",
-            why="Each token's key would be its query, so scores are symmetric: i looks at j as much as j at i. Use each layer once."),
+            why="In self-attention each token's key then equals its query, so i scores j exactly as j scores i. Use each layer once."),
         "MU8": mistake(patch("self.w_k(key)", "self.w_k(value)"), says="The keys are made from value; the argument key is not used.",
-            why="In self-attention query, key and value are one tensor and nobody notices. What is compared need not be what is fetched."),
+            why="In self-attention all are one tensor, so the slip does not show. Elsewhere key and value may be different tensors."),
         "MU9": mistake(patch("self.w_v(value)", "value"), says="The values are not projected: w_v is not used.",
             why="Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is."),
         "MU11": mistake(*(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
-            says="An axis is put into the mask; it comes in a shape that broadcasts to (B, num_heads, T_q, T_k) already.",
-            why="""The axis is right for a mask (B, T_q, T_k), and no mask here has that shape: three axes are (num_heads, T_q, T_k),
-            and the new one makes items of the heads. A mask (T_q, T_k) is read as one query row for each head, and one with four
-            axes gets a fifth."""),
+            says="An axis was inserted into the mask, which already broadcasts to (B, num_heads, T_q, T_k) as it comes.",
+            why="""The extra axis would suit a mask (B, T_q, T_k), but none here has that shape. Three axes mean (num_heads, T_q, T_k):
+            with one more, the heads stand where the batch belongs. A mask (T_q, T_k) becomes (T_q, 1, T_k), so its rows are taken
+            for heads, and a mask with four axes gets a fifth."""),
         "MU12": mistake(patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
             says="The projections have no bias; here all four have one.",
             why="""Both kinds exist, and lesson 05 was without. `nn.MultiheadAttention` has biases by default, so weights of it can
@@ -220,10 +220,10 @@ class MultiHeadAttention:
         if mask is not None:
             weights = weights * mask
             weights = weights / weights.sum(dim=-1, keepdim=True)"""),
-            says="Hidden weights were set to 0 after softmax and the rest divided by its new sum: that sum may be 0.",
-            why="""Where all visible scores lie far below a hidden one, softmax has given the hidden key everything and rounded the
-            visible weights to 0; nothing is left to be divided, and 0 / 0 is NaN. A maximum that is taken over the hidden scores, too,
-            does the same.
+            says="Hidden weights were set to 0 after softmax, and the others divided by their new sum, which may be 0.",
+            why="""Where all visible scores lie far below a hidden one, softmax gives the hidden key everything and rounds the visible
+            weights to 0. Their sum is then 0, and 0 / 0 is NaN. A softmax by hand that subtracts a maximum taken over the hidden
+            scores as well fails in the same way.
 
             Take the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it gives
             [0.2689, 0.7311, 0]."""),

@@ -69,7 +69,7 @@ class split_heads:
             why="d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads."),
         "MU16": mistake(patch("transpose(1, 2)", "permute(0, 2, 3, 1)"),
             says="The last two axes are exchanged: each head is (d_head, T) in place of (T, d_head).",
-            why="That is the shape in which k enters q @ k.mT, once more transposed there. The split itself keeps tokens in rows."),
+            why="That is the shape of k.mT, which the scores q @ k.mT make for themselves. The split keeps one token per row."),
         "MU19": mistake(patch("return x.", "return x.detach()."),
             says="The graph is cut: the numbers are right and no gradient reaches x.",
             why="""Moving numbers about is differentiable, and torch records it. `detach()`, `.data`, NumPy and `torch.tensor(...)`

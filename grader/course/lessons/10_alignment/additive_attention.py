@@ -66,8 +66,8 @@ class additive_attention:
             says="Query and key were multiplied inside tanh; additive attention adds them.",
             why="As the name says, the two projections are added, and v makes one number of it. Products are the other family."),
         "AL3": mistake(*(patch("energy @ v", f"energy.{taken}(dim=-1)") for taken in ("sum", "mean")),
-            says="v is not used: the d_a numbers behind tanh were summed as if each counted the same.",
-            why="v says how much each of the d_a units counts, and with which sign. Without it no unit speaks against a key."),
+            says="v is not used: the d_a numbers that tanh gives were added up or averaged as if all counted the same.",
+            why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus."),
         "AL5": mistake(patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)"),
             says="A weight matrix was used transposed: here a projection is x @ w, with w of shape (width in, width out).",
             why="""`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square matrices

@@ -59,8 +59,8 @@ class rnn_states:
             why="""Without state @ w_h nothing is carried from token to token, and the last state knows the last word alone. The
             recurrence is this one term."""),
         "RN2": mistake(patch("torch.tanh", ""), says="tanh is missing, so states can grow without limit.",
-            why="""Without a bend, 30 steps are one product of 30 matrices: states explode or die out. tanh keeps each number between
-            −1 and 1."""),
+            why="""Without tanh, what the first of 30 tokens left is multiplied by w_h 29 times, and may grow without limit. tanh keeps
+            each number between −1 and 1."""),
         "RN3": mistake(patch("torch.tanh", "torch.sigmoid"), says="A sigmoid stands where tanh was asked for.",
             why="sigmoid gives numbers between 0 and 1, tanh between −1 and 1. A gate uses the first, a state of this network the second."),
         "RN4": mistake(patch("torch.tanh", "torch.relu"), says="A ReLU stands where tanh was asked for.",
@@ -98,5 +98,5 @@ class rnn_states:
         "RN15": mistake(patch(PAST, "state"), says="The state before is added as it is; w_h is not used.",
             why="w_h decides what of the past is kept and where it goes. Added as it is, the past can only pile up."),
         "RN16": mistake(patch(f"{INPUT} + {PAST}", f"{INPUT} * ({PAST})"), says="Token and past are multiplied; they are added.",
-            why="From a state of 0 a product stays at 0 but for the bias, whatever the tokens are."),
+            why="The first state is 0, so the first product is 0 whatever the token is: nothing but the bias gets through."),
     }  # fmt: skip

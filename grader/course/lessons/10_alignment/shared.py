@@ -106,7 +106,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             why="""The projection serves the comparison alone. What the decoder receives has the width of the encoder's states, d_h.
             (Values with a projection of their own came later, with the Transformer.)"""),
         "AL8": mistake(patch("torch.softmax(scores, dim=-1)", "scores"), says="The scores are used as weights: softmax is missing.",
-            why="Scores have any sign and any sum. A context made with them grows with the length of the sentence."),
+            why="Scores have any sign and any sum, so a context made with them is not a weighted average of the keys."),
         "AL9": mistake(patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
             says="A sigmoid judges each key by itself; softmax lets the keys compete, so that the weights sum to 1.",
             why="With sigmoids three good keys get a weight near 1 each, and the context is their sum, not their average."),
@@ -118,10 +118,10 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h)."),
         "AL17": mistake(*(softmax_by_hand(f"scores - {taken}", indent=4) for taken in (
             "scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")),
-            says="Something other than the largest score of its row was subtracted before exp: far above it, exp overflows.",
-            why="""Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. Only with the
-            largest subtracted is every exponent at most 0. With the mean, the scores −9000, 9000 and 0 stay as they are, exp(9000)
-            is inf, and inf / inf is NaN."""),
+            says="Something other than the row's largest score was subtracted before exp: a score far above it overflows.",
+            why="""Softmax is the same whatever is subtracted from a whole row, so moderate scores show nothing. With the largest
+            score subtracted, every exponent is at most 0. With the mean, which is 0 here, the scores −9000, 9000 and 0 stay as
+            they are, exp(9000) is inf, and inf / inf is NaN."""),
         "AL18": mistake(patch("query @", "query.detach() @"),
             patch("(context, weights)", "(context.detach(), weights.detach())"),
             says="An input was taken out of the graph, by `detach()`, `.data` or `torch.no_grad()`: no gradient reaches it.",

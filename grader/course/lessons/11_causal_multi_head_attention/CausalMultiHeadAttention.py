@@ -189,14 +189,14 @@ class CausalMultiHeadAttention:
             why="A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Dropout comes after softmax."),
         "CM4": mistake(patch("heads = self.dropout(weights)", """if self.training:
             weights = weights * (torch.rand_like(weights) >= self.dropout.p)
-        heads = weights"""), says="What dropout keeps is not scaled: each weight that stays is to grow by 1/(1 − p).",
+        heads = weights"""), says="The weights that dropout keeps are not scaled: each should be multiplied by 1/(1 − p).",
             why="""A share p of the weights is missing on average, so the output would be smaller in training than in evaluation.
             Dividing what stays by 1 − p makes both agree on average; `nn.Dropout` does so."""),
         "CM5": mistake(patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
             patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout if dropout else 0.0)"),
             says="dropout is taken as the probability to keep; it is the probability to drop.",
             why="""Early libraries asked for the probability to keep. torch, and this exercise, ask for the probability to drop:
-            dropout=0.1 drops every tenth weight. At 0.5 both agree, so a test at 0.5 sees nothing."""),
+            dropout=0.1 drops each weight with probability 0.1. At 0.5 both agree, so a test at 0.5 sees nothing."""),
         "CM6": mistake(patch("self.dropout(weights) @ v", "weights @ self.dropout(v)"),
             says="Dropout acts on the values; here it acts on the attention weights.",
             why="A number dropped from v is missing for every query. A dropped weight hides a key from one query alone."),
@@ -229,7 +229,7 @@ class CausalMultiHeadAttention:
             why="""The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it
             makes the factor depend on what was dropped."""),
         "CM15": mistake(patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
-            says="Dropout drops every second weight whatever the argument says: its probability is not handed on.",
+            says="Dropout drops half of the weights whatever the argument says: the argument is not passed on to it.",
             why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training."),
         "CM63": mistake(patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
             patch("self.proj(merged)", "self.proj(self.dropout(merged))"),

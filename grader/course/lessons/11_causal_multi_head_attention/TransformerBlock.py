@@ -31,7 +31,7 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
 @exercise(kind="class", points=3, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-5, atol=1e-4)  # fmt: skip
 class TransformerBlock:
-    """Attention and a small network, each behind a normalization and beside a residual path."""
+    """Attention and a small network; each reads a normalized x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, ...], *sizes: Any, silent: bool = False, **more: Any) -> Case:
@@ -89,12 +89,12 @@ class TransformerBlock:
             why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
             loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both)."""),
         "CM27": mistake(patch("nn.GELU()", "nn.ReLU()"), says="The activation is ReLU; GELU was asked for.",
-            why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. Near 0 they differ most."),
+            why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. They differ most at about ±0.75, by 0.17."),
         "CM28": mistake(patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
             says="mlp comes before attention; attention comes first.",
             why="The network should work on what attention gathered in this block."),
         "CM29": mistake(patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
-            says="Both branches read the block's input; mlp is to read what attention has added to.",
+            says="Both branches read the block's input; mlp should read x after attention has been added to it.",
             why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made."),
         "CM30": mistake(patch("max_len, dropout)", "max_len)"),
             says="Attention inside the block has no dropout: the argument does not reach it.",
@@ -110,8 +110,8 @@ class TransformerBlock:
             says="A normalization is made and not used: attention should read ln1(x), and mlp ln2(x).",
             why="Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax."),
         "CM34": mistake(patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
-            says="The second sum starts from the block's input; it is to start from what attention has added to.",
-            why="What attention gathered then reaches the output only through mlp, and not on the path that leads past it."),
+            says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
+            why="What attention gathered then reaches the output only through mlp, not along the residual path around it."),
         "CM35": mistake(patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
             why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses."),

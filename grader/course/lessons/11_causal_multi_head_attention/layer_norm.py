@@ -101,15 +101,15 @@ class layer_norm:
         "LN6": mistake(
             over("0"), over("-2"),
             says="The mean and the variance are taken over the tokens; each token has its own, over its features.",
-            why="""Over the batch it would be batch normalization: then what a token becomes hangs on which others
-            were drawn beside it, and over the positions it would see the future.""",
+            why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were
+            drawn with it. Over the positions, a token sees the future.""",
         ),
         "LN7": mistake(
             patch(MEAN, "mean = x.mean()", VARIANCE, "variance = ((x - mean) ** 2).mean()"),
             over("(-2, -1)"),
             says="One mean and one variance serve several tokens; each token has its own.",
             why="""A sum over more axes than the last mixes tokens: a large one among them makes all the others small.
-            It also lets an earlier token's output hang on a later one.""",
+            It also lets a later token change an earlier token's output.""",
         ),
         "LN8": mistake(
             patch(" * weight", ""),
@@ -132,22 +132,22 @@ class layer_norm:
             patch(MEAN, "mean = x.mean(dim=-1)"),
             patch(VARIANCE, "variance = ((x - mean) ** 2).mean(dim=-1)"),
             patch(MEAN, "mean = x.mean(dim=-1)", VARIANCE, "variance = x.var(dim=-1, correction=0, keepdim=True)"),
-            says="A sum lost its axis and broadcasts across the features: keep it with `keepdim=True`.",
-            why="""The mean of (B, T, d) over the last axis is (B, T). Subtracted from (B, T, d) it is laid along the
-            features, which is an error, or goes through without any error where T = d.""",
+            says="A mean lost its axis and broadcasts across the features: keep the axis with `keepdim=True`.",
+            why="""The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an
+            error, but where the lengths happen to fit, a wrong result without any warning.""",
         ),
         "LN12": mistake(
             patch("variance + eps)", "variance.detach() + eps)"),
             patch(VARIANCE, f"{VARIANCE}.detach()"),
             patch(MEAN, "mean = x.detach().mean(dim=-1, keepdim=True)"),
-            says="A mean or variance is cut off from the graph: it hangs on x, and the gradient passes through it.",
-            why="""x appears three times in the formula: in the numerator, in the mean and in the variance. Left out of
-            the gradient, the result is right going forward and the training learns something else.""",
+            says="A mean or variance is cut off from the graph: it depends on x, so the gradient must pass through it.",
+            why="""x appears three times in the formula: in the numerator, in the mean and in the variance. If the gradient
+            misses one of them, the result is right going forward, but training learns something else.""",
         ),
         "LN13": mistake(
             patch("variance + eps", "variance + 1e-05"),
             says="eps is written into the code; the argument has no effect.",
-            why="""Models differ in it: 1e-5 in GPT-2, 1e-6 or 1e-12 elsewhere. With quiet tokens it is not small.""",
+            why="""Models differ in it: 1e-5 in GPT-2, 1e-6 or 1e-12 elsewhere. For tokens of tiny numbers it matters.""",
         ),
         "LN14": mistake(
             patch("eps: float=1e-05", "eps: float=1e-08"),

@@ -69,7 +69,7 @@ class LanguageModel:
     mistakes = {
         "LM1": mistake(
             patch(f" + {PLACES}", ""),
-            says="position is not used: the model cannot tell at which place a token stands.",
+            says="position is not used: nothing tells the model where a token stands.",
             why="""The blocks add to a token what earlier ones say, whatever their order. A causal mask lets a model
             guess at positions, but it has to spend its attention on that (lesson 07).""",
         ),
@@ -87,9 +87,9 @@ class LanguageModel:
         ),
         "LM4": mistake(
             patch(BLOCKS, f"x = self.norm(x)\n        {BLOCKS}", "self.norm(x))", "x)"),
-            says="norm comes before the blocks; it belongs behind them.",
-            why="""Pre-norm blocks normalize what they read by themselves. What nobody has normalized is what the last
-            block leaves.""",
+            says="norm comes before the blocks; it belongs after them.",
+            why="""Pre-norm blocks already normalize what they read. Only the result of the last block is not normalized by
+            anything else.""",
         ),
         "LM5": mistake(
             patch(BLOCKS, "x = self.blocks[0](x)"),
@@ -127,9 +127,9 @@ class LanguageModel:
         "LM10": mistake(
             patch(OUT, "return torch.softmax(self.head(self.norm(x)), dim=-1)"),
             patch(OUT, "return torch.log_softmax(self.head(self.norm(x)), dim=-1)"),
-            says="The model returns weights or their logarithms; logits are asked for.",
-            why="""The loss takes logits and does the softmax itself, more precisely. Taken twice, softmax flattens
-            everything; log_softmax twice changes nothing but time, until somebody divides by a temperature.""",
+            says="The model returns probabilities or their logarithms; logits are asked for.",
+            why="""The loss takes logits and does the softmax itself, more precisely. Softmax taken twice flattens everything.
+            log_softmax taken twice changes no probability, but the result is no longer the logits.""",
         ),
         "LM11": mistake(
             patch(TOKENS, "self.token(ids) * self.token.embedding_dim ** 0.5"),

@@ -41,7 +41,7 @@ def _samples(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise(points=3, minutes=20, difficulty=2, container="any", parts=("ids",), atol=0.07)
 class generate:
-    """Let a language model write on from given tokens, one token at a time."""
+    """Let a language model continue given tokens, one token at a time."""
 
     def cases(rng):
         """Greedy runs, whose ids can be compared; then many rows, whose shares can."""
@@ -110,14 +110,14 @@ class generate:
         "CM55": mistake(patch("-max_len:", "-1:"), says="Only the last token is fed; the model should see up to max_len tokens.",
             why="Models with a cache of keys and values write so. Ours keeps nothing between two calls and would forget the text."),
         "CM56": mistake(patch("=generator)", "=torch.Generator().manual_seed(0))"),
-            says="A generator of its own is made in every call: each text begins with the same draws.",
-            why="The caller's generator carries a state that moves on with every draw. Seeding a new one throws it away."),
+            says="A new generator is seeded inside generate: the caller's has no effect, and the same random numbers come again.",
+            why="The caller's generator has a state that moves on with every draw. A newly seeded one starts from the same state."),
         "CM57": mistake(patch(SOFTMAX, "(logits / temperature).exp()"),
             says="exp overflows for large logits: use torch.softmax, which subtracts the maximum.",
             why="float32 ends near e^88.7. Drawing needs no normalized weights, but finite ones."),
         "CM58": mistake(patch("(weights, 1, generator=generator)", "(weights[:1], 1, generator=generator).expand(len(weights), 1)"),
             says="One draw serves all rows of the batch; each row is to draw for itself.",
-            why="Rows with the same context would be continued in the same way, and rows with another by a token that is not theirs."),
+            why="Rows with the same context would all continue alike, and other rows would get a token drawn for another context."),
         "CM59": mistake(patch("return ids", "return ids[:, -max_len:]"),
             patch("logits = model(ids[:, -max_len:])", "ids = ids[:, -max_len:]\n                logits = model(ids)"),
             says="The text is cut to its last max_len tokens; only what is fed to the model should be cut.",

@@ -46,8 +46,8 @@ class next_token_loss:
         return None if abs(loss) < 0.01 else f"the loss is {loss:.4g}, and position t gives token t + 1 nearly all the weight."
 
     hints = (
-        "Which token do the logits of position t speak about? And which logits have nobody to answer them?",
-        "Leave out the last logits and the first id; then every logit has the token that it is about. `F.cross_entropy` takes "
+        "Which token do the logits at position t predict? And which logits have no token to be compared with?",
+        "Leave out the last logits and the first id; then the logits line up with the tokens they predict. `F.cross_entropy` takes "
         "(N, V) and (N,): flatten both.",
         "predicted = logits[:, ____].flatten(0, 1)  # (B·(T−1), V)\n"
         "asked = ids[:, ____].flatten()  # (B·(T−1),)\n"
@@ -142,8 +142,8 @@ class next_token_loss:
         ),
         "NL15": mistake(
             patch(TARGETS, f"{TARGETS}, label_smoothing=0.1"),
-            says="The targets are smoothed; each next token is asked for in full.",
-            why="""Label smoothing gives a tenth of the target to all tokens. It regularizes, and the loss is no longer
-            comparable with ln V.""",
+            says="The targets are smoothed; here the next token is the whole target.",
+            why="""Label smoothing spreads part of the target over all tokens. That regularizes, but then even a model that
+            knows every next token pays more than 0.""",
         ),
     }

@@ -71,8 +71,8 @@ class train_step:
         both = tuple(a + b for a, b in zip(own, stale, strict=True))
         if not any(_close(there, each) for each in (both, _clipped(both, case.kwargs.get("clip", 1.0)), stale)):
             return None
-        return (f"At the step the gradients have the norm {_norm(*there):.4g}, and in them is what lay there before the call; "
-                f"those of this loss alone have {_norm(*own):.4g}.")  # fmt: skip
+        return (f"at the step the gradients have the norm {_norm(*there):.4g}, which includes what was left from before the call; "
+                f"those of this loss alone have the norm {_norm(*own):.4g}.")  # fmt: skip
 
     @holds("the norm of all gradients together is clipped before the step")
     def clipped(case, parts):
@@ -161,8 +161,8 @@ class train_step:
             patch(STEP, "pass"),
             patch(STEP, "for p in model.parameters():\n        p.data -= 0.1 * p.grad"),
             says="`optimizer.step()` is never called.",
-            why="""The gradients are there and nobody moves along them. The optimizer knows its learning rate, and Adam's
-            remember earlier gradients as well: an update by hand leaves both aside.""",
+            why="""The gradients are there, but the optimizer never uses them. It knows the learning rate, and one like Adam also
+            remembers earlier gradients; an update by hand ignores both.""",
         ),
         "TR9": mistake(
             patch(BACKWARD, STEP, STEP, BACKWARD, CLIP, "pass"),
@@ -192,7 +192,7 @@ class train_step:
             patch(STEP, f"{STEP}\n    {STEP}"),
             patch(STEP, f"{STEP}\n    optimizer.zero_grad()\n    next_token_loss(model(ids), ids).backward()\n    {CLIP}\n    {STEP}"),
             says="The optimizer steps twice in one call.",
-            why="""The second step goes on along a gradient that belongs to where the model was before the first.""",
+            why="""The second step reuses an old gradient or needs a pass of its own, and the training loop counts both as one.""",
         ),
         "TR14": mistake(
             patch(FORWARD, f"with torch.no_grad():\n        {FORWARD}"),
@@ -212,7 +212,7 @@ class train_step:
         "TR16": mistake(
             patch(BACKWARD, "(loss * ids.shape[0]).backward()"),
             patch(BACKWARD, "(loss / ids.shape[0]).backward()"),
-            says="The gradient is that of the loss times or over the size of the batch; the mean is differentiated as it is.",
+            says="The loss was multiplied or divided by the batch size before `backward()`; it is a mean already.",
             why="""next_token_loss is a mean already. Scaled once more, the learning rate means something else for every
             size of batch.""",
         ),

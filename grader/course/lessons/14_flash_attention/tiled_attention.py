@@ -165,7 +165,7 @@ class tiled_attention:
             why="l grows with every tile, so the first tiles were divided by too little and count too much."),
         "TI16": mistake(patch(LOOPS, LOOPS.replace("visible", "min(visible, t_q)")),
             patch(LOOPS, LOOPS.replace("visible", "t_q if not causal else visible")),
-            says="Keys were counted like queries: the loop over keys runs to T_k.",
+            says="The loop over keys ends at T_q; it should run to T_k.",
             why="With T_q = T_k nothing shows. With fewer queries than keys the last keys are never looked at."),
         "TI17": mistake(FULL_TILES,
             FULL_TILES + patch("torch.cat(outputs", f"torch.cat((*outputs, {REST.format(', v.shape[-1]')})",

@@ -38,7 +38,7 @@ def delta(made: str):
 @exercise(points=5, minutes=40, difficulty=3, container="tensor", parts=("grad_q", "grad_k", "grad_v"),
           forbids=("attention", "autograd", "table"), rtol=1e-3, atol=1e-4)  # fmt: skip
 class tiled_attention_backward:
-    """Carry a gradient back through attention, the weights computed again from logsumexp, tile by tile."""
+    """Carry a gradient back through attention tile by tile, recomputing the weights from logsumexp."""
 
     def cases(rng):
         ln2 = float(np.log(2))
@@ -68,7 +68,7 @@ class tiled_attention_backward:
     @holds("a shift of all keys alike changes nothing, so grad_k sums to 0 over the keys")
     def keys_cancel(case, parts):
         total = np.abs(parts["grad_k"].sum(axis=-2)).max()
-        return None if total < 1e-2 else f"summed over the keys, grad_k is {total:.4g}, where it cancels to 0."
+        return None if total < 1e-2 else f"summed over the keys, grad_k is up to {total:.4g} in size; it should cancel to 0."
 
     hints = ("The forward pass left its sums behind in one number a query. How do you get a weight from a score and that number?",
         "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 08's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "
@@ -121,7 +121,7 @@ class tiled_attention_backward:
             why="∂O_i · O_i is a dot product. A mean makes it smaller by d_v, and grad_k no longer sums to 0 over the keys."),
         "FB11": mistake(patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
             says="The row's total was added; it is subtracted.",
-            why="∂S = W ⊙ (∂W − total). A score that rises takes from all weights of its row, which is the minus sign."),
+            why="∂S = W ⊙ (∂W − total). Raising one score lowers the other weights of its row; the minus sign accounts for that."),
         "FB12": mistake(patch(RETURN, "return (grad_k, grad_q, grad_v)"), patch(RETURN, "return (grad_v, grad_k, grad_q)"),
             patch(RETURN, "return (grad_q, grad_v, grad_k)"),
             says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",

@@ -80,7 +80,7 @@ class KVCache:
                 if got is None or got.shape != expected.shape or not np.array_equal(got, expected):
                     chunks = " + ".join(map(str, other.options["chunks"]))
                     apart = "" if got is None or got.shape != expected.shape else f" by up to {np.abs(got - expected).max():.3g}"
-                    return f"appended {chunks}, the {name} are others{apart} than appended at once."
+                    return f"appended {chunks}, the {name} differ{apart} from those of one append."
         return None
 
     hints = ("When the third chunk comes, at which place of the memory does it begin? Who knows?",
@@ -165,8 +165,8 @@ class KVCache:
             why="""Whether there is room is a question for the beginning. A server that finds out in the middle of an answer has to throw
             that answer away."""),
         "KC17": mistake(patch("self.length = end", "self.length += 1"),
-            says="The appends are counted; a chunk may bring several tokens, and all of them count.",
-            why="One token at a time the two are the same. A prompt comes at once, and the token after it would overwrite most of it."),
+            says="The cache counts appends, not tokens: the two agree only while every chunk is a single token.",
+            why="After a prompt of 5 tokens the length is 1: the next token overwrites token 1, and only two tokens come back."),
         "KC18": mistake(patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
             says="Keys and values share one memory: what is written second overwrites the first.",
             why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory

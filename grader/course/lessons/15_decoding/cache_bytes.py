@@ -27,7 +27,7 @@ class cache_bytes:
         one, many = int(parts["result"]), int(more["result"])
         return None if many == 13 * one else f"a batch of 13 takes {many} bytes, and one text {one}."
 
-    hints = ("Which two tensors of a layer does a new token need of all earlier ones?",
+    hints = ("Which two tensors does a new token need, in each layer, from every earlier token?",
         "A key is d_head numbers, one for each key-value head, each layer and each token. A value is as large.",
         "return 2 * num_layers * ____ * d_head * ____ * batch * ____")
 

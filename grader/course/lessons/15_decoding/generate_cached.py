@@ -20,7 +20,7 @@ def _said(fed: list[int]) -> str:
 
 @exercise(points=3, minutes=15, difficulty=3, container="tensor", dtype=("int64",))
 class generate_cached:
-    """Let a model with a cache write on: the prompt goes in once, then each new token, alone."""
+    """Let a model with a cache continue a prompt: the prompt goes in once, then each new token, alone."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, t: int, new: int, training: bool = False, likely: float = 0.0,

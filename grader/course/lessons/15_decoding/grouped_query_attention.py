@@ -99,8 +99,8 @@ class grouped_query_attention:
             why="""One for all is multi-query attention (Shazeer 2019), the case H_kv = 1. Groups keep some difference between the
             heads (Ainslie et al. 2023)."""),
         "GH4": mistake(patch(V, "v = v.repeat(1, group, 1, 1)"), patch(K, "k = k.repeat(1, group, 1, 1)"),
-            says="Keys and values are shared out in different orders: a head's keys and values have to be of one token and one head.",
-            why="Weights that were found on one head's keys belong to that head's values."),
+            says="Keys and values are repeated in different orders: a query head must take both from the same key-value head.",
+            why="Weights found with one key-value head's keys are meant for that head's values, not for another head's."),
         "GH5": mistake(patch(UNEVEN, "pass"),
             says="A number of query heads that the key-value heads do not divide is not refused with ValueError.",
             why="H // H_kv rounds down, and the shapes then fail somewhere else, with a message that says nothing of heads."),

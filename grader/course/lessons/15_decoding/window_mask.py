@@ -63,7 +63,7 @@ class window_mask:
             says="A sink is seen before it has been written: j ≤ p holds for sinks as well.",
             why="""Query 0 cannot see key 1, sink or not. In Python & binds more tightly than |, so without parentheses the causal
             condition belongs to the window alone."""),
-        "WM5": mistake(patch(" | (j < sinks)", ""), says="The sinks are left out: the first tokens stay visible outside of the window.",
+        "WM5": mistake(patch(" | (j < sinks)", ""), says="The sinks are left out: the first tokens should stay visible outside the window.",
             why="""Trained models put much of their weight on the first tokens, whatever they say. Once these fall out of the
             window, the weight has to go somewhere else, and the text falls apart (Xiao et al. 2024)."""),
         "WM6": mistake(patch("j < sinks", "j <= sinks"), says="There is one sink too many: keys 0 to sinks − 1 are sinks.",

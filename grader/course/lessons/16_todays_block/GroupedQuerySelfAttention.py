@@ -138,8 +138,8 @@ class GroupedQuerySelfAttention:
             patch(TURN, "q = apply_rope(q, positions, self.base)"),
             patch(TURN, "k = apply_rope(k, positions, self.base)"),
             says="Only one of queries and keys is rotated; the angle between them should depend on the distance.",
-            why="""Turned by p and by q the two meet at the angle p − q. With one of them left as it is, the score depends on where that
-            one's partner stands in the text, not on how far apart they are.""",
+            why="""A query at position i is turned by i steps and a key at j by j steps, so the angle between them depends on i − j
+            alone. If only one of them is turned, the score depends on that one's position, not on the distance.""",
         ),
         "TB44": mistake(
             patch(TURN, f"{TURN}\n        v = apply_rope(v, positions, self.base)"),
@@ -221,8 +221,8 @@ class GroupedQuerySelfAttention:
             patch("self.base = base", "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
                   "        self.register_buffer('turns', turns)"),
             says="state_dict holds more than the four weights: register such a table with `persistent=False`, or compute it.",
-            why="""The frequencies follow from base and d_head. Saved, they stand in every checkpoint, and `load_state_dict` misses them in
-            every other one. Older Llama checkpoints carry them as `rotary_emb.inv_freq`, once in each layer, to this day.""",
+            why="""The frequencies follow from base and d_head. If they are saved, `load_state_dict` reports them missing in every
+            checkpoint without them. Older Llama checkpoints carry them as `rotary_emb.inv_freq`, once in each layer, to this day.""",
         ),
         "PJ2": (patch("self.w_o = nn.Linear(d_model, d_model, bias=False)", "self.w_o = nn.Linear(d_model, d_model)"),
                 patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)")),

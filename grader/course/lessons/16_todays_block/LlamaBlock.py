@@ -32,7 +32,7 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
 @exercise(kind="class", points=3, minutes=10, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-3, atol=3e-4)  # fmt: skip
 class LlamaBlock:
-    """Attention with grouped queries and a gated network, each behind an RMSNorm and beside a residual path."""
+    """Attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, t: int, *sizes: Any, spread: float = 1.0, grad: bool = False, mode: str = "eval",
@@ -131,7 +131,7 @@ class LlamaBlock:
         ),
         "TB71": mistake(
             patch(f"{ATTEND}\n        return x", "return x + self.attn(self.attn_norm(x))"),
-            says="Both branches read the block's input; mlp reads what attention has added to.",
+            says="Both branches read the block's input; mlp should read x after attention has been added to it.",
             why="""PaLM and others do run both side by side and save time (Chowdhery et al. 2022, section 2). Llama does not.""",
         ),
         "TB72": mistake(
@@ -140,11 +140,11 @@ class LlamaBlock:
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
             says="The residual path carries the normalized x; it carries x itself.",
-            why="""Overwriting x by its normalization puts into the free path what should stand beside it.""",
+            why="""Overwriting x with its normalization puts the normalization on the residual path, which should be free of it.""",
         ),
         "TB73": mistake(
             patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),
-            says="The second sum starts from the block's input; it starts from what attention has added to.",
+            says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
             why="""What attention gathered then reaches the next block only through mlp.""",
         ),
         "TB74": mistake(
@@ -162,8 +162,8 @@ class LlamaBlock:
             patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
                   "        nn.init.zeros_(self.mlp_norm.weight)"),
             says="The normalizations begin with weights of 0; they begin with ones.",
-            why="""Zeros fit a norm that multiplies by 1 + weight, as Gemma's. Multiplied as they are, both branches see nothing but 0 and
-            get no gradient.""",
+            why="""Zeros fit a norm that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 both branches read only zeros,
+            and none of their own weights gets a gradient.""",
         ),
         "TB77": mistake(
             *(ways[0] for ways in of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),

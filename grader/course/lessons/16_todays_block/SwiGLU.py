@@ -97,7 +97,7 @@ class SwiGLU:
         "TB28": mistake(
             patch(GATED, "F.silu(self.gate(x)) * F.silu(self.up(x))"),
             says="silu acts on both projections; up(x) passes as it is.",
-            why="""Then nothing strongly negative can come through, as up(x) is cut off as well.""",
+            why="""silu never goes below −0.28, so large negative numbers of up(x) no longer come through.""",
         ),
         "TB29": mistake(
             patch(" * self.up(x)", ""),

@@ -145,7 +145,7 @@ class rms_norm:
             patch("wide / root * weight", "wide / root * (1 + weight)"),
             says="1 + weight scales the features; here it is weight itself.",
             why="""Gemma stores its weights as differences from 1 and starts them at 0; Llama stores the factors. Both are RMSNorm. A
-            loader that mixes them up doubles every feature, and nothing raises.""",
+            loader that mixes them up is off by 1 in every factor, and nothing raises.""",
         ),
         "TB8": mistake(
             *(patch("mean(dim=-1", f"mean(dim={dim}") for dim in ("0", "-2")),
@@ -162,17 +162,17 @@ class rms_norm:
         "TB10": mistake(
             patch("(dim=-1, keepdim=True)", "(dim=-1)"),
             says="The mean lost its axis and broadcasts across the features: keep it with `keepdim=True`.",
-            why="""The mean of (B, T, d) over the last axis is (B, T). Against (B, T, d) it is laid along the features, which is an
-            error, or goes through in silence where T = d.""",
+            why="""The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error,
+            but where the lengths happen to fit, a wrong result without any warning.""",
         ),
         "TB11": mistake(
             IN_ITS_OWN, IN_ITS_OWN + RSQRT,
             patch("wide / root * weight", "x / root.to(x.dtype) * weight"),
             patch(ROOT, f"root = torch.rsqrt({MEAN} + eps)", "wide / root", "x * root.to(x.dtype)"),
-            says="Half precision is not left for the division: square, mean and root need float32.",
-            why="""float16 ends at 65,504, so a number above 255 has no square there: the mean is infinite, and the token becomes 0.
-            bfloat16 has the range and not the digits: its root is off by up to 0.4 %, and with it the whole token. Convert first,
-            and back at the end.""",
+            says="Part of the work is done in half precision: square, mean, root and division need float32.",
+            why="""float16 ends at 65,504, so the square of a number above about 256 overflows: the mean is infinite, and the token
+            becomes 0. bfloat16 has the range but not the precision: its root is off by up to 0.4 %, and so is the whole token.
+            Convert to float32 first, and back at the end.""",
             evidence="pytorch/pytorch#133085",
         ),
         "TB12": mistake(

@@ -60,8 +60,8 @@ class attention_rollout:
         "RL2": mistake(
             patch(MIXED, f"mixed = {MEAN}"),
             says="The identity is missing: a token also keeps what it was, through the residual path.",
-            why="""A block adds the heads' result to x. Without the identity each layer would forget the token itself, and after a
-            few layers everything seems to come from the first token.""",
+            why="""A block adds the heads' result to x. Without the identity a layer counts only what attention read; with a causal
+            mask, everything then seems to come from the first token after enough layers.""",
         ),
         "RL3": mistake(
             patch(MIXED, f"mixed = {MEAN} + identity"),
@@ -102,7 +102,7 @@ class attention_rollout:
         "RL10": mistake(
             patch(ROLL, "rolled = rolled + mixed", "return rolled", "return (rolled - identity) / len(layers)"),
             says="The mean over the layers was returned; their product was asked for.",
-            why="""A mean says where layers look on average. Which tokens that *came from* is what the product follows.""",
+            why="""A mean says where layers look on average. The product follows what they read back to the tokens it *came from*.""",
         ),
         "RL11": mistake(
             patch(ROLL, "rolled = mixed"),

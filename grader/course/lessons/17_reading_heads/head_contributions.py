@@ -83,8 +83,8 @@ class head_contributions:
             patch(RETURN, f"return {ADDED}.sum(dim=1, keepdim=True).expand(-1, heads, -1, -1) / heads"),
             patch(RETURN, "return module(x)[:, None].expand(-1, heads, -1, -1) / heads"),
             says="Every head is given the same share of the result; each adds something else.",
-            why="""The sum is right then, which is why a test of the sum alone is not enough. A head that looks at the first token
-            adds next to nothing, and another one nearly all.""",
+            why="""The sum is still right, which is why a test of the sum alone is not enough. One head may add next to nothing
+            and another nearly everything.""",
         ),
         "HC4": mistake(
             patch(SLICES, "slices = module.proj.weight.unflatten(1, (-1, heads)).mT"),

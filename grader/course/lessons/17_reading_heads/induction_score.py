@@ -15,7 +15,7 @@ RETURN = f"return {PICK}.mean(dim=(0, 2))"
 
 @exercise(points=2, minutes=12, difficulty=2, container="tensor")
 class induction_score:
-    """Say for each head how much weight it gives, on average, to the token after the current one's last occurrence."""
+    """Say for each head how much weight it gives, on average, to the token that followed the current one's previous occurrence."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, h: int, t: int, period: int, drawn: Any = causal_weights, **more: Any) -> Case:

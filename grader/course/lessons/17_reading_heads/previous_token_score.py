@@ -73,7 +73,7 @@ class previous_token_score:
         "PV5": mistake(
             patch("mean(dim=(0, -1))", "mean(dim=-1)"),
             says="The mean over the batch is missing: one number for each head was asked for, (H,).",
-            why="""A score of a head should not hang on one text. Average over the items as well.""",
+            why="""A head's score should not depend on a single text. Average over the items as well.""",
         ),
         "PV6": mistake(
             patch("mean(dim=(0, -1))", "mean(dim=(1, -1))"),
@@ -111,7 +111,7 @@ class previous_token_score:
         "PV12": mistake(
             patch(RETURN, "return back.median(dim=-1).values.mean(dim=0)"),
             says="The median was returned; the mean was asked for.",
-            why="""A head that looks back at every third token has the median of the other two.""",
+            why="""A head that looks back from only one row in three has a mean near ⅓ and a median near 0.""",
         ),
         "PV13": mistake(
             patch(RETURN, "return back[..., 1:].mean(dim=(0, -1))"),
