@@ -2,7 +2,7 @@
 
     @exercise(points=2, minutes=8, difficulty=2, container="tensor", dtype=("bool",))
     class causal_mask:
-        \"\"\"Say for each query which keys lie in its past, itself included.\"\"\"
+        \"\"\"Mark for each query the keys that lie in its past, its own position included.\"\"\"
 
         def cases(rng):
             yield Case("small", "three queries", (3,))

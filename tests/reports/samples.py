@@ -38,14 +38,14 @@ PROVEN = Verdict(
     tables=compared("", softmax(SCORES, 1), softmax(SCORES, 0), scores=SCORES), mistakes=("SM1",),
     sentences=("Softmax ran over the queries; each query needs its own distribution over the keys.",),
     verified=("type, shape and dtype are as expected",),
-    look='explain("SM1") tells more; hint(softmax_rows) asks a question first.',
+    look='explain("SM1") says more; hint(softmax_rows) asks which of your lines does it.',
 )  # fmt: skip
 _LARGE = np.arange(240.0).reshape(20, 12) / 10
 _OFF = np.where(np.arange(240).reshape(20, 12) == 12 * 17 + 10, NAN, _LARGE)
 UNPROVEN = Verdict(
     "weighted_sum", "failed", "1 of 240 entries of the result is NaN.", "finite",
     "Twenty queries: weighted_sum(weights (20, 3) float64, V (3, 12) float64)",
-    tables=compared("", _LARGE, _OFF), look="hint(weighted_sum) asks a question that leads on.",
+    tables=compared("", _LARGE, _OFF), look="hint(weighted_sum) gives you a question to think about.",
 )  # fmt: skip
 ERROR = Verdict(
     "attention_scores", "error", "attention_scores raised ValueError: shapes (2,4) and (3,4) not aligned", "runs",
@@ -53,11 +53,11 @@ ERROR = Verdict(
     ("Shapes on that line: Q (2, 4) float64, K (3, 4) float64.", "Expected shape of the result: (2, 3)."),
     line=Line("scores = Q @ K", 3),
     tables=(Table("Q", np.arange(8.0).reshape(2, 4), "input"), Table("K", np.eye(3, 4), "input")),
-    look="hint(attention_scores) asks a question that leads on.",
+    look="hint(attention_scores) gives you a question to think about.",
 )  # fmt: skip
 NOT_STARTED = Verdict(
     "scale_scores", "not_started", "scale_scores is not started: it still raises NotImplementedError.", "attempted",
-    look='hint("scale_scores") asks a question to begin with.',
+    look='hint("scale_scores") gives you a question to start from.',
 )  # fmt: skip
 PASSED = Verdict(
     "three_token_attention", "passed", "three_token_attention passed.",
@@ -68,7 +68,7 @@ FORBIDDEN = Verdict(
     "attention_torch", "forbidden",
     "`F.scaled_dot_product_attention` is a ready-made attention operator; this exercise is written from scratch.",
     "allowed", line=Line("return F.scaled_dot_product_attention(q, k, v)"),
-    look='hint("attention_torch") leads to a way of your own.',
+    look='hint("attention_torch") helps you to write it yourself.',
 )  # fmt: skip
 TWO = Verdict(
     "project_qkv", "failed", "`q` differs from what was expected by up to 1 at (0, 1, 0).", "values",

@@ -3,7 +3,7 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("SD1", "The scores are √d_k too large: divide by √d_k.",
+    MistakeText("SD1", "The scores are too large by a factor of √d_k: divide them by √d_k.",
         "A dot product adds up d_k products, so its spread grows with √d_k. Undivided, the scores lie far apart and softmax gives "
         "nearly everything to one key; little gradient is left for the others. The weights still sum to 1, and with equal scores "
         "nothing shows.\n\n"
@@ -17,12 +17,13 @@ TEXTS = (
         "[1, 0], with weights [0.7311, 0.2689].",
         "scores = q @ k.swapaxes(-1, -2) / q.shape[-1]", "scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])"),
     MistakeText("SD3", "The scale uses d_model, the width of the model; it needs √d_k, where d_k is the width of one query.",
-        "The scale makes up for a sum over d_k products, and each head adds up only d_k = d_head = d_model / num_heads of them. The "
-        "weights come out too even. Where d_k equals d_model, as with one head, both are the same, so such a test cannot see it.\n\n"
+        "The scale makes up for a sum over d_k products, and d_k need not be d_model: each of several heads has only d_k = d_head = "
+        "d_model / num_heads. With d_k below d_model the weights come out too even. Where the two are equal, the result is right by "
+        "chance, so a test with such sizes cannot see the slip.\n\n"
         "Take d_model = 16 and four heads, so d_head = 4. A dot product of 4 is scaled to 4 / √4 = 2. With the model's width it becomes "
         "4 / √16 = 1.",
         "scores = q @ k.mT / math.sqrt(d_model)", "scores = q @ k.mT / math.sqrt(q.shape[-1])", "omihub777/ViT-CIFAR#11"),
-    MistakeText("SD4", "The scale uses the number of heads; it needs √d_head, the width of one head.",
+    MistakeText("SD4", "The scale uses the number of heads; it needs √d_head, where d_head is the width of one head.",
         "`q.shape` of a split tensor is (B, num_heads, T, d_head), and the slip is to read the wrong entry of it, or to divide by "
         "`num_heads ** 0.5`. How many heads there are has no part in a single dot product. Where num_heads equals d_head the numbers "
         "are right by chance.\n\n"
@@ -50,19 +51,20 @@ TEXTS = (
         "scores = (q @ k.mT + bias) / math.sqrt(q.shape[-1])", "scores = q @ k.mT / math.sqrt(q.shape[-1]) + bias",
         "tenstorrent/tt-metal#56406"),
     MistakeText("SD8", "Queries and keys changed roles: row i of scores, weights and output belongs to query i.",
-        "k qᵀ is the transpose of q kᵀ, with one row per key. Softmax then normalizes over the queries. Where T_q and T_k differ the "
-        "shapes tell; where they agree nothing complains, and symmetric inputs even give the right numbers.\n\n"
+        "k qᵀ is the transpose of q kᵀ, with one row per key, so softmax normalizes over the queries. Weights that are transposed "
+        "before they meet v exchange the roles one step later. Where T_q and T_k differ, the shapes show it; where they agree no "
+        "error is raised, and where the exchanged matrix is symmetric even the numbers are right.\n\n"
         "Take the three-token table: Q = [[1, 0], [0, 1], [1, 1]], K = [[1, 1], [1, 0], [0, 1]]. Query 0 meets the keys with scores [1, "
         "1, 0], the first row of Q Kᵀ. The first row of K Qᵀ is [1, 1, 2]: key 0 against all queries.",
         "scores = k @ q.swapaxes(-1, -2)", "scores = q @ k.swapaxes(-1, -2)"),
-    MistakeText("PJ1", "`nn.Linear` computes x @ weightᵀ: copy wᵀ.",
+    MistakeText("PJ1", "A weight was not transposed: `nn.Linear` stores wᵀ, of shape (d_out, d_in), and computes x @ weightᵀ.",
         "`nn.Linear(d_in, d_out)` stores its weight as (d_out, d_in). A matrix made for x @ w has shape (d_in, d_out). For d_in ≠ d_out "
         "the shapes disagree, at once or on the first call; a square w is taken without any error, and every result is that of wᵀ.\n\n"
         "Take x = [1, 0] and w = [[1, 2], [3, 4]]. We want x @ w = [1, 2]. A layer that stores w gives x @ wᵀ = [1, 3].",
         "layer.weight = nn.Parameter(w.clone())", "layer.weight = nn.Parameter(w.T.clone())", "skyzh/tiny-llm#60"),
     MistakeText("PJ2", "A zero input gives a non-zero output: a bias is active. Pass `bias=False`.",
-        "`nn.Linear` has a bias unless told otherwise, drawn at random from ±1/√d_in. With the weights of a reference loaded into it, "
-        "the outputs are off by the same vector for every token, which is small enough to pass for rounding in a plot.\n\n"
+        "`nn.Linear` has a bias unless told otherwise, drawn at random between −1/√d_in and 1/√d_in. With the weights of a reference "
+        "loaded into it, the outputs are off by the same vector for every token, which is easily overlooked in a plot.\n\n"
         "Take a layer with weight 2 and bias 0.3. Then f(1) = 2.3 where x @ w is 2, and f(0) = 0.3 where it is 0.",
         "layer = nn.Linear(d_model, d_k)", "layer = nn.Linear(d_model, d_k, bias=False)"),
     MistakeText("PJ3", "The fused weights are stored [q, k, v]; the code reads q, k, v per head. Cut into three first, then into heads.",

@@ -3,9 +3,10 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("BW1", "The softmax gradient lacks the row-sum term: subtract each row's sum of P · dP before multiplying by P.",
-        "Each weight depends on every score of its row through the sum in the denominator. `P * dP` keeps only a score's effect on its "
-        "own exponential. The sign that shows it: weights always sum to 1, so each row of dS must sum to 0.\n\n"
+    MistakeText("BW1", "The softmax gradient lacks a term: from dP subtract each row's sum of P · dP, then multiply by P.",
+        "P are the weights, dP and dS the gradients of weights and scores. Each weight depends on every score of its row through the "
+        "sum in the denominator; `P * dP` keeps only a score's effect on its own exponential. A test that shows it: adding one number "
+        "to all scores of a row changes no weight, so each row of dS must sum to 0.\n\n"
         "Take P = [0.5, 0.5] and dP = [1, 0]. The row's sum of P · dP is 0.5, so dS = P · (dP − 0.5) = [0.25, −0.25]. Without the term "
         "it is [0.5, 0].",
         "grad_scores = weights * grad_weights",
@@ -18,13 +19,14 @@ TEXTS = (
         "Take d_k = 4, keys [4, 0, 0, 0] and [0, 0, 0, 0], and dS = [0.25, −0.25]. The first entry of q's gradient is 0.25 · 4 / 2 = "
         "0.5. Without the scale it is 1.",
         "grad_q = grad_scores @ k", "grad_q = grad_scores @ k / np.sqrt(k.shape[-1])"),
-    MistakeText("BW3", "The graph is cut before the weights meet the values: v gets its gradient, q and k get none.",
-        "`detach()`, `.data`, `torch.no_grad()`, `torch.tensor(…)` and NumPy all cut it. After the cut the weights are constants. The output still requires grad because of v, so `backward()` runs, v.grad is there, "
-        "and q.grad and k.grad are None. In a model w_q and w_k then never train, while the loss falls a little through w_v.\n\n"
+    MistakeText("BW3", "The graph is cut before the weights meet the values: no gradient reaches q and k.",
+        "`detach()`, `.data`, `torch.no_grad()`, `torch.tensor(…)` and NumPy all cut the graph. After the cut the weights are constants. "
+        "If v was not cut off as well, the output still requires grad: `backward()` runs and v.grad is there, while q.grad and k.grad "
+        "are None. In a model w_q and w_k then never train, while the loss falls a little through w_v.\n\n"
         "Take one query q = 0, keys 1 and 0, values 1 and 0. The output is the first weight, 0.5, and its derivative with respect to q "
         "is 0.5 · 0.5 = 0.25. Cut, q has no gradient at all.",
         "weights = torch.softmax(scores.detach(), dim=-1)", "weights = torch.softmax(scores, dim=-1)"),
-    MistakeText("DT1", "float16 ends at ±65504: use −inf or `torch.finfo(dtype).min`.",
+    MistakeText("DT1", "The fill is out of the range of float16, which ends at ±65504: use −inf or `torch.finfo(dtype).min`.",
         "A fill of −1e9 is written for float32. PyTorch refuses to turn it into float16 and raises a RuntimeError ('value cannot be "
         "converted … without overflow'); other libraries silently make it −inf. bfloat16 has the range of float32, so it does not show "
         "the slip.\n\n"
@@ -32,8 +34,8 @@ TEXTS = (
         "there and follows the type.",
         "scores = scores.half().masked_fill(~mask, -1e9)",
         "half = scores.half()\nscores = half.masked_fill(~mask, torch.finfo(half.dtype).min)", "NVIDIA/apex#1052"),
-    MistakeText("DT2", "A float64 scalar promoted the result. Use a Python float: `math.sqrt(d_k)`.",
-        "`np.sqrt(8)` is a NumPy scalar of type float64. Since NumPy 2 it counts as much as an array, so float32 divided by it is "
+    MistakeText("DT2", "A float64 scalar turned the result into float64. Use a Python float: `math.sqrt(d_k)`.",
+        "`np.sqrt(8)` is a NumPy scalar of type float64. Since NumPy 2 its type counts as an array's does, so float32 divided by it is "
         "float64; a Python float adapts to the array. The numbers look the same, memory doubles, and the next step that expects float32 "
         "may refuse.\n\n"
         "One million scores take 4 million bytes in float32 and 8 million in float64.",
@@ -41,9 +43,9 @@ TEXTS = (
     MistakeText("DT3",
         "The mask does not move with the module. Register the mask as a buffer: `register_buffer(\"mask\", mask, persistent=False)`.",
         "`.to(device)` moves parameters, buffers and submodules. A tensor in a plain attribute stays where it was made, and the first "
-        "forward pass on a GPU stops at two devices in one operation. On the CPU nothing shows; moving the module to the device \"meta\" "
-        "tests it anywhere.\n\n"
-        "Take a module with one weight and one mask. After `.to(\"meta\")` both should be on meta. With a plain attribute 1 of the 2 is: "
-        "the mask is still on cpu.",
+        "forward pass on a GPU fails: one operation meets tensors on two devices. On the CPU nothing shows; moving the module to the "
+        "device \"meta\" tests it anywhere.\n\n"
+        "Take a module with one weight and one mask. After `.to(\"meta\")` both should be on meta. With a plain attribute only the "
+        "weight is; the mask is still on cpu.",
         "self.mask = mask", "self.register_buffer(\"mask\", mask, persistent=False)"),
 )  # fmt: skip

@@ -4,15 +4,15 @@ from grader.course.spec import MistakeText
 
 TEXTS = (
     MistakeText("LG1", "Softmax ran over an axis of length 1; it belongs on the axis of the keys.",
-        "A product with v of shape (d_a, 1) leaves scores (B, T, 1), and `dim=-1` then means that last axis. Of a single number, "
-        "softmax is exp(s) / exp(s) = 1, whatever s is. The context becomes the plain sum of the keys, and no gradient reaches the "
+        "A product with v of shape (d_a, 1) leaves scores (B, T, 1), and `dim=-1` then means that last axis. Softmax of a "
+        "single number s is exp(s) / exp(s) = 1, whatever s is. The context becomes the plain sum of the keys, and no gradient reaches the "
         "scores.\n\n"
         "Take keys 1, 2 and 3. A weighted average lies between 1 and 3. With every weight 1 the context is 6.",
         "column = energy @ v[:, None]\nweights = torch.softmax(column, dim=-1)[..., 0]",
         "column = energy @ v[:, None]\nweights = torch.softmax(column, dim=1)[..., 0]", "DEEP-PolyU/KEQA_WSDM19#2"),
     MistakeText("LG2", "Without tanh the query's part cancels in softmax: score = v · tanh(query w_query + key w_key).",
-        "v · (q' + k') is v · q' + v · k'. The first term is the same for all keys, and softmax takes out what a whole row shares. So "
-        "the weights do not depend on the query at all. tanh comes between the two and keeps them entangled.\n\n"
+        "v · (q' + k') is v · q' + v · k'. The first term is the same for all keys, and softmax ignores a number that is added to a whole "
+        "row. So the weights do not depend on the query at all. tanh of the sum cannot be split into two terms like that.\n\n"
         "Take key parts 1 and 0, and the query's part c. Without tanh the scores [c + 1, c] give [0.7311, 0.2689] for every c. With "
         "tanh, c = 0 gives [0.6817, 0.3183] and c = 2 gives [0.5078, 0.4922].",
         "scores = (query @ w_query)[:, None] @ v + keys @ w_key @ v\nweights = torch.softmax(scores, dim=-1)",
@@ -57,7 +57,7 @@ TEXTS = (
         "factor = math.exp(m_old - m_new)\nl = l * factor + p\nacc = acc + p * value\noutput = acc / l",
         "factor = math.exp(m_old - m_new)\nl = l * factor + p\nacc = acc * factor + p * value\noutput = acc / l"),
     MistakeText("FL2", "Numerator and denominator both kept their old scale: multiply both by exp(m_old − m_new).",
-        "What was added up relative to the old maximum and what is added relative to the new one do not fit together. Since both sums "
+        "Terms computed relative to the old maximum cannot be added to terms computed relative to the new one. Since both sums "
         "carry the same error, it cancels where all values are equal, so a test with v = 1 passes.\n\n"
         "Take score 0 with value 3, then score ln 2 with value 0; the answer is 1. Unscaled, l = 1 + 1 = 2 and the accumulator is 3 + 0 "
         "= 3, which gives 1.5. With both values 1 it gives 2 / 2 = 1, which is right.",

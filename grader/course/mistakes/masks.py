@@ -20,22 +20,22 @@ TEXTS = (
         "weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)", "huggingface/pytorch-image-models#2236"),
     MistakeText("MK3", "A score of 0 still gets weight e⁰; hidden scores must be −∞.",
         "Multiplying scores by a mask of 0 and 1, or filling with 0, sets hidden scores to 0. exp(0) is 1, so a hidden key keeps a "
-        "share, and the larger one the lower the visible scores are.\n\n"
+        "share of the weight, and the lower the visible scores are, the larger that share is.\n\n"
         "Take scores [2, 5] with the second hidden. As 0, the pair [2, 0] gives [0.8808, 0.1192] where [1, 0] was wanted. With −2 for "
         "the visible score, the hidden key gets 0.8808.",
         "scores = scores * mask", "scores = scores.masked_fill(~mask, -torch.inf)"),
     MistakeText("MK4", "The fill value is not low enough for large scores. Use −inf or `torch.finfo(scores.dtype).min`.",
-        "A number such as −10000 hides a key only while the visible scores stay far above it. Softmax knows differences alone: a "
-        "visible score close to the fill shares its weight with the hidden ones, one below it loses to them.\n\n"
-        "Take a visible score of −10001 beside a hidden one that was filled with −10000. The row is [−1, 0] after the maximum is "
+        "A number such as −10000 hides a key only while the visible scores stay far above it. Softmax depends on differences of scores "
+        "alone: if the visible scores lie near the fill, hidden keys get a share, and if they lie below it, hidden keys get most.\n\n"
+        "Take a visible score of −10001 next to a hidden one that was filled with −10000. The row is [−1, 0] after the maximum is "
         "subtracted, and the weights are [0.2689, 0.7311]: most of it goes to the hidden key.",
         "weights = torch.softmax(scores.masked_fill(~mask, -1e4), dim=-1)",
         "weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)",
         "huggingface/transformers#3181"),
     MistakeText("MK5", "0 × −∞ is NaN; use `masked_fill` or `where`.",
-        "The idea is to add 0 where attention is allowed and −∞ where it is not. Made by a product, the allowed places hold 0 · −∞, "
-        "which is not 0 but NaN, and one NaN makes its whole row NaN. With a finite number in place of −∞ the same line works, so it is "
-        "often found and then changed.\n\n"
+        "The idea is to add 0 where attention is allowed and −∞ where it is not. But the product puts 0 · −∞ in the allowed places, "
+        "which is not 0 but NaN, and one NaN makes its whole row NaN. With a finite number in place of −∞ the same line works; it "
+        "breaks when that number is replaced by −∞.\n\n"
         "Take the mask [1, 0], where 1 means allowed. (1 − mask) is [0, 1], and times −∞ it is [NaN, −∞]; [0, −∞] was wanted.",
         "scores = scores + (1 - mask.float()) * -torch.inf", "scores = scores.masked_fill(~mask, -torch.inf)"),
     MistakeText("MK6", "True was added as the number 1; hidden scores must be set to −∞.",
@@ -74,8 +74,9 @@ TEXTS = (
         "scores = scores.masked_fill(~real[:, :, None], -torch.inf)",
         "scores = scores.masked_fill(~real[:, None, :], -torch.inf)", "hyunwoongko/transformer#40"),
     MistakeText("MK11", "The batch axis of the mask was broadcast as queries: give the mask an axis for them, (B, 1, T_k).",
-        "Broadcasting lines shapes up from the right. A mask (B, L) against scores (B, L, L) puts its batch axis on the queries. That "
-        "is an error unless B equals L or is 1; then item 0's lengths apply to query 0 of every item.\n\n"
+        "Broadcasting lines shapes up from the right. A mask (B, L) against scores (B, L, L) puts its batch axis on the queries. With "
+        "B = 1 the result is right, and with any other B ≠ L this is an error. With B = L it runs, and the length of item 0 applies to "
+        "query 0 of every item.\n\n"
         "Take two items of two tokens with lengths 1 and 2: [[True, False], [True, True]]. In item 0 both queries should see key 0 "
         "alone. Broadcast wrongly, its query 1 sees both keys.",
         "scores = scores.masked_fill(~real, -torch.inf)", "scores = scores.masked_fill(~real[:, None, :], -torch.inf)",
@@ -96,7 +97,7 @@ TEXTS = (
         "mask = causal if padding is None else padding", "mask = causal if padding is None else causal & padding",
         "keras-team/keras#23038"),
     MistakeText("MK14",
-        "The mask starts at the top left. With fewer queries than keys, the last query sees every key: shift the diagonal by T_k − T_q.",
+        "The mask starts at the top left. With fewer queries than keys, the last query should see every key: shift the diagonal by T_k − T_q.",
         "With a cache, the queries are the last positions of the sequence. `tril()` counts from the top left corner, as if they were "
         "the first, so a single new query sees key 0 alone. For T_q = T_k both agree.\n\n"
         "Take 2 queries and 4 keys. Shifted by 2, the rows allow 3 and 4 keys. Unshifted, they allow 1 and 2.",

@@ -19,16 +19,16 @@ TEXTS = (
         "jsbaan/transformer-from-scratch#6"),
     MistakeText("MH3", "Attention runs across heads: tokens never meet. Move the heads to axis 1 before the scores.",
         "A matrix product works on the last two axes and treats the others as a batch. Left as (B, T, H, d_head), q kᵀ compares the "
-        "heads of one token with each other. Shapes fit everywhere and the output has the right one. The test that sees it: change "
+        "heads of one token with each other. Shapes fit everywhere, the output's included. A test that shows it: change "
         "token 2, and only row 2 of the output changes.\n\n"
         "Take B = 1, T = 5 and two heads. The scores should have shape (1, 2, 5, 5). Without the transpose it is (1, 5, 2, 2).",
         "q = x.view(B, T, num_heads, d_head)\nscores = q @ q.mT",
         "q = x.view(B, T, num_heads, d_head).transpose(1, 2)\nscores = q @ q.mT"),
     MistakeText("MH4", "The memory is not contiguous after a transpose: use `reshape`, or `contiguous()` first.",
-        "`transpose` moves no number; it changes the steps by which they are read. `view` needs numbers that lie in order and raises a "
-        "RuntimeError ('view size is not compatible …') where they do not. `reshape` copies in that case.\n\n"
-        "Take [[0, 1, 2], [3, 4, 5]]. Transposed, it reads 0, 3, 1, 4, 2, 5, while memory still holds 0 to 5. No steps read the flat "
-        "row in that order without a copy.",
+        "`transpose` moves no number; it changes the steps (strides) by which memory is read. `view` needs numbers that lie in order and "
+        "raises a RuntimeError ('view size is not compatible …') where they do not. `reshape` copies in that case.\n\n"
+        "Take [[0, 1, 2], [3, 4, 5]]. Transposed, it reads 0, 3, 1, 4, 2, 5, while memory still holds 0 to 5. No fixed step leads "
+        "through memory in that order, so a flat row needs a copy.",
         "merged = heads.transpose(1, 2).view(B, T, num_heads * d_head)",
         "merged = heads.transpose(1, 2).reshape(B, T, num_heads * d_head)"),
     MistakeText("MH5", "Dropout is active in evaluation: gate it on `self.training`.",

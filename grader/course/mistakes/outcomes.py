@@ -23,9 +23,9 @@ TEXTS = (
         "with the second entry.\n\nFor three rows, `for i in range(3 - 1)` fills rows 0 and 1. Row 2 keeps the zeros with which the "
         "result was made.",
         "for i in range(n - 1):\n    result[i] = f(x[i])", "for i in range(n):\n    result[i] = f(x[i])"),
-    MistakeText("RS5", "The results are right and stand one place off along an axis.",
-        "Each result stands where its neighbor belongs. Look at where a list is appended to, before or after the update, and at indices "
-        "with + 1 or − 1. An index of −1 is no error in Python; it is the last entry.\n\nThe rows a, b and c came back as c, a and b, "
+    MistakeText("RS5", "The results are right, but each is one place off along an axis.",
+        "Each result is where its neighbor belongs. Check whether a list is appended to before or after the update, and look at indices "
+        "with + 1 or − 1. An index of −1 raises no error in Python; it means the last entry.\n\nThe rows a, b and c came back as c, a and b, "
         "or with a row of zeros in front.",
         "result[i + 1] = f(x[i])", "result[i] = f(x[i])"),
     MistakeText("RS6", "The results are right and stand in reverse order along an axis.",
@@ -63,14 +63,14 @@ TEXTS = (
         "with weights that sum to 1 is a mean already.\n\nWith two keys and the weights ½ and ½, the values 2 and 4 give 3. Taking the "
         "mean of ½ · 2 and ½ · 4 gives 1.5.",
         "return x.mean(axis=-1)", "return x.sum(axis=-1)"),
-    MistakeText("RS14", "All numbers are right; what should be refused is refused by another exception than the one that was asked for.",
-        "The caller catches the exception that its description names, here another one than came. An `assert` raises "
-        "AssertionError and vanishes under `python -O`. An exception that NumPy or torch raises by itself says nothing about what the "
+    MistakeText("RS14", "All numbers are right, but invalid input raises a different exception from the one that was asked for.",
+        "A caller who catches the exception that the task names does not catch another one. An `assert` raises "
+        "AssertionError and vanishes under `python -O`. An exception that comes from inside NumPy or torch says nothing about what the "
         "caller did wrong.\n\nTest the condition first, and raise with a sentence that says what was expected.",
         'assert temperature > 0, "…"', 'if temperature <= 0:\n    raise ValueError("…")'),
-    MistakeText("RS15", "All numbers are right; what should be refused is computed all the same.",
+    MistakeText("RS15", "All numbers are right, but input that should be refused gets a result all the same.",
         "Where there is no right result, an error is the right answer. Without it the mistake is found three functions later, if at "
-        "all.\n\nA temperature of 0 divides by 0, and a d_model that num_heads does not divide loses numbers without a sign. Test the "
+        "all.\n\nA temperature of 0 divides by 0, and a d_model that is no multiple of num_heads silently loses numbers. Test the "
         "condition first, and raise with a sentence that says what was expected.",
         "return x / temperature", 'if temperature <= 0:\n    raise ValueError("…")\nreturn x / temperature'),
     MistakeText("RS16", "All numbers are right, and an input was changed on the way.",
@@ -78,10 +78,10 @@ TEXTS = (
         "array then gets other numbers.\n\nAfter `scores -= scores.max()` the caller's scores [3, 1] have become [0, −2]. Write "
         "`scores = scores - scores.max()`, which makes a new array, or work on a copy.",
         "scores -= scores.max()", "scores = scores - scores.max()"),
-    MistakeText("RS17", "The results are right and stand in whole numbers: what follows the point is cut off.",
-        "An array keeps the type with which it was made, and what is stored in it is cut to fit, without an error. "
-        "`np.zeros_like(scores)` is an array of integers where the scores are integers; so is what `.astype(x.dtype)` makes of a result "
-        "where x is. Inputs with a point don't show it.\n\nThe weights 0.67 and 0.33 become 0 and 0, and the score 2.5 becomes 2. "
+    MistakeText("RS17", "The results are whole numbers: they are right up to the decimal point, and everything after it is cut off.",
+        "An array keeps the type with which it was made, and a number that is stored in it is cut to fit, without an error. "
+        "`np.zeros_like(scores)` holds integers if the scores are integers, and `.astype(x.dtype)` turns a result into integers if x "
+        "holds integers. Inputs of type float don't show it.\n\nThe weights 0.67 and 0.33 become 0 and 0, and the score 2.5 becomes 2. "
         "Say which type the result has, or leave it to NumPy: `np.zeros(scores.shape)` holds floats.",
         "result = np.zeros_like(x)", "result = np.zeros(x.shape)"),
 )

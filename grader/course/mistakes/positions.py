@@ -14,8 +14,8 @@ TEXTS = (
         "jadore801120/attention-is-all-you-need-pytorch#32"),
     MistakeText("PE2", "The sine and the cosine of a pair turn at different speeds here; column 2i + 1 should use the exponent of column 2i.",
         "A pair (sin, cos) of one angle is a point on a circle, and a shift by k positions turns it by the same angle everywhere: the "
-        "product of PE(p) and PE(p + k) does not depend on p. With another frequency in the cosine that is lost.\n\n"
-        "Take d_model = 2 and k = 1. With one frequency the product is cos(1) = 0.5403 for every p. With the cosine's exponent at 1/2 "
+        "dot product of PE(p) and PE(p + k) does not depend on p. With another frequency in the cosine that is lost.\n\n"
+        "Take d_model = 2 and k = 1. With one frequency the dot product is cos(1) = 0.5403 for every p. With the cosine's exponent at 1/2 "
         "it is 0.99995 for p = 0 and 1.7649 for p = 1.",
         "column = torch.arange(d_model)\nangles = position / base ** (column / d_model)",
         "column = torch.arange(d_model)\nangles = position / base ** ((column - column % 2) / d_model)",
@@ -28,8 +28,8 @@ TEXTS = (
         "left, −2.3026 // 2 is −2, and the frequency is 0.1353.",
         "frequency = math.exp(-math.log(10000.0) / d_model // 2)", "frequency = math.exp(-math.log(10000.0) / (d_model // 2))",
         "zju3dv/LoFTR#41"),
-    MistakeText("PE4", "Another layout than this exercise asks for: sine and cosine alternate.",
-        "All sines first and all cosines after them is a sound encoding, used by several libraries, and a model trains on it equally "
+    MistakeText("PE4", "The layout is not the one asked for: sines and cosines should alternate, column by column.",
+        "All sines first and all cosines after them is a valid encoding, used by several libraries, and a model trains on it equally "
         "well. Its columns are those of the paper in another order, so weights and numbers cannot be exchanged between the two.\n\n"
         "Take d_model = 4 and position 1, with angles 1 and 0.01. Alternating, the row is [0.841, 0.540, 0.010, 1.000]. Sines first, it "
         "is [0.841, 0.010, 0.540, 1.000].",

@@ -39,7 +39,7 @@ TEXTS = (
         "exps = np.exp(scores)\nweights = exps / exps.sum(axis=-1, keepdims=True)",
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)",
         "pytorch/executorch#18407"),
-    MistakeText("SM6", "One row's maximum underflowed another; take the maximum per row.",
+    MistakeText("SM6", "One maximum for all rows made a row far below it underflow; take the maximum per row.",
         "`scores.max()` is the largest score of all queries. It prevents overflow, but a row that lies far below it loses all its "
         "exponentials to 0, and 0 / 0 is NaN. In float32 a distance of 104 is enough, in float64 746.\n\n"
         "Take float32 rows [0, 1] and [−200, −201]. The overall maximum is 1, so the second row becomes [−201, −202] and its "

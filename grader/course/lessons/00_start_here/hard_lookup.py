@@ -85,8 +85,8 @@ class hard_lookup:
             return None
         return f"{np.array2string(got, precision=3)} is no row of values."
 
-    hints = ("There is one score for each key. What shape has the array of all scores, and what do you need to know about it: its largest "
-        "number, or where that number stands?",
+    hints = ("There is one score for each key. What is the shape of the array of all scores, and what do you need from it: its largest "
+        "number, or the position of that number?",
         "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, `np.argmax` its position, and the "
         "first one on a tie. The position also says which row of `values` you want.",
         "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```")
@@ -110,7 +110,7 @@ class hard_lookup:
         "HL5": mistake(
             *(patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})") for guard in ("", " + 1e-09")),
             says="Keys are ranked by the angle to the query alone (cosine similarity); the dot product counts length, too.",
-            why="Dividing by the norms removes the keys' lengths. In attention a key may be loud or quiet, so nothing is divided."),
+            why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept."),
         "HL6": mistake(patch("values[best]", "int(best)"),
             says="The position of the best key is returned; the value at that position was asked for.",
             why="`np.argmax` gives an index. It is the place where the value lies, and not yet the value."),

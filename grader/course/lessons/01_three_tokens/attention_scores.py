@@ -9,7 +9,7 @@ from .shared import TABLE_K, TABLE_Q, single, whole
 
 @exercise(points=1, minutes=5, difficulty=1, forbids=("softmax", "attention"))
 class attention_scores:
-    """Multiply every query with every key: one dot product a pair, one row a query."""
+    """Multiply every query by every key: one dot product per pair, one row per query."""
 
     def cases(rng):
         small_k = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 2.0]])

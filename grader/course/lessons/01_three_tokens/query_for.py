@@ -145,10 +145,10 @@ class query_for:
             says="The scores came back, one number for each key; a query has as many numbers as a key.",
             why="`keys @ own` has shape (n,). The query has shape (d,): it is a vector of the kind that the keys are."),
         "QF12": mistake(patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
-            says="""Least squares was asked for a query whose other scores are all 0; with more keys than features there is none, and
-            what comes out falls short.""",
-            why="""n equations for d unknowns have a solution only where n ≤ d. Nothing asks the other scores to be 0: they only have to
-            lie far enough below the target's, and the target's own key is a direction that does that for any n."""),
+            says="""Least squares looked for a query that makes all other scores 0; with more keys than features there usually is none,
+            and its best attempt falls short.""",
+            why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
+            only have to lie far enough below the target's, and the target's own key is a direction that does that for any n."""),
         "QF13": mistake(patch(" / lead", " / np.linalg.norm(own)"),
             says="The lead of the target was not measured: keys that are near it, or short, need a longer query.",
             why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. Dividing by the key's length

@@ -77,7 +77,7 @@ class softmax_rows:
             why="A row such as [1, −1] sums to 0, and negative scores give negative weights. exp makes every score positive first."),
         "TT14": mistake(patch(WEIGHTS, "exponentials"),
             says="The exponentials are not divided by their sum: these weights do not sum to 1.",
-            why="After subtracting the maximum the largest of them is exactly 1; the others come on top."),
+            why="After subtracting the maximum the largest exponential is exactly 1, and the others add to it: the sum exceeds 1."),
         "TT15": mistake(patch("max(axis=1", "max(axis=0"),
             says="The largest score of each column is subtracted; only one number for a whole row leaves its weights unchanged.",
             why="""Subtracting the same c from a row multiplies all its exponentials by exp(−c), which the division removes.
@@ -100,7 +100,7 @@ class softmax_rows:
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
         "TT42": mistake(UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),
             says="`np.nan_to_num` puts 0 where the overflow left NaN: such a row has lost its weights.",
-            why="exp(1000) is still infinite and ∞/∞ still NaN; only its sign is removed. Subtract the row's largest score first."),
+            why="exp(1000) is still infinite and ∞/∞ still NaN; the 0 only hides that. Subtract the row's largest score first."),
         "TT43": mistake(*(patch(SHIFT, f"np.clip(scores, -{bound}, {bound})") for bound in (700, 50)),
             says="The scores are clipped before exp: those beyond the bound become equal.",
             why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and

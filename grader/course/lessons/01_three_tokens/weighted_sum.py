@@ -9,7 +9,7 @@ from .shared import TABLE_V, single, unlike
 
 @exercise(points=1, minutes=3, difficulty=1, forbids=("softmax", "attention"))
 class weighted_sum:
-    """Add up the values, each multiplied by its weight: one output row a query."""
+    """Add up the values, each multiplied by its weight: one output row per query."""
 
     def cases(rng):
         pick = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -58,7 +58,7 @@ class weighted_sum:
             says="The sum is divided by the number of keys; the weights already share out the whole.",
             why="A weighted sum with weights that sum to 1 is an average. A second division makes it too small."),
         "TT23": mistake(patch("weights @ V", "softmax_rows(weights) @ V"), says="Softmax is applied to the weights once more.",
-            why="Weights between 0 and 1 lie close together, so a second softmax makes them nearly equal."),
+            why="Weights lie between 0 and 1, so a second softmax makes them much more even: (0.9, 0.1) becomes (0.69, 0.31)."),
         "TT24": mistake(patch("weights @ V", "V[weights.argmax(axis=1)]"),
             says="Only the value with the largest weight is returned; all values should be blended.",
             why="That is the hard look-up of lesson 00."),
@@ -66,7 +66,7 @@ class weighted_sum:
             why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5."),
         "TT26": mistake(patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
             says="The sum runs over the features; it should run over the keys.",
-            why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number a key."),
+            why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number per query and key."),
         "TT32": mistake(patch("weights @ V", "V @ weights"),
             says="`V @ weights` has the order reversed: rows of weights belong to queries, so weights come first.",
             why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q."),

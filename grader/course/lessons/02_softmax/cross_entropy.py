@@ -64,13 +64,13 @@ class cross_entropy:
             why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right answer one
             in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8 against 2.3."""),
         "CE5": mistake(patch(PICKED, "-logs.max(axis=-1)"),
-            says="The largest weight was charged, not the weight of the target.",
-            why="""What the model likes best says how sure it is, not whether it is right. The loss looks at one weight, that of the
-            answer that turned out to be right."""),
+            says="The loss was computed from the largest weight; it should be computed from the target's weight.",
+            why="""The largest weight says how sure the model is, not whether it is right. The loss looks at one weight only, that of the
+            right answer."""),
         "CE6": mistake(patch("log_softmax(scores)", "scores"),
             says="Minus the target's score came back: softmax is missing.",
-            why="""A score says nothing by itself; adding 100 to a whole row changes no weight. The loss is the difference to
-            ln Σ exp(scores), which is what log_softmax subtracts."""),
+            why="""A score alone says nothing: adding 100 to a whole row changes no weight. The loss is ln Σ exp(scores) minus the
+            target's score; log_softmax brings in that first term."""),
         "CE7": mistake(patch("np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)", "logs[..., targets]", PICKED, "-picked"),
             says="`logs[..., targets]` takes all the targets' columns in every row; each row has one target of its own.",
             why="""With 2 rows and 2 targets this gives a (2, 2) array, and only its diagonal was meant. `np.take_along_axis` pairs
@@ -86,7 +86,7 @@ class cross_entropy:
             says="The entry before the target was charged: targets are counted from 0.",
             why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and nothing complains."),
         "CE11": mistake(patch(PICKED, "-(np.expand_dims(targets, -1) * logs).sum(axis=-1)"),
-            says="The logarithms were multiplied with the target's position; a target says *which* of them counts.",
-            why="""The formula −Σ y ln p has a y that is 1 at the target and 0 elsewhere (one-hot). The position itself is no such y:
-            `np.eye(n)[targets]` makes one of it, and picking the entry needs none."""),
+            says="The logarithms were multiplied by the target's position; a target says *which* of them counts.",
+            why="""In the formula −Σ y ln p, y is 1 at the target and 0 elsewhere (one-hot). The position is not that y:
+            `np.eye(n)[targets]` turns positions into such rows. Or pick the entry directly, without any y."""),
     }

@@ -17,7 +17,7 @@ def softmax(*texts: str):
 
 @exercise(points=2, minutes=10, difficulty=3, forbids=FORBIDS)
 class cross_entropy_gradient:
-    """Say how the sum of all losses grows with each score."""
+    """Compute how fast the sum of all losses grows with each score."""
 
     def cases(rng):
         yield from (Case(key, title, args) for key, title, args in loss_inputs(rng))
@@ -61,8 +61,8 @@ class cross_entropy_gradient:
             weight, p_j, and the whole row sums to 0."""),
         "CG5": mistake(patch(GRADIENT, "(weights - one_hot) * (weights * one_hot).sum(axis=-1, keepdims=True)"),
             says="That is the gradient of minus the target's *weight*; the loss is minus the logarithm of it.",
-            why="""The derivative of ln p is that of p divided by p. The p in front of the softmax derivative cancels: it is the
-            logarithm that keeps the gradient large where the model is most wrong."""),
+            why="""The derivative of ln p is the derivative of p, divided by p. That division cancels the factor p of softmax's
+            derivative: the logarithm keeps the gradient large where the model is most wrong."""),
         "CG6": mistake(patch(GRADIENT, "-one_hot / weights"),
             says="That is the gradient with respect to the weights, −1/p at the target; with respect to the scores was asked for.",
             why="""Scores come before softmax. The chain rule multiplies −1/p at the target with the Jacobian's row p (δ − p_j), and
@@ -86,8 +86,8 @@ class cross_entropy_gradient:
             target i."""),
         "CG12": mistake(patch(GRADIENT, "weights * (weights - one_hot - (weights * (weights - one_hot)).sum(axis=-1, keepdims=True))"),
             says="p − y was sent through the derivative of softmax once more; it already is the gradient with respect to the scores.",
-            why="""The chain rule from the weights' gradient −y/p through the Jacobian diag(p) − p pᵀ ends at p − y. Another round
-            through the Jacobian belongs to no loss of these scores."""),
+            why="""The chain rule takes the weights' gradient, −y/p, through the Jacobian diag(p) − p pᵀ and arrives at p − y. Sent
+            through the Jacobian once more, p − y becomes the gradient of another loss, the squared error ½ Σ (p − y)²."""),
         "CG13": mistake(patch(GRADIENT, "weights * (1 - weights)"),
             says="p (1 − p) is how each weight answers its own score; the loss and its target have no part in it.",
             why="It is the diagonal of softmax's Jacobian. The gradient of the loss is p − y, with y 1 at the target and 0 elsewhere."),

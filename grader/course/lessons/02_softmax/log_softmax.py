@@ -53,8 +53,8 @@ class log_softmax:
             why="""e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer is
             −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
         "SX31": mistake(patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
-            says="A small number was added before the logarithm; it hides −∞ and caps the result near −27.",
-            why="ln(10⁻¹²) = −27.6, so every answer below that becomes −27.6. A loss cannot tell a bad prediction from a terrible one."),
+            says="A small number was added before the logarithm; it hides −∞ and keeps every result above about −27.6.",
+            why="ln(10⁻¹²) = −27.6, so every answer below that becomes −27.6. Such a loss cannot tell a poor prediction from a worse one."),
         "SX32": mistake(patch(LOGS, "shifted"), says="Only the maximum was subtracted; the logarithm of the sum is missing.",
             why="""x − max puts the largest at 0, which would be a probability of 1. What remains to be subtracted is ln Σ e^(x −
             max). For (0, 0) both have to be −0.693."""),

@@ -14,7 +14,7 @@ def weights(rng: np.random.Generator, n: int, scale: float = 1.0) -> np.ndarray:
 
 @exercise(points=2, minutes=8, difficulty=2, forbids=("softmax", "attention"))
 class softmax_jacobian:
-    """Say how each weight answers to each score."""
+    """Compute how fast each weight changes with each score."""
 
     def cases(rng):
         yield Case("small", "the weights (½, ¼, ¼)", (np.array([0.5, 0.25, 0.25]),))
@@ -42,11 +42,11 @@ class softmax_jacobian:
             why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill."),
         "SX41": mistake(patch(PRODUCT, "p"), says="p was subtracted as a row; the product p pᵀ is a matrix.",
             why="`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. Its rows sum to p_i − 1, not to 0."),
-        "SX42": mistake(patch("return", "p = softmax(p)\n    return"), says="softmax was taken once more: p already is its output.",
-            why="""The Jacobian is written in the weights. A second softmax makes them nearly equal: (0.9, 0.1) becomes (0.69, 0.31),
-            and the matrix belongs to another point."""),
+        "SX42": mistake(patch("return", "p = softmax(p)\n    return"), says="Softmax was applied once more: p already is its output.",
+            why="""The formula takes the weights themselves. A second softmax makes them more even, (0.9, 0.1) becomes (0.69, 0.31),
+            and the result is the Jacobian at other scores."""),
         "SX43": mistake(patch("np.diag(p) - ", "-"), says="The diagonal diag(p) is missing: only −p pᵀ came back.",
-            why="−p_i p_j is what one weight loses to another. The diagonal adds what a weight gains from its own score, p_i."),
+            why="As score j rises, weight i falls at the rate p_i p_j. With its own score it grows, by p_i − p_i²: diag(p) adds the p_i."),
         "SX44": mistake(patch(" - ", " + "), says="p pᵀ was added; it is subtracted.",
             why="""Raising one score takes weight from all others, so the entries off the diagonal are negative. Each row sums to 0, because
             adding the same to all scores changes no weight; with a plus sign it sums to 2 p_i."""),

@@ -57,7 +57,7 @@ class softmax_with_temperature:
         "SX5": patch(SCALED, "x /= temperature\n    scaled = x"),
         "SX11": mistake(patch("x / temperature", "x * temperature"),
             says="The scores were multiplied by the temperature; they are divided by it.",
-            why="A high temperature makes the weights equal, as heat blurs. Multiplied, a high temperature makes them sharper."),
+            why="A high temperature should even out the weights. Multiplying by it spreads the scores and sharpens the weights."),
         "SX12": mistake(UNSCALED + patch(WEIGHTS, f"{WEIGHTS} / temperature"),
             says="The weights were divided by the temperature; the scores are.",
             why="After softmax the row sums to 1; divided by T, to 1/T. Before softmax T changes how the weights compare."),
@@ -67,20 +67,20 @@ class softmax_with_temperature:
         "SX14": mistake(patch("<= 0", "< 0"), says="A negative temperature is refused, and 0 is not.",
             why="0 is the likelier slip, since it reads as 'no randomness'. It divides by 0: softmax then returns NaN."),
         "SX19": mistake(UNSCALED, says="The temperature has no effect: it is not used, or it cancels.",
-            why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. A temperature
-            that divides the exponentials, or weights that are then shared out again, stands above and below the line and falls out."""),
+            why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If T divides
+            the exponentials, or weights that are then normalized again, it appears in numerator and denominator and cancels."""),
         "SX20": mistake(UNSCALED + patch(WEIGHTS, POWERS),
-            says="The weights were raised to 1/T and not shared out again: they no longer sum to 1.",
-            why="""softmax(x)^(1/T) is in the right proportions, since e^(x/T) is what it is made of. Divided by its own sum it would
-            be right, where nothing underflows."""),
+            says="The weights were raised to 1/T and not normalized again: they no longer sum to 1.",
+            why="""softmax(x)^(1/T) has the right proportions, since (e^x)^(1/T) = e^(x/T). Divided by its own sum it would be right, as
+            long as nothing underflows."""),
         "SX21": mistake(patch("x / temperature", "x / np.sqrt(temperature)"),
             says="The scores were divided by the root of the temperature.",
             why="√d_k is a root because of how dot products spread. A temperature divides without a root."),
         "SX22": mistake(
             UNSCALED + patch(f"return {WEIGHTS}", f"powers = {POWERS}\n    return powers / powers.sum(axis=axis, keepdims=True)"),
             says="The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
-            why="""softmax(x)^(1/T), shared out again, is the same on paper. For (0, −5000) at T = 10000 it should give (0.622,
-            0.378), but softmax has already made of it (1, 0), and no power brings the 0 back."""),
+            why="""softmax(x)^(1/T), normalized again, is the same on paper. For (0, −5000) at T = 10000 it should give (0.622,
+            0.378), but softmax has already rounded the weights to (1, 0), and no power brings the 0 back."""),
         "SX24": mistake(patch("<= 0", "== 0"), says="A temperature of 0 is refused, and a negative one is not.",
             why="A negative temperature divides without complaint and turns the order around: the lowest score gets the largest weight."),
     }

@@ -52,8 +52,8 @@ class previous_token_projections:
         "PT2": mistake(
             patch(f"    {ROW_0}\n", ""),
             says="Token 0 has no query: all its scores are 0, so it attends to every token alike. It should attend to itself.",
-            why="""`np.eye(t, k=-1)` leaves row 0 empty, since nothing stands before token 0. A query of zeros is no "nothing": softmax
-            of equal scores is 1/t for each key. Softmax must put its weight somewhere, so you have to say where.""",
+            why="""`np.eye(t, k=-1)` leaves row 0 empty, since no token comes before token 0. A query of zeros does not mean "nowhere":
+            softmax of equal scores is 1/t for each key. Softmax must put its weight somewhere, so you have to say where.""",
         ),
         "PT3": mistake(
             patch("np.eye(t, k=-1)", "np.roll(np.eye(t), 1, axis=0)", f"    {ROW_0}\n", ""),
@@ -86,21 +86,21 @@ class previous_token_projections:
         ),
         "PT8": mistake(
             *(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),
-            says="The right tokens get the largest weight, but it does not grow with what is asked for: a fixed size is enough for some "
-            "shares and some lengths only.",
+            says="The right tokens get the largest weight, but the size of the projections is fixed, which is enough only for some shares "
+            "and some lengths.",
             why="""The weight of the chosen token is e^s / (e^s + t − 1), where s is its scaled score. What s has to be depends on
             `share` and on t, and the dot product is √d_k times that.""",
         ),
         "PT9": mistake(
             patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
-            says="The token that is asked for gets the least weight: the sign of its score is turned.",
+            says="The token that is asked for gets the least weight: the sign of its score is reversed.",
             why="""Softmax prefers large scores. The chosen token's score is ln of share · (t − 1) / (1 − share), which is positive as
             soon as the share is more than 1/t.""",
         ),
         "PT10": mistake(
             patch(" / (1 - share)", ""),
-            says="The chosen token's exponential is `share` times the sum of the others; it belongs to the sum itself.",
-            why="""softmax divides by the sum of *all* exponentials, the token's own among them. So the odds are share to (1 − share):
+            says="The chosen token's exponential is `share` times the sum of the others; it should be share / (1 − share) times that sum.",
+            why="""Softmax divides by the sum of *all* exponentials, the token's own among them. So the odds are share to (1 − share):
             e^s = share / (1 − share) times the others' sum. With share in place of the odds the weight is share / (1 + share), never
             more than one half.""",
         ),
@@ -108,7 +108,7 @@ class previous_token_projections:
             patch(W_K, "np.where(np.eye(t) > 0, 0, -np.inf)"),
             patch(f"{ROW_0}", "w_q[0, 0] = 1\n    w_q = np.where(w_q > 0, 0, -np.inf)"),
             says="Projections hold −∞ or NaN. A score of −∞ hides a key; a projection is multiplied, and 0 · ∞ is NaN.",
-            why="""−∞ belongs into scores, where a mask puts it (lesson 06). The entries of w_q and w_k are multiplied with the numbers
-            of x and with each other, so they are finite.""",
+            why="""−∞ belongs in the scores, where a mask puts it (lesson 06). The entries of w_q and w_k are multiplied by the numbers
+            of x and by each other, so they have to be finite.""",
         ),
     }  # fmt: skip

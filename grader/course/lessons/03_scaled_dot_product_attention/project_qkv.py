@@ -52,7 +52,7 @@ class project_qkv:
                    "x": rng.integers(-4, 5, size=(2, 4, 3))}  # fmt: skip
         yield Case("by-name", "arguments given by name, the tokens in whole numbers", kwargs=by_name)
 
-    @holds("each token is projected by itself", needs=("batch", "one-token-changed"))
+    @holds("each token is projected on its own", needs=("batch", "one-token-changed"))
     def alone(case_1, before, case_2, after):
         kept = ~(case_1.args[0] != case_2.args[0]).any(axis=-1)
         moved = [name for name in before if not np.allclose(before[name][kept], after[name][kept], rtol=1e-4, atol=1e-4)]
@@ -67,12 +67,12 @@ class project_qkv:
     mistakes = {
         "AB1": mistake(all_three("x @ {}.T"), all_three("np.inner(x, {})"), all_three("x.dot({}.T)"),
             all_three("np.einsum('...d,ed->...e', x, {})"), *(patch(f"x @ {w}", f"x @ {w}.T") for w in ("w_q", "w_k", "w_v")),
-            says="Weights enter transposed, be it by `w.T`, `np.inner` or letters of einsum; right of x they fit as they are.",
+            says="The weights are transposed (by `w.T`, `np.inner` or the letters of einsum); `x @ w` uses them as they are.",
             why="""The last axis of x, d_model, meets the first axis of the weights. `nn.Linear` stores its weight the other way
             round, (d_out, d_in), and so computes x @ weightᵀ (lesson 05). With d_k = d_model both forms run, and only one is right."""),
         "AB2": mistake(patch("x @ w_q", "x @ w_k", "x @ w_k", "x @ w_q"),
             says="Queries and keys are exchanged: what came back as q was made with w_k, and k with w_q.",
-            why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: who asks and who answers."),
+            why="Queries and keys have the same shape, so nothing fails. The scores come out transposed: keys ask and queries answer."),
         "AB3": mistake(patch("x @ w_k", "x @ w_q"), says="The keys are made with w_q; they have a weight matrix of their own, w_k.",
             why="""A copied line kept its weight. With k equal to q the scores are symmetric: what the first token is to the second,
             the second is to the first. Separate weights let 'fox' look at 'brown' without the reverse."""),

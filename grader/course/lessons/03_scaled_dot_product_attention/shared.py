@@ -80,11 +80,11 @@ MISTAKES = {
     "SD2": divided_by("q.shape[-1]"),
     "SD5": patch("/ math", "* math"),
     "SD6": patch(f" / {ROOT}", "", WEIGHTS, f"{WEIGHTS}\n    weights = weights / {ROOT}"),
-    "AB12": mistake(divided_by("math.sqrt(k.shape[-2])"), says="The scale uses the number of keys; it needs √d_k, the length of one key.",
-        why="""`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson 04); how many
-        keys there are has no part in it."""),
+    "AB12": mistake(divided_by("math.sqrt(k.shape[-2])"), says="The scale counts the keys; it needs the root of d_k, the length of a key.",
+        why="""`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson 04); the number
+        of keys plays no part in it."""),
     "AB13": mistake(divided_by("math.sqrt(v.shape[-1])"),
-        says="The scale uses d_v, the length of a value; it needs √d_k, the length of a query and a key.",
+        says="The scale uses d_v, the length of a value; it needs the root of d_k, the length of a query and of a key.",
         why="Values take no part in the scores. With d_v = d_k the slip is invisible."),
     "AB14": mistake(divided_by("math.sqrt(q.shape[1])"),
         says="The scale reads axis 1, which is d_k in a matrix alone; in a batch it is the number of queries.",
@@ -92,7 +92,7 @@ MISTAKES = {
     "AB20": mistake(patch(WEIGHTS, "weights = scores"), says="Softmax is missing: the scaled scores themselves weight the values.",
         why="Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1."),
     "AB28": mistake(divided_by("math.sqrt(q.shape[-2])"), divided_by("math.sqrt(len(q))"),
-        says="The scale counts queries or sentences; it needs √d_k, the last axis of q.",
+        says="The scale counts queries or sentences; it needs the root of d_k, the size of q's last axis.",
         why="""`q.shape[-2]` is the number of queries, and `len(q)` the length of the first axis: the queries of a matrix, the
         sentences of a batch. The scale makes up for a sum over d_k products (lesson 04)."""),
     "AB29": mistake(divided_by(f"math.sqrt({ROOT})"), says="The root was taken twice: the scores were divided by the fourth root of d_k.",

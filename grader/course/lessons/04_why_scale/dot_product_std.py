@@ -35,7 +35,7 @@ class dot_product_std:
         yield sampled("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples", rtol=0.3, costly=True,
                       options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, reading=read_results)  # fmt: skip
         same, other = (int(word) for word in rng.permutation(WORDS)[:2])
-        title = "ten pairs of length 2, of numbers that are all the same, and of some of which a third differs"
+        title = "ten pairs of length 2, once with all numbers equal, then with a third of them changed"
         yield Case("used", title, (2, 10), names=("d_k", "n_samples"), probe="lesson_04.used", options={"same": same, "other": other},
                    reading=read_use)  # fmt: skip
 
@@ -49,7 +49,7 @@ class dot_product_std:
         "WS1": mistake(drawn("rng.random((n_samples, d_k))"),
             says="The vectors are uniform on [0, 1); standard-normal ones were asked for.",
             why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
-            √d_k. They also hide the effect: each query then prefers the same key, the longest one."""),
+            √d_k. They also hide the effect: all queries then tend to prefer the same keys, the long ones."""),
         "WS2": mistake(patch("dots.std()", "dots.var()"), says="The variance came back; the standard deviation is its square root.",
             why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
             of that, √d_k: with d_k = 64 it is 8, not 64."""),

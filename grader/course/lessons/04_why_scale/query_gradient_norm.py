@@ -58,14 +58,14 @@ class query_gradient_norm:
         "QG1": mistake(
             patch(CHAIN, "jacobian @ keys"),
             says="The scale is missing from the chain rule: it multiplies the scores, so it multiplies their derivative, too.",
-            why="""scores = scale · keys q, so ∂scores/∂q = scale · keys. The scale acts twice: inside softmax it makes the weights
-            flatter, and behind it it makes the gradient smaller. Leaving out the second hides what dividing by d_k destroys.""",
+            why="""scores = scale · keys q, so ∂scores/∂q = scale · keys. A scale below 1 acts twice: inside softmax it makes the weights
+            flatter, and in the chain rule it makes the gradient smaller. Without the second, dividing by d_k looks harmless.""",
         ),
         "QG2": mistake(
             patch(SCORES, "keys @ q"),
             says="Softmax sees the scores without the scale.",
-            why="""p = softmax(scale · keys q). Without the scale the weights belong to another row, mostly to one that is already
-            decided.""",
+            why="""p = softmax(scale · keys q). Without the scale these are the weights of other scores: for long vectors one key mostly
+            gets nearly everything, and hardly any gradient is left.""",
         ),
         "QG3": mistake(
             patch(SCORES, "keys @ q", CHAIN, "jacobian @ keys"),
@@ -106,9 +106,10 @@ class query_gradient_norm:
         "QG9": mistake(
             patch(JACOBIAN, "np.diag(p)"),
             patch(JACOBIAN, "np.diag(p * (1 - p))"),
-            says="Only the diagonal of softmax's Jacobian was used; it is diag(p) − p pᵀ.",
-            why="""When one score rises, the other weights fall by p_i p_j. Together: row i of ∂p/∂q is p_i times (k_i − Σ_j p_j k_j), the
-            key less the average key. Without −p pᵀ the average is not subtracted.""",
+            says="A diagonal matrix was used for softmax's Jacobian, which is diag(p) − p pᵀ.",
+            why="""When score j rises, every other weight p_i falls at the rate p_i p_j. As a result, row i of ∂p/∂q is
+            scale · p_i · (k_i − Σ_j p_j k_j): a key minus the weighted average of the keys. Without the entries −p_i p_j the
+            other keys are not subtracted.""",
         ),
         "QG10": mistake(
             patch(NORM, "(by_query ** 2).sum()"),

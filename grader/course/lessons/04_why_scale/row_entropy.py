@@ -55,7 +55,7 @@ class row_entropy:
         "WS9": mistake(patch(SEEN, "weights"),
             says="A weight of 0 gives NaN: 0 · ln 0 is 0 · (−∞) on a computer and 0 in the definition.",
             why="""x ln x tends to 0 as x does, so a key without weight adds no uncertainty. NumPy computes ln 0 = −∞ first, and 0 ·
-            (−∞) is NaN. Masked attention has such weights in every row."""),
+            (−∞) is NaN. In causal attention every row but the last has such weights."""),
         "WS10": mistake(patch("np.log(", "np.log2("), says="The entropy is in bits; nats were asked for: use the natural logarithm.",
             why="log₂ x = ln x / ln 2, so every figure is larger by 1/0.693 = 1.44. Two equal weights have 1 bit or 0.693 nats."),
         "WS11": mistake(patch("-(weights", "(weights"),
@@ -82,12 +82,12 @@ class row_entropy:
             row are lost: (½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0."""),
         "WS32": mistake(patch(RETURN, "return np.exp(entropy)"),
             says="The perplexity came back, the exponential of the entropy; the entropy itself was asked for.",
-            why="""The perplexity says among how many equal weights a row would be as undecided, the entropy is its logarithm. Two
-            equal weights have a perplexity of 2 and an entropy of 0.693 nats."""),
+            why="""The perplexity is the number of equal weights that would be as undecided as the row; the entropy is its logarithm.
+            Two equal weights have a perplexity of 2 and an entropy of 0.693 nats."""),
         "WS33": mistake(patch("logs = ", "weights = softmax(weights)\n    logs = "),
             says="Softmax was applied to the weights once more; the rows are weights already.",
             why="""The function receives weights, which sum to 1 in each row. Softmax takes them for scores, and scores between 0 and
-            1 give nearly equal weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0."""),
+            1 give much more even weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0."""),
         "WS34": mistake(patch("axis=-1", "axis=-1, keepdims=True"),
             says="The summed axis was kept with length 1; one number for each row was asked for.",
             why="""`keepdims=True` is for sums that go on to meet the array they came from. The result here is (...), not (..., 1):

@@ -43,8 +43,8 @@ def judge(case: Case, expected: Observation, got: Observation) -> str | None:
     parts = {name: part.array for name, part in got.parts.items()}
     if "every number that is drawn counts" in parts:
         return None if parts["every number that is drawn counts"] else (
-            "The result is not made of all the numbers that are drawn from rng: of numbers that are all the same the dot products "
-            "do not spread, and they do where a third of the numbers is another.")  # fmt: skip
+            "The result does not use all the numbers that are drawn from rng: it should be 0 where all of them are equal, and not 0 "
+            "where a third of them is changed.")  # fmt: skip
     if "repeats" in parts:
         return _from_rng(case, parts)
     if "mean result" in parts:

@@ -56,15 +56,15 @@ class softmax_gradient_norm:
         "SM5": patch(f" - {TOP}", ""),
         "SM6": patch(TOP, "scores.max()"),
         "WS14": mistake(patch(SQUARES, "(p ** 2).sum(axis=-1)"),
-            says="Only the diagonal diag(p) was used; the Jacobian is diag(p) − p pᵀ.",
-            why="""Without − p pᵀ every score would move its own weight alone, and the row would no longer sum to 1. For a saturated
+            says="Only the term diag(p) was used; the Jacobian is diag(p) − p pᵀ.",
+            why="""Without − p pᵀ every score would move its own weight alone, and the weights would no longer sum to 1. For a saturated
             row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1."""),
         "WS15": mistake(patch(NORM, "squares"), says="The squares were summed and no root taken: this is the squared norm.",
             why="The Frobenius norm is a root. For two equal weights the entries are ±¼: the sum of squares is ¼, the norm ½."),
         "WS16": mistake(patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
-            says="Only the diagonal p(1 − p) of the Jacobian was used; the other entries −p_i p_j belong to it.",
-            why="""A score moves its own weight by p(1 − p) and takes −p_i p_j from each other one. For two equal weights all four
-            entries are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5."""),
+            says="Only the diagonal p(1 − p) of the Jacobian was used; its other entries, −p_i p_j, count as well.",
+            why="""A score adds to its own weight at the rate p(1 − p) and takes p_i p_j from each of the others. For two equal weights
+            all four entries are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5."""),
         "WS17": mistake(patch(f"e / {TOTAL}", "scores"), says="The scores were taken for weights: softmax comes first.",
             why="""The function receives scores; the Jacobian diag(p) − p pᵀ is written in the weights p = softmax(scores). Scores
             put in its place give norms of any size."""),
@@ -82,8 +82,8 @@ class softmax_gradient_norm:
         "WS25": mistake(patch(TOP, "scores.max(axis=-1)"),
             says="The rows' maxima lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
             why="""`scores.max(axis=-1)` has one number for each row and no axis for the keys. Broadcasting lines it up from the
-            right, so the first row's maximum is subtracted from the first column. Where a row has another length than there are
-            rows, this is an error; elsewhere it runs and changes the weights."""),
+            right, so the first row's maximum is subtracted from the first column. If the numbers of rows and columns differ, this is
+            an error; if they agree, it runs and changes the weights."""),
         "WS26": mistake(patch(") - p[", ") + p["), says="p pᵀ was added; the Jacobian is diag(p) − p pᵀ.",
             why="""A score that rises takes from the other weights of its row: ∂p_i/∂s_j = −p_i p_j. With two equal weights the
             entries have to be ±¼ and the norm ½; added they are ¾ and ¼, and the norm is 1.12."""),

@@ -59,8 +59,8 @@ class as_numpy:
     mistakes = {
         "NT10": mistake(patch(".detach()", ""), patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),
             says="NumPy cannot take a tensor that requires grad: detach it first.",
-            why="""An array has no graph. Rather than cut it silently, torch raises 'Can't call numpy() on Tensor that requires
-            grad'. Published walk-throughs of attention end on this line."""),
+            why="""An array has no graph. Rather than cut the tensor's graph silently, torch raises 'Can't call numpy() on Tensor that
+            requires grad'."""),
         "NT11": mistake(UNCONVERTED, says="bfloat16 has no NumPy type: convert it to float32 first.",
             why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
             float32 number as well, so `float()` loses nothing."""),

@@ -105,13 +105,13 @@ class attention_torch:
         "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
             says="Something is turned into float64 on the way; the input's precision should be kept.",
-            why="""A float64 tensor with an axis of its own, such as `torch.tensor([8.0], dtype=torch.float64)`, makes float64 of all
-            that it is divided into, and so does `.double()`. A Python number from `math.sqrt` takes the other side's type."""),
+            why="""A float64 tensor with at least one axis, such as `torch.tensor([8.0], dtype=torch.float64)`, turns what it divides
+            into float64; `.double()` does so directly. A Python number from `math.sqrt` leaves the tensor's type as it is."""),
         "NT27": mistake(patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
             says="Each matrix of scores was normalized as a whole; each of its rows needs its own sum.",
             why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries."),
         "NT30": mistake(patch("transpose(-2, -1)", "transpose(1, 2)"),
-            says="Axes of k are exchanged that are counted from the front: exchange the last two, `k.transpose(-2, -1)` or `k.mT`.",
+            says="The axes of k to exchange are counted from the front; exchange the last two, `k.transpose(-2, -1)` or `k.mT`.",
             why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the
             end, the last two are tokens and width whatever stands before them."""),
         "TT4": patch("k.transpose", "q.transpose"),

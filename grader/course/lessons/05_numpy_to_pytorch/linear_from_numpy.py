@@ -25,7 +25,7 @@ class linear_from_numpy:
 
         yield case("small", "two inputs, three outputs, whole numbers",
                    np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 0], [0, 1], [1, 1], [0, 0]]))  # fmt: skip
-        yield case("square", "a square w, which no shape protects", np.array([[1.0, 2], [3, 4]]), np.array([[1.0, 0], [0, 1], [1, -1]]))
+        yield case("square", "a square w, whose shape hides mistakes", np.array([[1.0, 2], [3, 4]]), np.array([[1.0, 0], [0, 1], [1, -1]]))
         yield case("integers", "a w of integers",
                    np.array([[2, -1], [0, 3], [5, 1]]), np.array([[1.0, 0, 0], [0, 1, 1], [2, 0, -1], [0, 0, 0]]))  # fmt: skip
         yield draw("a float32 w", 4, 3, 5, "float32")

@@ -5,7 +5,7 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 
 @exercise(points=2, minutes=8, difficulty=1, container="tensor", dtype=("bool",))
 class causal_mask:
-    """Say for each query which keys lie in its past, itself included."""
+    """Mark for each query the keys that lie in its past, its own position included."""
 
     def cases(rng):
         for t_q in (3, 1, 5, 40):

@@ -99,7 +99,7 @@ def low_fills():
 
 @exercise(points=4, minutes=20, difficulty=3, container="tensor", parts=("output", "weights"), forbids=("attention",))
 class masked_attention:
-    """Attention that looks only where a mask allows it, and survives rows that may not look at all."""
+    """Compute attention only where a mask allows it, with zeros for a query that may see no key."""
 
     def cases(rng):
         """No mask, masks of every broadcastable shape, empty rows, large scores, half precision."""
@@ -164,7 +164,7 @@ class masked_attention:
         scores = scores.masked_fill(hidden, lowest)""") + UNZEROED,
         "MA8": mistake(patch(HIDE, "pass") + UNZEROED, says="The mask is not used: every query sees every key.",
             why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
-            answer from the next position, its loss falls wonderfully, and it can generate nothing."""),
+            answer from the next position: its loss falls close to 0, and the text that it generates is nonsense."""),
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
             says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
@@ -184,7 +184,7 @@ class masked_attention:
         "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
-            says="Hidden scores took part until after exp: where one lies far above the visible ones, these are 0 by then.",
+            says="Hidden scores are removed only after exp: if one lies far above the visible scores, all visible weights are 0 by then.",
             why="""A second normalization repairs the sums only while something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),

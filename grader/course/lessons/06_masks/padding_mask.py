@@ -56,9 +56,9 @@ class padding_mask:
             max_len rows fits self-attention alone, and one that hides the rows of padded queries, too, makes them empty."""),
         "MA29": mistake(patch("lengths[:, None]", "lengths[:, None] - 1"),
             says="The last real token is hidden: position j is real where j < length.",
-            why="Positions start at 0: a sequence of length 2 fills 0 and 1. Compared with length − 1, or from 1, only 0 is left."),
+            why="Positions start at 0: a sequence of length 2 fills 0 and 1. With j < length − 1, or j counted from 1, only 0 is left."),
         "MA30": mistake(*(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),
-            says="The axes stand in other places: one for the items, one of length 1 for the queries, one for the keys, (B, 1, max_len).",
+            says="The axes are not (B, 1, max_len): the items come first, then an axis of length 1 for the queries, then the keys.",
             why="""Scores have the shape (B, T_q, T_k), and broadcasting lines a mask up with them from the right. With the axis of
             length 1 at the front the items meet the queries, and with a fourth axis the items meet an axis that the scores do not
             have."""),

@@ -13,7 +13,7 @@ PUBLISHED = """2.0 ** (-8 * torch.arange(1, n + 1) / n)
 
 @exercise(points=2, minutes=8, difficulty=1, container="tensor")
 class alibi_bias:
-    """Lower each score in proportion to the distance, each head at its own rate."""
+    """Compute a bias that lowers each score in proportion to the distance, at a different rate for each head."""
 
     def cases(rng):
         for num_heads, t in ((2, 3), (1, 4), (8, 3), (3, 5), (4, 2), (5, 4), (6, 6), (4, 1), (12, 3)):
@@ -54,7 +54,7 @@ class alibi_bias:
         "PO23": mistake(patch(".abs()", ".clamp(min=0)"), says="Keys after the query get no bias: the triangle above the diagonal is 0.",
             why="In a causal model the mask hides those keys anyway. Here the bias is −slope · abs(i − j), on both sides."),
         "PO24": mistake(patch("-slopes", "-slopes.flip(0)"),
-            says="The slopes are in reverse order: head 0 has the flattest one here, and the steepest is its own.",
+            says="The slopes are in reverse order: head 0 got the flattest one and should have the steepest.",
             why="2^(−8(h + 1)/num_heads) falls with h. Head 0 looks at what is near, the last head far back."),
         "PO25": mistake(patch("* distance", "* distance ** 2"), says="The distance is squared; the bias is linear in it.",
             why="The name says it: attention with *linear* biases. Two steps away costs twice one step."),
@@ -71,8 +71,8 @@ class alibi_bias:
             why="Bias and mask do different work. Kept apart, the same bias serves models that see both sides."),
         "PO29": mistake(patch("-8 * torch", "-torch"),
             says="The factor 8 is missing in the exponent: slope_h is 2^(−8(h + 1)/num_heads).",
-            why="""With the 8 the slopes of all heads run down to 2⁻⁸ = 1/256, which looks far back. Without it the last one is ½, so
-            that every head looks at its neighbors alone."""),
+            why="""With the 8 the slopes run down to 2⁻⁸ = 1/256, so that the last head looks far back. Without it the last slope is ½,
+            and even that head looks mostly at tokens nearby."""),
         "PO30": mistake(patch("1) / num", "1) // num"),
             patch(SLOPES, "2.0 ** -(8 * torch.arange(1, num_heads + 1) // num_heads)"),
             says="The exponent −8(h + 1)/num_heads was rounded to a whole number: `//` stands where `/` belongs.",

@@ -131,7 +131,7 @@ class apply_rope:
         "PO18": ANGLES["PO18"],
         "PO32": mistake(patch(f"return {ROTATED}", OVERWRITE), patch(f"return {ROTATED}", f"{OVERWRITE}.data"),
             says="x itself was overwritten: the result belongs in a new tensor.",
-            why="""The caller still needs x as it was. Autograd does, too: written under `torch.no_grad()` or through
-            `.data`, the rotation leaves no trace in the graph, and the gradient of x is that of x alone, not turned back."""),
+            why="""The caller still needs x as it was, and so does autograd: written under `torch.no_grad()` or through `.data`, the
+            rotation leaves no trace in the graph, and the gradient reaches x as if nothing had been rotated."""),
         "PO36": ANGLES["PO36"],
     }

@@ -34,15 +34,15 @@ def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
             a factor of 57.3."""),
         "PO6": mistake(patch(exponent, f"-(two_i / 2) / {d}"), says="The exponent lost its factor 2: with i counting pairs, it is 2i/d.",
             why="""With i = 0, 1, …, d/2 − 1 the exponent 2i/d runs from 0 to nearly 1, and the slowest frequency is nearly 1/base.
-            With i/d it ends at one half: the slowest pair turns √base times as fast as it should."""),
+            With i/d it ends below one half: the slowest pair turns up to √base times as fast as it should."""),
         "PO7": mistake(patch("-two_i", "two_i"), *_grown(d, made),
             says="The exponent has the wrong sign: the angles grow with the column.",
             why="""Position times base^(2i/d) turns faster from pair to pair, up to thousands of turns a step. Neighboring positions
             then look unrelated. The position is divided by that power."""),
         "PO15": mistake(patch(frequencies, "torch.ones_like(two_i)"),
             says="All pairs turn at the same speed: each has its own frequency.",
-            why="""One frequency returns to where it was after 2π positions and says nothing beyond. The slow pairs tell far
-            positions apart: pair i turns by base^(−2i/d) a step."""),
+            why="""With one frequency the angle comes round again after 2π positions, so near and far positions look alike. The slow
+            pairs tell far positions apart: pair i turns by base^(−2i/d) per position."""),
         "PO18": mistake(patch(exponent, f"-two_i / ({d} - 2)"), patch(exponent, f"-two_i / max({d} - 2, 1)"),
             patch(frequencies, f"torch.exp(two_i * (-math.log(base) / ({d} - 2)))"),
             says="The exponent was divided by d/2 − 1; with i counting pairs from 0 it is i / (d/2).",

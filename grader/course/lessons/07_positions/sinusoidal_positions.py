@@ -81,8 +81,8 @@ class sinusoidal_positions:
         "PO8": mistake(patch(".float()", ".float().T"), says="Rows and columns are exchanged: a row belongs to a position.",
             why="The table is added to embeddings of shape (T, d_model), so row p must hold all numbers of position p."),
         "PO9": mistake(patch("angles.cos()", "angles.sin()"), says="Every column is a sine; the odd columns are cosines.",
-            why="""A sine alone does not tell a quarter turn from the next. Sine and cosine of one angle together fix the point on
-            the circle, and only then does a shift become a rotation."""),
+            why="""A sine alone cannot tell the angle θ from π − θ. Sine and cosine of one angle together fix the point on the circle,
+            and only then does a shift become a rotation."""),
         "PO15": ANGLES["PO15"],
         "PO18": ANGLES["PO18"],
         "PO36": ANGLES["PO36"],

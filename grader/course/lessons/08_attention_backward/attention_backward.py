@@ -102,7 +102,7 @@ class attention_backward:
         off = np.abs(parts["grad_v"].sum(axis=-2) - given).max()
         return None if off < 1e-3 else f"summed over the keys, grad_v is off by {off:.4g} from grad_output summed over the queries."
 
-    @holds("a shift of all keys alike changes nothing, so grad_k sums to 0 over the keys")
+    @holds("adding one vector to every key changes no output, so grad_k sums to 0 over the keys")
     def keys_cancel(case, parts):
         # A vector added to every key raises all scores of a query alike, so softmax does not see it.
         total = np.abs(parts["grad_k"].sum(axis=-2)).max()
@@ -185,7 +185,7 @@ class attention_backward:
             number of the output, and the chain rule starts from that."""),
         "GB28": mistake(*(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
             says="Finite differences came back, slopes over a step of fixed size; the derivative's formula was asked for.",
-            why="""A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and the slope over so far says nothing
-            of the slope here: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. A step short enough
-            for that drowns small gradients in rounding. Besides, each entry takes a forward pass or two of its own."""),
+            why="""A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and a slope over such a distance is not
+            the slope at this point: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. With a step short
+            enough for that, small gradients drown in rounding. Besides, each entry takes one or two forward passes of its own."""),
     }

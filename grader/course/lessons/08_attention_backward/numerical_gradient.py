@@ -113,8 +113,8 @@ class numerical_gradient:
         "ND10": mistake(patch(UP, "up += step", DOWN, "down -= step"),
             patch(f"{COPIES}\n        {UP}\n        {DOWN}", "up, down = (x + step, x - step)"),
             says="All entries were moved at once; one entry moves at a time.",
-            why="""Moving all of them measures the sum of all slopes, one number for the whole array. The gradient asks of each entry
-            by itself what f does when it alone moves."""),
+            why="""Moving all of them measures the sum of all slopes, one number for the whole array. A gradient says for each entry how
+            f changes when that entry alone moves."""),
         "ND11": mistake(patch("grad = ", "step = 1e-05\n    grad = "), says="`step` is not used: the step is a fixed 1e-5.",
             why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of ½ the
             central difference is 3.25; with a fixed 1e-5 it stays 3."""),
@@ -125,7 +125,7 @@ class numerical_gradient:
             digits of the slope are left at best; in float64 about ten are."""),
         "ND13": mistake(patch("return grad", "return grad.ravel()"),
             says="The gradient came back as one long row; it has the shape of x.",
-            why="Entry for entry a gradient belongs to the array it was taken of: it is subtracted from it in training."),
+            why="Each entry of a gradient belongs to one entry of x: in training, the gradient is subtracted from x entry by entry."),
         "ND14": mistake(patch("np.ndindex(x.shape)", "range(len(x))"),
             patch("for at in np.ndindex(x.shape)", "for at, _ in enumerate(x)"),
             says="The loop runs along the first axis alone, so that a whole row is moved at once.",

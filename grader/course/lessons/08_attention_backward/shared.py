@@ -44,9 +44,9 @@ MISTAKES = {
         why="""weights[..., i, :] is the distribution of query i, and softmax ties together what lies in one row. Summed along the
         queries or along the batch, a total mixes rows that know nothing of each other."""),
     "GB18": mistake(patch(BACK, "weights * grad_weights - mean"),
-        says="The row's total was subtracted without the factor in front: each entry subtracts its own weight's share.",
-        why="""Multiplied out, weights * (grad - total) is weights * grad − weights * total. The total of a row belongs to its
-        entries by their weights; subtracted whole from each of n entries, the row sums to (1 − n) times the total and not to 0."""),
+        says="Each entry subtracts the row's whole total; it should subtract the total times its weight.",
+        why="""Multiplied out, weights * (grad - total) is weights * grad − weights * total: the entries share the total according to
+        their weights. If each of n entries subtracts all of it, the row sums to (1 − n) times the total and not to 0."""),
     "GB19": mistake(patch(MEAN, "grad_weights.mean(axis=-1, keepdims=True)"),
         says="The plain mean of the gradient was subtracted; each entry counts by its weight.",
         why="""The total is `sum_j grad_j * weights_j`. It is the plain mean only where all weights are equal; else the rows of the

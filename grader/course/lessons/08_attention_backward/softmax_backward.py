@@ -46,7 +46,8 @@ class softmax_backward:
         return None if total < 1e-4 else f"a row sums to {total:.4g}: raising all scores alike would change the weights."
 
     hints = (
-        "When one score grows, what happens to the other weights of its row? What does that say about the sum of a row of the gradient?",
+        "When one score grows, what happens to the other weights of its row? And when all scores of a row grow by the same amount, what "
+        "happens to its weights? What does that say about the sum of a row of the gradient?",
         "Multiply the Jacobian diag(p) − p pᵀ by the gradient g: the first part gives p·g, the second p times one number. Which number?",
         "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)")
 
