@@ -157,7 +157,7 @@ class LessonReport:
 
 @dataclass(frozen=True)
 class SubmissionReport:
-    """One learner's result. message: what to mend where a notebook could not be read, else ''.
+    """One learner's result. message: what to fix where a notebook could not be read, else ''.
 
     score: None where an exercise could not be graded.
     """

@@ -31,6 +31,6 @@ def rows(room: ClassSummary) -> Iterator[list[sheet.Cell]]:
 
 
 def message(one: SubmissionReport) -> str:
-    """What stands in place of a number, and what to mend."""
+    """What stands in place of a number, and what to fix."""
     ours = f"No score: {text.listed(one.ungraded)} could not be graded." if one.ungraded else ""
     return f"{ours} {one.message}".strip()

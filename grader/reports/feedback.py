@@ -18,7 +18,7 @@ def page(one: SubmissionReport, label: str, course: str, pictures: Pictures | No
 
 
 def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int = 1, id: str = "") -> str:
-    """The result: score, what to mend in the notebook itself, and each lesson. level: of its heading."""
+    """The result: score, what to fix in the notebook itself, and each lesson. level: of its heading."""
     lessons = [
         (lesson, _short(lesson), _parts(lesson), [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)])
         for lesson in one.lessons

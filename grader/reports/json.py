@@ -30,7 +30,7 @@ def as_data(report: Report) -> dict[str, Any]:
 
 
 def submission(one: SubmissionReport) -> dict[str, Any]:
-    """One learner's result. message: what to mend where a notebook could not be read, else ''."""
+    """One learner's result. message: what to fix where a notebook could not be read, else ''."""
     return {
         "name": text.clean(one.name), "path": text.clean(one.path), "score": one.score, "max_score": one.max_score,
         "message": text.clean(one.message), "lessons": [_lesson(lesson) for lesson in one.lessons],

@@ -100,7 +100,7 @@ def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
     if learners:
         yield f"The room of {journal.path} goes on, with {counted(learners, 'learner')}."
     if journal.dropped:
-        yield f"{journal.dropped} lines of {journal.path} could not be read and were left out."
+        yield f"{counted(journal.dropped, 'line')} of {journal.path} could not be read and had to be left out."
     yield from (
         "In a notebook, each learner runs, with a name of their own:", "", "    from grader import join, leave, stuck, fine",
         f'    join("{live.address}", "{live.code}", "ada")', "",

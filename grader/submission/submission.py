@@ -31,7 +31,7 @@ class SubmissionError(ValueError):
 
 @dataclass(frozen=True)
 class Submission:
-    """One learner's notebooks, read. message: what to mend where one cannot be read, else ''.
+    """One learner's notebooks, read. message: what to fix where one cannot be read, else ''.
 
     lessons: those to grade, in the course's order. A plan is made when it is asked for, because it needs
     the lesson's specification, whose import takes a while.
@@ -56,7 +56,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class _Read:
-    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to mend.
+    """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to fix.
 
     place: its path within what was handed in, printable; level: the folders between; changed: when, in ns.
     """
@@ -110,7 +110,7 @@ class _Found:
         return replace(plan, owners=owners, absent=absent, notes=(note, *plan.notes))
 
     def message(self, lessons: Sequence[str]) -> str:
-        """What to mend: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
+        """What to fix: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
         absent = [lesson for lesson in lessons if lesson not in self.chosen or self.chosen[lesson].problem]
         said = [self._trouble(lesson).problem for lesson in absent]
         said += [file.problem for file in self.read if not file.lesson]
@@ -248,7 +248,7 @@ def _lesson_of_cells(notebook: Notebook) -> str:
 
 def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
     """One file a lesson: the one nearest to the top; of several the one that has the lesson's own name, else the one
-    last changed. Also the notes on the others, and what to mend where one of those was changed later."""
+    last changed. Also the notes on the others, and what to fix where one of those was changed later."""
     chosen: dict[str, _Read] = {}
     notes: dict[str, list[str]] = {}
     doubts: dict[str, list[str]] = {}

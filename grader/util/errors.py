@@ -1,4 +1,4 @@
-"""What a person at the command line, or an author, has to mend: errors that are sentences, not tracebacks."""
+"""What a person at the command line, or an author, has to fix: errors that are sentences, not tracebacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WorkspaceError(InputError):
 
 @dataclass(frozen=True)
 class LintError:
-    """One thing that an author has to mend, in one sentence. line counts from 1; 0: the whole file."""
+    """One thing that an author has to fix, in one sentence. line counts from 1; 0: the whole file."""
 
     file: str
     line: int
