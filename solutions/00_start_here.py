@@ -172,7 +172,7 @@ check(hard_lookup)
 def soft_lookup(query, keys, values, sharpness=1.0):
     """All values, each weighted by how well its key fits the query."""
     scores = sharpness * (keys @ query)
-    fits = np.exp(scores - scores.max())  # why the largest is subtracted: lesson 01
+    fits = np.exp(scores - scores.max())  # why the largest is subtracted: lesson 02
     weights = fits / fits.sum()
     return weights @ values
 
@@ -352,8 +352,8 @@ if passed(hard_lookup):
 # | what | shape |
 # |---|---|
 # | query | (d,) |
-# | keys, one row an entry | (n, d) |
-# | values, one row an entry | (n, d_v) |
+# | keys, one row per entry | (n, d) |
+# | values, one row per entry | (n, d_v) |
 # | scores and weights | (n,) |
 # | answer | (d_v,) |
 #

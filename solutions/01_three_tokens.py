@@ -60,14 +60,13 @@ d_k = 2  # how many numbers a query or a key has
 # | output | the values, blended by the weights | (n_q, d_v) |
 
 # %% role="demo"
-figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key")
+figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False)
 
 # %% [markdown]
 # ## Step 1: scores
 #
-# The picture follows a single query, that of *it*. It has four tokens and different numbers from our table, and its
-# scores are already divided by √d_k, which is our step 2. The part in color is this step: the query meets every key,
-# and each meeting gives one score.
+# The picture follows a single query, that of *it*. It has four tokens and different numbers from our table. The part in
+# color is this step: the query meets every key, and each meeting gives one score.
 
 # %% [markdown]
 # @predict
@@ -217,22 +216,9 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
     print(f"{token:6}  exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
 
 # %% [markdown]
-# Before you write it for a whole table, look at two ways to get it wrong. The first divides the scores themselves by their sum.
-# The second takes the plain exponential of large scores.
-
-# %% role="demo" tags=["nbval-check-output"]
-row = np.array([1.0, 1.0, -3.0])
-print("without exp:", row / row.sum())
-
-row = np.array([1000.0, 999.0, 998.0])
-with np.errstate(over="ignore", invalid="ignore"):
-    print("plain exp:  ", np.exp(row) / np.exp(row).sum())
-
-# %% [markdown]
-# The first line has "weights" of −1 and 3. The second has NaN, because e¹⁰⁰⁰ is infinite in floating point, and ∞/∞ is not a
-# number. The remedy costs nothing. If you subtract the same number c from every score of a row, every exponential is divided by
-# e^c, and so is their sum: the weights stay the same. So we subtract the row's largest score first. The largest exponential is
-# then e⁰ = 1, and nothing overflows.
+# One precaution before you write it for a whole table: subtract the largest score m of each row from that row first.
+# The weights stay the same, because every exponential of the row is divided by e^m, and so is their sum. Lesson 02
+# shows what happens without it when scores are large.
 
 # %% [markdown]
 # @exercise softmax_rows
@@ -583,9 +569,9 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 #
 # ## What the lesson is for
 #
-# Learners compute one attention step by hand and own each of its four lines. They learn to doubt printed numbers with an
-# argument (a conserved sum), and to ask which mistakes an example would catch. `query_for` turns the machine around: whoever
-# solves it has understood that direction chooses and length sharpens.
+# Learners compute one attention step by hand, and write each of its four parts themselves. They learn to doubt printed
+# numbers with an argument (a conserved sum), and to ask which mistakes an example would catch. `query_for` turns the
+# machine around: those who solve it have understood that direction chooses and length sharpens.
 #
 # ## Cut for 60 minutes
 #

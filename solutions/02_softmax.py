@@ -432,9 +432,33 @@ if passed(cross_entropy):
 #
 # $$\text{loss} = -\ln \frac{e^{x_t}}{\sum_k e^{x_k}} = -x_t + \ln \sum_k e^{x_k}$$
 #
-# The first term falls at the rate 1 when x_t grows, and does not depend on the other scores. The second term contains
-# every score. The derivative of ln u is 1/u times the derivative of u. Here u is the sum, and when x_j grows, only
-# its own term in the sum grows, at the rate $e^{x_j}$. So the second term grows at the rate
+# First with numbers. Let the scores be (ln 2, 0, 0) and the target token 1. The exponentials are 2, 1 and 1, their sum
+# is 4, so the weights are ½, ¼ and ¼, and the loss is −0 + ln 4 = 1.386.
+#
+# - The first term, −x₁, falls at the rate 1 when the target's score grows. It does not depend on the other two scores.
+# - The second term, ln 4, depends on all three. The derivative of ln u is 1/u times the derivative of u, and here u is
+#   the sum, so 1/u is ¼. When a score grows, only its own exponential in the sum grows, at a rate that equals the
+#   exponential itself: 2, 1 or 1. So the second term grows at the rate 2/4, 1/4 or 1/4.
+#
+# | score | from −x₁ | from the sum | together | weight |
+# |---|---|---|---|---|
+# | x₀ | 0 | 2/4 | **½** | ½ |
+# | x₁, the target | −1 | 1/4 | **−¾** | ¼ |
+# | x₂ | 0 | 1/4 | **¼** | ¼ |
+#
+# The next cell finds the same rates without any calculus: it moves one score at a time by a millionth and watches the
+# loss.
+
+# %% role="demo" tags=["nbval-check-output"]
+x, target, step = np.array([np.log(2), 0.0, 0.0]), 1, 1e-6
+for j in range(3):
+    moved = x + step * np.eye(3)[j]
+    before, after = (np.log(np.exp(z).sum()) - z[target] for z in (x, moved))
+    print(f"nudge x{j}: the loss moves by {(after - before) / step:+.4f} per unit")
+
+# %% [markdown]
+# For any other row it goes the same way. The first term gives −1 at the target and 0 at the other scores. In the
+# second, the exponential of x_j grows at the rate $e^{x_j}$, so the term grows at the rate
 # $e^{x_j} / \sum_k e^{x_k}$. You know this number: it is the weight p_j.
 
 # %% [markdown]
@@ -460,8 +484,8 @@ if passed(cross_entropy):
 # `scores` (..., n), `targets` (...) → gradient (..., n)
 #
 # The gradient of the *sum* of all losses with respect to every score. A score belongs to one row, and so to one loss
-# only. The same functions are forbidden as in `cross_entropy`. Derive the formula for a row from the two terms above
-# before you write it.
+# only. The same functions are forbidden as in `cross_entropy`. Put the two terms above together into the formula for a
+# row before you write it.
 
 # %% role="exercise" exercise="cross_entropy_gradient"
 def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@
 #
 # What is *it*? To answer, a word has to look up other words. In lesson 01 we were given a table with a query, a key
 # and a value for each token. A model is given no such table. It has one vector for each token and makes all three
-# from that vector. The first half of this lesson is about that step. The second half computes attention for many
-# sentences at once, and at the end your own code says what *it* is.
+# from that vector. The first half of this lesson is about that step, and it ends with two steps of attention that say
+# what *it* is. In the second half you write attention for many sentences at once.
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -226,9 +226,87 @@ if passed(project_qkv):
 
 # %% [markdown]
 # A projection works on each token separately. Before "it" can ask for the right noun, it has to *know* about the last
-# word, and only in attention does one token learn anything about another. So we need attention twice: once to read
-# the last word, once to find the noun. At the end of this lesson you do both.
+# word, and only in attention does one token learn anything about another. (The rest of a transformer works
+# "position-wise": it treats each token by itself, as projections do. Vaswani et al. 2017, section 3.3.) So we need
+# attention twice: once to read the last word, once to find the noun.
+
+# %% [markdown]
+# ## What is *it*?
 #
+# Here are the two steps, each with hand-built wires of its own:
+#
+# 1. *Read.* A pronoun asks for the word that describes it. The value passes that word's feature on, and we add it to
+#    the token's vector. After this step "it" carries "tired" or "wide".
+# 2. *Find.* A token that carries "tired" asks for something living; one that carries "wide" asks for a place. The
+#    values are those of the head above: living, place or pronoun.
+
+# %% role="given"
+def attend(x: np.ndarray, w_q: np.ndarray, w_k: np.ndarray, w_v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One head on one sentence x (T, d_model): its output (T, d_v) and its weights (T, T)."""
+    weights = softmax((x @ w_q) @ (x @ w_k).T / math.sqrt(w_q.shape[1]))
+    return weights @ (x @ w_v), weights
+
+
+pass_on = wires(tired=[0, 0, 0, 0, 1, 0], wide=[0, 0, 0, 0, 0, 1])  # (6, 6): the feature itself
+read = wires(pronoun=[6]), wires(tired=[1], wide=[1]), pass_on  # d_k = 1
+find = wires(tired=[8, 0], wide=[0, 8]), wires(living=[1, 0], place=[0, 1]), w_v  # d_k = 2
+
+# %% [markdown]
+# We take the sentence that ends in "tired" and follow "it". In step 1 the other tokens ask for nothing, so each of
+# them reads an even mix of all four.
+
+# %% role="demo" tags=["nbval-check-output"]
+news, first = attend(x, *read)
+informed = x + news  # each token keeps its own vector and adds what it has read
+print("it before:", x[2])
+print("it after: ", informed[2].round(2))
+
+# %% [markdown]
+# "it" has read the last word: in place of the 0 for "tired" its vector has {{ informed[2, 4]:.2f }}. The query of step 2
+# is made from this new vector, so "it" can now ask for something living.
+
+# %% role="demo"
+found, second = attend(informed, *find)
+print("output of it (living, place, pronoun):", found[2].round(2))
+assert first[2, 3] > 0.95 and second[2, 0] > 0.95
+figures.lesson_03.two_steps({"too tired": (first[2], second[2])}, words)
+
+# %% [markdown]
+# Now "it" puts {{ second[2, 0]:.2f }} of its weight on "animal". One step alone brought it something half living and
+# half a place. Two steps bring it something living: attention has said what *it* is. Later in this lesson your own
+# functions do this for both sentences in one call.
+#
+# Uszkoreit (2017, "Transformer: A Novel Neural Network Architecture for Language Understanding", Google Research blog)
+# shows just this pair of sentences, and a trained translation model whose attention from "it" moves in the same way.
+
+# %% [markdown]
+# ## What real matrices look like
+#
+# The matrices of a trained model do not look like our wires. Nothing in training asks that one number of a vector mean
+# "tired", or that most entries of a matrix be 0. We can make our own head look as unreadable as a real one. We describe
+# the same tokens along six new axes, turned at random, and turn the matrices with them. Beside it we put pairs of w_q
+# and w_k that are drawn at random, as they are before training.
+
+# %% role="demo"
+draws = np.random.default_rng(0)
+axes, _ = np.linalg.qr(draws.normal(size=(6, 6)))  # six directions at right angles to one another
+along_axes = attend(informed @ axes, *(axes.T @ w for w in find))[1]
+at_random = [attend(informed, *pair, w_v)[1][2] for pair in draws.normal(size=(1000, 2, 6, 2))]
+print("w_q along the new axes:", *(axes.T @ find[0]).T.round(1), sep="\n")
+print("weights of it by hand, along the new axes, and with three random pairs:")
+print(*np.round([second[2], along_axes[2], *at_random[:3]], 2), sep="\n")
+on_animal, on_street = (np.mean(np.argmax(at_random, axis=1) == token) for token in (0, 1))
+assert np.allclose(along_axes, second) and at_random[1][0] > 0.9 and max(on_animal, on_street) < 0.3
+
+# %% [markdown]
+# Along the new axes no number of w_q means anything by itself (the print has its two columns as rows). Yet all weights
+# are the same, because every dot product of a query and a key is what it was. Random pairs are just as unreadable, but
+# they look for nothing in particular. The second of the three found "animal" by luck: in the 1,000 draws "it" looked
+# most at "animal" in {{ 100 * on_animal:.0f }}% and most at "street" in {{ 100 * on_street:.0f }}%, about as often as
+# if it had guessed among the four tokens. (With 20 seeds both stayed between 24% and 30%.) Training begins with
+# matrices like these and moves them in small steps until they find what helps. A small head does that in lesson 04.
+
+# %% [markdown]
 # ## Projections that you design
 #
 # Above, the matrices were given. Now you design a pair. This head should look one token back: each token attends to the
@@ -257,7 +335,7 @@ def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.nda
     Returns: w_q (t, d_k), w_k (t, d_k).
     """
     # region solution
-    gap = math.log((t - 1) * share / (1 - share))  # e^gap beside t - 1 times e^0 is the share asked for
+    gap = math.log((t - 1) * share / (1 - share))  # so that e^gap / (e^gap + t - 1) = share: the other scores are 0
     w_q = np.eye(t, k=-1)  # the query of token i is the key of token i - 1
     w_q[0, 0] = 1
     w_k = gap * math.sqrt(t) * np.eye(t)  # attention divides by the root of d_k = t
@@ -370,7 +448,8 @@ print("numbers that agree:", int(np.isclose(right, wrong).sum()), "of", right.si
 # No error, and not one number is right. This is why the checks of this course use two kinds of sizes. Where all sizes
 # differ, a wrong axis becomes an error. Where all sizes agree, the wrong code runs, and the check can compare its
 # numbers with the right ones.
-#
+
+# %% [markdown]
 # ## Why no loops
 #
 # Loops and stacked product compute the same numbers, but they do not take the same time. Seconds depend on the machine,
@@ -395,7 +474,8 @@ assert by_loops_s > 20 * at_once_s
 # On the machine that built this page the loops took {{ by_loops_s / at_once_s:.0f }} times as long. In the loops
 # Python starts each of the 32,768 small products separately. The stacked product is a single call, and compiled code
 # does the rest.
-#
+
+# %% [markdown]
 # ## Shapes are the map
 #
 # We follow the shapes through equation 1 for B = 2, three queries and five keys. Besides the batch, the two factors
@@ -465,60 +545,16 @@ if passed(scaled_dot_product_attention):
     assert np.allclose(pair_output[1], pair_output[0, ::-1])
 
 # %% [markdown]
-# @predict
+# ## Both sentences in one call
 #
-# Five tokens with random vectors and random projections. We replace the vector of token 2 with another one. How many of
-# the five rows of the *queries* change, and how many rows of the *output* of attention?
-#
-# @answer
-#
-# One row of the queries and all five of the output. A projection treats each token by itself, so only token 2 has a new
-# query. But token 2 also has a new key and a new value, and every token's weights and blend depend on those.
-#
-# @wrong
-#
-# "One and one": you followed the query of token 2 and forgot that the other tokens look at it. "Five and five": the
-# product x w_q takes each row of x on its own.
+# Back to *it*, with your own two functions. The batch holds both sentences, "… because it was too tired" and "… too
+# wide", and goes through the same two steps, read and find, with the same wires as before.
 
 # %% role="payoff" exercise="scaled_dot_product_attention"
 if passed(scaled_dot_product_attention) and passed(project_qkv):
-    draws = np.random.default_rng(3)
-    tokens, w_any = draws.normal(size=(5, 8)), draws.normal(size=(3, 8, 4)) / math.sqrt(8)
-    other = tokens.copy()
-    other[2] = draws.normal(size=8)
-    (q_1, k_1, v_1), (q_2, k_2, v_2) = (project_qkv(each, *w_any) for each in (tokens, other))
-    outputs = [scaled_dot_product_attention(*three)[0] for three in ((q_1, k_1, v_1), (q_2, k_2, v_2))]
-    rows_changed = [int((np.abs(a - b).max(axis=1) > 1e-9).sum()) for a, b in ((q_1, q_2), outputs)]
-    assert rows_changed == [1, 5]
-    pairs = {"Queries: one row changes": (q_1, q_2), "Output: every row changes": tuple(outputs)}
-    figures.lesson_03.changes(pairs, [f"token {i}" for i in range(5)], token=2)
-
-# %% [markdown]
-# The maps show after minus before: a row of zeros did not change. Attention is the one place where tokens meet. The
-# rest of a transformer works "position-wise": projections, and the layers between attentions, treat each token by
-# itself (Vaswani et al. 2017, section 3.3).
-#
-# ## What is *it*?
-#
-# Now the question from the top, for both sentences in one batch: "… because it was too tired" and "… too wide". Two
-# steps of attention, each with hand-built wires:
-#
-# 1. *Read.* A pronoun asks for the word that describes it. The value passes that word's features on, and we add them
-#    to the token's vector. After this step "it" carries "tired" or "wide".
-# 2. *Find.* A token that carries "tired" asks for something living; one that carries "wide" asks for a place.
-#
-# We follow "it" alone. The other tokens ask for nothing in step 1, so each of them reads an even mix of all four.
-
-# %% role="given"
-batch = np.stack([embed(["animal", "street", "it", last]) for last in ("tired", "wide")])  # (2, 4, 6)
-pass_on = wires(tired=[0, 0, 0, 0, 1, 0], wide=[0, 0, 0, 0, 0, 1])  # (6, 6): the feature itself
-read = wires(pronoun=[6]), wires(tired=[1], wide=[1]), pass_on  # d_k = 1
-find = wires(tired=[8, 0], wide=[0, 8]), wires(living=[1, 0], place=[0, 1]), pass_on  # d_k = 2
-
-# %% role="payoff" exercise="scaled_dot_product_attention"
-if passed(scaled_dot_product_attention) and passed(project_qkv):
+    batch = np.stack([embed(["animal", "street", "it", last]) for last in ("tired", "wide")])  # (2, 4, 6)
     news, first = scaled_dot_product_attention(*project_qkv(batch, *read))
-    informed = batch + news  # each token keeps its own vector and adds what it has read
+    informed = batch + news
     _, second = scaled_dot_product_attention(*project_qkv(informed, *find))
     assert second[0, 2, 0] > 0.95 and second[1, 2, 1] > 0.95
     steps = {"too tired": (first[0, 2], second[0, 2]), "too wide": (first[1, 2], second[1, 2])}
@@ -528,12 +564,8 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 # Each row of the figure holds the weights of "it" in one step. In the second step "it" puts {{ second[0, 2, 0]:.2f }}
 # of its weight on "animal" when it was too tired, and {{ second[1, 2, 1]:.2f }} on "street" when it was too wide. Both
 # sentences went through the same matrices in one call. They differ in what "it" read in the first step: that changed
-# the vector of "it", and with it the query of the second step.
-#
-# Uszkoreit (2017, "Transformer: A Novel Neural Network Architecture for Language Understanding", Google Research blog)
-# shows just this pair of sentences, and a trained translation model whose attention from "it" moves in the same way. We
-# designed our wires by hand. Nobody designed those of the model: they came from training. Lesson 11 stacks such steps,
-# each of which adds to what is there.
+# the vector of "it", and with it the query of the second step. Lesson 11 stacks such steps, each of which adds to what
+# is there.
 #
 # ## Optional: letters for axes
 #
@@ -674,15 +706,15 @@ explain("AB16")
 # ## What the lesson is for
 #
 # Two things that are usually rushed. First, *where* queries, keys and values come from: three matrices applied to one
-# vector a token, and why there are three of them. The hand-built wires make each matrix readable, and the failure on
-# "tired" against "wide" shows what a projection cannot see. Second, the shapes: one expression for a sentence, a batch
-# and a batch of heads, and the mistakes that run without an error.
+# vector per token, and why there are three of them. The hand-built wires make each matrix readable. The failure on
+# "tired" against "wide" shows what a projection cannot see, and two steps of attention overcome it. Second, the shapes:
+# one expression for a sentence, a batch and a batch of heads, and the mistakes that run without an error.
 #
 # ## Cut for 60 minutes
 #
 # Do the first half up to `previous_token_projections` together at the board, let the room write `project_qkv` and
-# `scaled_dot_product_attention`, and end with "What is *it*?". Give `previous_token_projections` as homework. Leave out
-# the loops' timing and all of einsum.
+# `scaled_dot_product_attention`, and end with "Both sentences in one call". Give `previous_token_projections` as
+# homework. Leave out the loops' timing and all of einsum.
 #
 # ## Cut for 90 minutes
 #

@@ -274,6 +274,16 @@ def test_the_machine_draws_what_its_own_vectors_give(monkeypatch):
     assert all(f"{number:.1f}" in written for number in scores) and all(f"{number:.2f}" in written for number in weights)
 
 
+def test_the_machine_shows_plain_dot_products_where_the_scale_is_still_to_come(monkeypatch):
+    ax, alt = drawn_machine(monkeypatch, lit=("query", "key", "scores"), scaled=False)
+    written = [text.get_text() for text in ax.texts]
+    products = figures.machine.KEYS @ figures.machine.QUERY
+    weights = np.exp(products / 2) / np.exp(products / 2).sum()
+    assert all(f"{number:.1f}" in written for number in products) and all(f"{number:.2f}" in written for number in weights)
+    assert "q · k" in written and "÷ √d$_k$, then softmax" in written
+    assert "plain dot products; the division by √d_k and softmax turn them into weights" in alt
+
+
 def test_the_machine_knows_no_other_part():
     with pytest.raises(ValueError, match="tokens, query, key, value, scores, weights, blend, output; got softmax"):
         figures.machine.draw(lit=("softmax",))

@@ -55,7 +55,10 @@ ROUTES = (
             Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
             Stop("02_softmax", "softmax"),
-            Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),
+            Stop(
+                "03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention"),
+                without=("What real matrices look like", "Projections that you design"),
+            ),
             Stop("06_masks", "causal_mask"),
         ),
     ),
@@ -67,7 +70,10 @@ ROUTES = (
             Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
             Stop("02_softmax", "softmax"),
-            Stop("03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention")),
+            Stop(
+                "03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention"),
+                without=("What real matrices look like", "Projections that you design", "Why no loops"),
+            ),
             Stop("05_numpy_to_pytorch", "SelfAttention", ("attention_torch", "SelfAttention")),
             Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention")),
             Stop("09_multi_head_attention", "MultiHeadAttention"),

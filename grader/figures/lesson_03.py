@@ -129,23 +129,6 @@ def _move(ax: Axes, title: str, shape: Sequence[int], names: Sequence[str], orde
             "arrowstyle": "-|>", "color": COLOURS[_AXIS_COLOURS[names[order[place]]]], "linewidth": 1.6})
 
 
-def changes(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]], words: Sequence[str], token: int) -> None:
-    """What changed, row by row, after one token's embedding was replaced: title -> (before, after), each (T, d)."""
-    differences = {title: after - before for title, (before, after) in pairs.items()}
-    reach = max(float(np.abs(difference).max()) for difference in differences.values())
-    fig, axes = panels(len(pairs), width=4.2 * len(pairs), height=3.2)
-    for ax, (title, difference) in zip(axes, differences.items(), strict=True):
-        matrix(difference, title, rows=words, kind="difference", limits=(-reach, reach), ax=ax, xlabel="feature",
-               ylabel="token")
-    said = " ".join(f"{title}: {_changed(difference, words)}." for title, difference in differences.items())
-    show(fig, alt=f"Heat maps of after minus before when '{words[token]}' gets another embedding. {said}")
-
-
-def _changed(difference: np.ndarray, words: Sequence[str]) -> str:
-    rows = [word for word, row in zip(words, difference, strict=True) if np.abs(row).max() > 1e-9]
-    return f"{len(rows)} of {len(words)} rows change ({', '.join(rows)})"
-
-
 def token_scores(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
     """Scores of named tokens as heat maps on one scale: title -> (T, T)."""
     reach = max(float(np.abs(scores).max()) for scores in maps.values())
@@ -171,8 +154,8 @@ def two_steps(rows: Mapping[str, Sequence[np.ndarray]], tokens: Sequence[str]) -
     """One token's weights in two steps of attention, for each sentence: how it ends -> (first (T,), second (T,))."""
     names = [f"{ending}: {step}" for ending in rows for step in ("1. read", "2. find")]
     weights = np.stack([row for steps in rows.values() for row in steps])
-    fig, (ax,) = panels(1, width=5.6, height=3.3)
-    matrix(weights, "What 'it' attends to: first the last word, then the right noun", rows=names, columns=tokens, ax=ax, xlabel="key",
+    fig, (ax,) = panels(1, width=5.6, height=1.9 + 0.35 * len(names))
+    matrix(weights, "What 'it' attends to: the last word, then its noun", rows=names, columns=tokens, ax=ax, xlabel="key",
            ylabel="")  # fmt: skip
     said = "; ".join(f"{name}: {tokens[int(row.argmax())]} ({row.max():.2f})" for name, row in zip(names, weights, strict=True))
     show(fig, alt=f"A heat map of the weights of 'it', a row for each step of each sentence. The largest of each row: {said}.")

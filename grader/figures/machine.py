@@ -32,36 +32,38 @@ _TOP = 334  # the row of the token that asks
 _LANE = 17  # how far below a key its value lies
 
 
-def draw(lit: Collection[str] | None = None, title: str = "") -> None:
+def draw(lit: Collection[str] | None = None, title: str = "", *, scaled: bool = True) -> None:
     """Draws tokens → query, keys, values → scores → weights → blend → output, for the token 'it'.
 
     lit: the parts in colour, names from PARTS; the others are pale. None: all of them.
+    scaled: the scores are divided by √d_k; else they are plain dot products, and the division stands beside softmax.
     Raises: ValueError for a part that there is not.
     """
     lit = set(PARTS if lit is None else lit)
     if lit - set(PARTS):
         raise ValueError(f"the machine has the parts {', '.join(PARTS)}; got {', '.join(sorted(lit - set(PARTS)))}")
-    scores = KEYS @ QUERY / np.sqrt(len(QUERY))
-    weights = np.exp(scores) / np.exp(scores).sum()
+    products, root = KEYS @ QUERY, np.sqrt(len(QUERY))
+    weights = np.exp(products / root) / np.exp(products / root).sum()
+    scores = products / root if scaled else products
     fig, (ax,) = panels(1, width=8.8, height=4.5 if title else 4.15)
     ax.set(xlim=(0, 845), ylim=(0, 396))
     ax.axis("off")
     if title:
         ax.set_title(title, fontsize=12, fontweight="bold")
-    machine = _Machine(ax, lit)
+    machine = _Machine(ax, lit, scaled)
     machine.headings()
     machine.question()
     for row in zip(_ROWS, WORDS, KEYS, VALUES, scores, weights, strict=True):
         machine.answer(*row)
     machine.together(weights @ VALUES)
-    show(fig, alt=_said(lit, scores, weights))
+    show(fig, alt=_said(lit, scores, weights, scaled))
 
 
 class _Machine:
     """What is drawn on one axes, in screen pixels; parts that are not lit are pale."""
 
-    def __init__(self, ax: Axes, lit: set[str]) -> None:
-        self.ax, self.lit = ax, lit
+    def __init__(self, ax: Axes, lit: set[str], scaled: bool) -> None:
+        self.ax, self.lit, self.scaled = ax, lit, scaled
 
     def colour(self, *parts: str) -> str:
         """The colour of the last of these parts where all of them are lit."""
@@ -74,7 +76,7 @@ class _Machine:
         """The name of each column, and below the rows what is done there."""
         middle = _VECTOR + 2 * _CELL
         columns = (
-            (_TOKEN, "tokens", "tokens", "a vector x each"), (_SCORE, "scores", "scores", "q · k / √d$_k$"),
+            (_TOKEN, "tokens", "tokens", "a vector x each"), (_SCORE, "scores", "scores", "q · k / √d$_k$" if self.scaled else "q · k"),
             (_WEIGHT + 36, "weights", "weights", "positive, sum 1"), (_BLEND + 29, "blend", "blend", "weight × value"),
             (_OUTPUT + 29, "output", "output", "the sum"),
         )  # fmt: skip
@@ -122,7 +124,8 @@ class _Machine:
         low, high = _ROWS[-1] - 17, _ROWS[0] + 17
         self.ax.add_patch(FancyBboxPatch((_SOFTMAX - 10, low), 20, high - low, boxstyle="round,pad=0,rounding_size=8",
                                          facecolor="white", edgecolor=self.colour("weights"), linewidth=1.6, zorder=3))
-        self.text(_SOFTMAX, (low + high) / 2, "softmax", self.ink("weights"), size=10, rotation=90)
+        steps = "softmax" if self.scaled else "÷ √d$_k$, then softmax"
+        self.text(_SOFTMAX, (low + high) / 2, steps, self.ink("weights"), size=10, rotation=90)
         middle = (_ROWS[0] + _ROWS[-1]) / 2
         self.ax.plot(_SUM, middle, "o", markersize=21, markerfacecolor="white", markeredgecolor=self.colour("blend"),
                      markeredgewidth=1.6, zorder=3)
@@ -181,10 +184,11 @@ class _Machine:
         self.ax.plot(*zip(*points, strict=True), color=self.colour(part), linewidth=width, zorder=1, solid_capstyle="round")
 
 
-def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray) -> str:
+def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool) -> str:
     met = ", ".join(f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(WORDS, scores, weights, strict=True))
     coloured = ", ".join(part for part in PARTS if part in lit)
+    turns = "softmax turns" if scaled else "which are plain dot products; the division by √d_k and softmax turn"
     pale = "" if lit == set(PARTS) else f" In color: {coloured or 'nothing'}; the other parts are pale."
     return (f"The attention machine for one token, with numbers designed by hand. The token '{ASKS}' gives a query; every token, "
-            f"itself included, gives a key and a value. Query and keys give scores, softmax turns them into weights ({met}), and "
+            f"itself included, gives a key and a value. Query and keys give scores, {turns} them into weights ({met}), and "
             f"the values, each times its weight, add up to the output.{pale}")
