@@ -573,38 +573,53 @@ assert np.allclose((weights * (grad_output @ v.T)).sum(axis=-1), (output * grad_
 # the size of the steps. A missing mean changes their direction.
 
 # %% role="demo"
-def descend(rule, steps=400, rate=0.5):
-    """The squared error of each row at each step, and the weights in the end."""
-    rng = np.random.default_rng(3)
+def descend(rule, seed=3, steps=400, rate=1.0):
+    """At each step: the loss of each row, the gradients g of its weights, and the weights p."""
+    rng = np.random.default_rng(seed)
     values, scores = rng.normal(size=(5, 2)), rng.normal(size=(3, 5))
     target = softmax(rng.normal(size=(3, 5)) * 2) @ values
-    losses = []
+    seen = []
     for _ in range(steps):
         p = softmax(scores)
         error = p @ values - target
-        losses.append((error**2).mean(axis=-1))
-        scores = scores - rate * rule(2 * error @ values.T, p)
-    return np.array(losses), softmax(scores)
+        g = error @ values.T  # of the mean of two squares, so that the 2 cancels
+        seen.append(((error**2).mean(axis=-1), g, p))
+        scores = scores - rate * rule(g, p)
+    return [np.array(each) for each in zip(*seen)]
+
+
+def no_mean(grad_weights, weights):
+    """The wrong rule."""
+    return weights * grad_weights
 
 # %% role="payoff" exercise="softmax_backward"
 if passed(softmax_backward):
-    right, _ = descend(softmax_backward)
-    wrong, final = descend(lambda grad_weights, weights: weights * grad_weights)
-    figures.lesson_08.descents(right, wrong)
+    (right, _, _), (wrong, g, p) = descend(softmax_backward), descend(no_mean)
     lowest, end = wrong.mean(axis=-1).min(), wrong.mean(axis=-1)[-1]
-    assert right[-1].mean() < 1e-10 and (wrong[-1, :2] < 1e-20).all()
-    assert end > 2 * lowest and final[2].max() > 0.999
-    print("weights of row 2 in the end:", final[2].round(3))
+    assert right[-1].mean() < 1e-10 and (wrong[-1, :2] < 1e-20).all() and end > 2 * lowest
+    g, p = g[:, 2], p[:, 2]  # row 2, (steps, keys)
+    key = p[-1].argmax()
+    own, mean = g[:, key], (p * g).sum(axis=-1)
+    crossing = (own > mean).argmax()  # the first step with g above the mean
+    assert (own < 0).all() and (own[crossing:100] > mean[crossing:100]).all() and p[-1, key] > 0.999
+    assert (p.argmax(axis=-1) == key).all() and ((p * g).argmin(axis=-1) == key).all()  # largest weight, raised fastest
+    figures.lesson_08.descents(right, wrong, own, mean)
+    print("weights of row 2 in the end:", p[-1].round(3))
+    starts = np.array([descend(no_mean, seed)[0].mean(axis=-1) for seed in range(40)])  # (start, step)
+    turned = (starts[:, -1] > 1.05 * starts.min(axis=-1) + 1e-6).sum()
 
 # %% [markdown]
 # With the wrong rule the loss falls from {{ wrong[0].mean():.3f }} to {{ lowest:.3f }} within
-# {{ wrong.mean(axis=-1).argmin() }} steps, and then *rises* to {{ end:.3f }}, where it stays. The panel on the right
-# shows the rows one by one. Rows 0 and 1 reach their targets. In row 2, follow the key that has all the weight in the
-# end. Its gradient is negative at every step: more weight on it would lower the loss. But after the first few steps
-# its gradient lies *above* the weighted mean of the row, because the other keys would, on average, lower the loss
-# more. So the right formula lowers its score. The wrong rule makes no such comparison. It raises the score at every
-# step, and faster than any other, because this key has the largest weight. In the end that key has all the weight.
-# Its score goes on rising, but the weights no longer change.
+# {{ wrong.mean(axis=-1).argmin() }} steps, and then *rises* to {{ end:.3f }}, where it stays. The panel in the middle
+# shows the rows one by one: rows 0 and 1 reach their targets, row 2 does not. The panel on the right follows one key
+# of row 2, the one that has all the weight in the end. Its gradient is negative at every step: more weight on it would
+# lower the loss. But from step {{ crossing }} on its gradient lies *above* the weighted mean of the row (shaded),
+# because the other keys would, on average, lower the loss more. So the right formula would lower its score. The wrong
+# rule makes no such comparison. It raises the score at every step, and faster than any other, because this key has the
+# largest weight. In the end that key has all the weight. Its score goes on rising, but the weights no longer change.
+#
+# We chose this start because it shows the turn so clearly. The loss rises again from {{ turned }} of 40 random starts,
+# this one among them; from the others it keeps falling or levels off.
 #
 # So a falling loss does not show that a gradient is right, because a wrong one can point downhill for a while. Compare your
 # gradient with one that was found in another way, as you did with the two witnesses.
@@ -613,7 +628,7 @@ if passed(softmax_backward):
 explain("BW1")
 
 # %% [markdown]
-# ## Where this goes on
+# ## Where this leads
 #
 # The backward pass needs the weights. Either they are kept from the forward pass, or they are computed again.
 # FlashAttention (Dao et al. 2022, section 3.1 and appendix B) computes them again, one block of queries and keys at a

@@ -1,4 +1,4 @@
-"""Figures of lesson 08: the road back, the error of a difference, what softmax passes on, descent with a wrong gradient."""
+"""Figures of lesson 08: the backward pass, the error of a difference, what softmax passes on, descent with a wrong gradient."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def step_errors(steps: np.ndarray, central: np.ndarray, one_sided: np.ndarray) -
     ax.annotate(f"{central[best]:.0e} at h = {steps[best]:.0e}", (steps[best], central[best]), (1e-6, 1e-12), ha="right", va="center",
                 arrowprops={"arrowstyle": "-", "color": COLOURS["grey"]})  # fmt: skip
     ax.set(xlabel="step h", ylabel="error of the slope", ylim=(1e-13, 1))
-    ax.set_title("Too long a step bends away, too short a one drowns in rounding")
+    ax.set_title("Large steps: curvature. Small steps: rounding")
     ax.legend(frameon=False, loc="upper center", ncols=2)
     show(fig, alt=f"Two V-shaped curves on log axes. The error of the central difference is smallest, {central[best]:.0e}, at a step of "
                   f"{steps[best]:.0e}; that of the one-sided one is never below {one_sided.min():.0e}.")  # fmt: skip
@@ -63,7 +63,7 @@ def pairs(weights: np.ndarray, grad_weights: np.ndarray, grad_scores: np.ndarray
     """Weights of two queries over three keys, and the gradients of the weights and of the scores."""
     fig, axes = panels(3, width=9.4, height=2.7)
     asks, answers = ("it", "was"), ("animal", "street", "tired")
-    shown = ((weights, "Weights W", "weights"), (grad_weights, "∂W, were the weights free", "difference"),
+    shown = ((weights, "Weights W", "weights"), (grad_weights, "∂W, if each weight\ncould change alone", "difference"),
              (grad_scores, "∂S: each row sums to 0", "difference"))  # fmt: skip
     for ax, (values, title, kind) in zip(axes, shown, strict=True):
         ylabel = "query" if ax is axes[0] else ""
@@ -81,22 +81,36 @@ def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
     ax.annotate(f"{gradient[top]:.2f} at weight {first[top]:.2f}", (first[top], gradient[top]), (0.5, 0.13), ha="center",
                 arrowprops={"arrowstyle": "-", "color": COLOURS["grey"]})  # fmt: skip
     ax.set(xlabel="weight w of the first key", ylabel="gradient of its score, w (1 − w)", ylim=(0, 0.28))
-    ax.set_title("A decided softmax passes no gradient on")
+    ax.set_title("Near 0 and 1, softmax passes no gradient")
     show(fig, alt=f"A parabola over the weight from 0 to 1: the gradient is 0 at both ends and {gradient[top]:.2f} in the middle.")
 
 
-def descents(right: np.ndarray, wrong: np.ndarray) -> None:
-    """Squared errors during descent. right, wrong: (steps, rows), with the right gradient and with the wrong one."""
-    fig, (left, rows) = panels(2, width=8.8, height=3.7)
+def descents(right: np.ndarray, wrong: np.ndarray, own: np.ndarray, mean: np.ndarray) -> None:
+    """Squared errors during descent, and why one row goes astray.
+
+    right, wrong: (steps, rows), with the right gradient and with the wrong one. own, mean: (steps,), under the wrong rule the
+    gradient of the key of row 2 that ends with all the weight, and the weighted mean of its row.
+    """
+    fig, (left, rows, key) = panels(3, width=10.4, height=3.7)
     left.semilogy(right.mean(axis=1), label="your formula")
     left.semilogy(wrong.mean(axis=1), linestyle="--", color=COLOURS["vermillion"], label="without the row's mean")
     left.set(xlabel="step", ylabel="mean squared error", ylim=(1e-6, 1), title="All three rows together")
     for row, style in enumerate(("-", "-.", "--")):
         rows.semilogy(wrong[:, row], linestyle=style, color=COLOURS[("sky", "green", "vermillion")[row]], label=f"row {row}")
     rows.set(xlabel="step", ylim=(1e-6, 1), title="Without the mean, row by row")
+    shown = 100  # the two curves are one from there on
+    key.axhline(0, color=COLOURS["grey"], linewidth=1)
+    key.plot(own[:shown], color=COLOURS["blue"], label="gradient g of this key")
+    key.plot(mean[:shown], linestyle="--", color=COLOURS["orange"], label="weighted mean p · g")
+    key.fill_between(range(shown), own[:shown], mean[:shown], where=own[:shown] > mean[:shown], color=COLOURS["orange"], alpha=0.25,
+                     linewidth=0)  # fmt: skip
+    key.set(xlabel="step", ylabel="gradient of a weight", title="Row 2: below 0, above the mean")
     for ax in (left, rows):
         ax.legend(frameon=False, loc="center right")
+    key.legend(frameon=False, loc="lower center")
     ends = ", ".join(f"{value:.1e}" for value in wrong[-1])
     lowest, last = wrong.mean(axis=1).min(), wrong[-1].mean()
     show(fig, alt=f"Left: over {len(right)} steps the error falls to {right[-1].mean():.0e} with the right gradient; without the mean it "
-                  f"falls to {lowest:.3f} and rises to {last:.3f}. Right: the three rows without the mean, in the end {ends}.")  # fmt: skip
+                  f"falls to {lowest:.3f} and rises to {last:.3f}. Middle: the three rows without the mean, in the end {ends}. Right: the "
+                  f"gradient of one key of row 2 is below 0 at every step, and above the row's weighted mean from step "
+                  f"{int(np.argmax(own > mean))} on.")  # fmt: skip

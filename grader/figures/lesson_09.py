@@ -72,16 +72,22 @@ def pipeline() -> None:
 
 
 def different_heads(single: np.ndarray, pair: np.ndarray) -> None:
-    """single: (1, T, T) mean weights of the only head; pair: (2, T, T) those of two heads."""
-    fig, axes = panels(3, width=10.2, height=3.7)
+    """single: (1, T, T) mean weights of the only head; pair: (2, T, T) those of two heads. Query 0 asks one question, and is not shown."""
+    fig, axes = panels(3, width=10.2, height=3.5)
+    asking = [str(position) for position in range(1, single.shape[-1])]
     for ax, weights, title in zip(axes, (*single, *pair), ("the only head", "head 0 of two", "head 1 of two"), strict=True):
-        matrix(weights, title, ax=ax, limits=(0, 1), fmt=".1f")
-    while len(fig.axes) > len(axes):
-        fig.axes[-1].remove()  # the numbers are written in; a scale would say it twice
+        matrix(weights[1:], title, ax=ax, limits=(0, 1), rows=asking, ylabel="query position" if ax is axes[0] else "")
+        if ax.images[0].colorbar:
+            ax.images[0].colorbar.remove()  # the numbers that count are written in; a scale would say it twice
+        for (row, column), weight in np.ndenumerate(weights[1:]):
+            if weight >= 0.1:
+                ax.text(column, row, f"{weight:.2f}".lstrip("0"), ha="center", va="center", fontsize=8,
+                        color="white" if weight > 0.72 else "black")  # fmt: skip
+    before, mirrored = 5, single.shape[-1] - 1 - 6
     show(fig, alt="Three weight matrices of a layer trained to look at two places at once. The only head has two diagonals of about one "
-                  f"half each; position 5 gives {single[0, 5, 4]:.2f} to the letter before it and {single[0, 5, 2]:.2f} to the mirrored "
-                  f"one. Of two heads head 0 gives these {pair[0, 5, 4]:.2f} and {pair[0, 5, 2]:.2f}, head 1 {pair[1, 5, 4]:.2f} and "
-                  f"{pair[1, 5, 2]:.2f}.")  # fmt: skip
+                  f"half each; position 6 gives {single[0, 6, before]:.2f} to the letter before it and {single[0, 6, mirrored]:.2f} to the "
+                  f"mirrored one. Of two heads head 0 gives these {pair[0, 6, before]:.2f} and {pair[0, 6, mirrored]:.2f}, head 1 "
+                  f"{pair[1, 6, before]:.2f} and {pair[1, 6, mirrored]:.2f}.")  # fmt: skip
 
 
 def by_length(lengths: Sequence[int], shares: Mapping[str, Sequence[float]], trained_at: int, guessing: float) -> None:
@@ -94,21 +100,23 @@ def by_length(lengths: Sequence[int], shares: Mapping[str, Sequence[float]], tra
     ax.axhline(guessing, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
     ax.set(xlabel=f"length of the sequence (trained at {trained_at})", ylabel="letter before: share right", ylim=(0, 1.05),
            title="Scrambled tokens: right at one length only")  # fmt: skip
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.12))
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.95))
     show(fig, alt="Share of right answers against the length of the sequence. " + "; ".join(said) + ".")
 
 
-def price(heads: Sequence[int], took_ms: Sequence[float], weights: Sequence[int]) -> None:
-    """Time relative to one head, and the number of weights, against the number of heads at one width."""
+def price(heads: Sequence[int], took_ms: Sequence[float], fused_ms: Sequence[float], weights: Sequence[int]) -> None:
+    """Times relative to the module with one head, and the number of weights, against the number of heads at one width."""
     fig, (left, right) = panels(2, width=8.8, height=3.2)
-    ratios = [each / took_ms[0] for each in took_ms]
+    ratios, fused = ([each / took_ms[0] for each in times] for times in (took_ms, fused_ms))
     left.plot(heads, [each / 1e6 for each in weights], "o-", color=COLOURS["blue"])
     left.set(xscale="log", xlabel="heads", ylabel="million weights", ylim=(0, None), title="Each head has T × T weights")
-    right.plot(heads, ratios, "o-", color=COLOURS["vermillion"])
-    right.set(xscale="log", ylim=(0, None), xlabel="heads", ylabel="time, one head = 1", title="Same products, more time")
+    right.plot(heads, ratios, "o-", color=COLOURS["vermillion"], label="your module")
+    right.plot(heads, fused, "s--", color=COLOURS["blue"], label="the fused operator")
+    right.set(xscale="log", ylim=(0, None), xlabel="heads", ylabel="time (module, one head = 1)", title="Same products, more time")
+    right.legend(frameon=False, loc="upper left")
     for ax in (left, right):
         ax.set_xticks(heads, [str(count) for count in heads])
         ax.minorticks_off()
-    said = ", ".join(f"{ratio:.1f} with {count}" for count, ratio in zip(heads, ratios, strict=True))
+    said, also = (", ".join(f"{ratio:.1f} with {count}" for count, ratio in zip(heads, times, strict=True)) for times in (ratios, fused))
     show(fig, alt=f"Left: the number of weights grows from {weights[0]:,} with one head to {weights[-1]:,} with {heads[-1]}. Right: "
-                  f"the time, as a multiple of one head's: {said}.")  # fmt: skip
+                  f"the module's time, as a multiple of its time with one head: {said}; the fused operator's: {also}.")  # fmt: skip

@@ -142,7 +142,7 @@ class attention_backward:
             why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k. Where there
             are as many queries as keys the shapes cannot tell, only the numbers can."""),
         "GB11": mistake(patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
-            says="The factor 1/√d_k came in twice on the way back.",
+            says="The factor 1/√d_k came in twice in the backward pass.",
             why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
             again makes both gradients too small by √d_k, while grad_v is right."""),
         "GB12": mistake(scores_with("") + NO_ROOT, scores_with(""),
@@ -161,7 +161,7 @@ class attention_backward:
             weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as keys, and then the
             numbers are wrong."""),
         "GB22": mistake(patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
-            says="The way back multiplies by √d_k; the forward pass divides by it, and so does the backward pass.",
+            says="The backward pass multiplies by √d_k. It has to divide by it, as the forward pass does.",
             why="""scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along.
             Multiplied by its reciprocal, the gradients of q and k are too large by d_k, and that of v is right."""),
         "GB23": mistake(FLAT_TOP,
