@@ -449,7 +449,8 @@ if passed(masked_attention) and passed(causal_mask):
 # "predicts" random symbols with a loss of {{ leaky_loss:.2f }}. Nearly all of that comes from the last position,
 # whose target is not among the inputs: one position of 16 at 2.08 adds 2.08 / 16 = 0.13 to the mean. If a loss is too
 # good to be true, look for a leak.
-#
+
+# %% [markdown]
 # ## Three languages for one mask
 #
 # Libraries disagree on what a mask means. In this course and in `F.scaled_dot_product_attention`, True means *may
