@@ -35,8 +35,54 @@ figures.machine.draw(lit=("query", "key", "value"), title="What learns: how toke
 # which tensors went in and which came out. These notes form a graph, and `backward()` walks through the graph from
 # its end to its beginning, applying the chain rule at each step.
 #
-# We check the record against numbers that we can compute by hand. Softmax of the scores (0, 0) is (½, ½), and lesson 02's
-# Jacobian gives ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
+# The principle fits into ten lines. The class below does it for plain numbers and a single operation, the product. A
+# product y = a · b notes its two factors, each with the derivative of y by it: ∂y/∂a = b and ∂y/∂b = a. `backward`
+# takes the gradient that arrives at a number, *adds* it to what has arrived so far, and passes it on to the factors,
+# multiplied by the derivatives in the note.
+
+# %% role="given"
+class Number:
+    """A number that remembers how it was made."""
+
+    def __init__(self, value, made_from=()):
+        self.value, self.made_from, self.grad = value, made_from, 0.0
+
+    def __mul__(self, other):
+        return Number(self.value * other.value, made_from=[(self, other.value), (other, self.value)])
+
+    def backward(self, arriving=1.0):
+        self.grad += arriving
+        for factor, derivative in self.made_from:
+            factor.backward(arriving * derivative)
+
+# %% [markdown]
+# @predict
+#
+# Let a be `Number(3.0)`. What is `a.grad` after `(a * a).backward()`? And what is it when the same line has run twice?
+#
+# @answer
+#
+# **6**, then **12**. Here a is both factors, and a gradient of 3 arrives by each of the two ways. Their sum is 6, the
+# derivative of a² at 3. So `+=` is right within one pass. But it also adds the second pass to the first.
+#
+# @wrong
+#
+# 3: that would be `=` in place of `+=`, where the second gradient to arrive replaces the first. 6 both times: nothing
+# in the class sets `grad` back to 0.
+
+# %% role="demo" tags=["nbval-check-output"]
+a, t = Number(3.0), torch.tensor(3.0, requires_grad=True)
+for _ in range(2):
+    (a * a).backward()
+    (t * t).backward()
+    print("by hand:", a.grad, "  PyTorch:", t.grad.item())
+
+# %% [markdown]
+# PyTorch adds, too. So a program that computes a gradient at each of many steps has to clear the old one every time.
+# You will see it in every training loop, as `optimizer.zero_grad()`.
+#
+# PyTorch knows many operations besides the product. We check one of them against lesson 02. Softmax of the scores
+# (0, 0) is (½, ½), and its Jacobian gives ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
 
 # %% role="demo" tags=["nbval-check-output"]
 s = torch.zeros(2, requires_grad=True)
@@ -164,14 +210,37 @@ if passed(attention_torch):
     figures.lesson_05.compare_weights(expected, got.numpy(), [f"token {i}" for i in range(5)])
 
 # %% [markdown]
-# The results differ from about the seventh digit on, because float32 holds no more than that. The appendix at the end
-# says how much two correct programs may differ.
+# The results differ from about the seventh digit on. float64 carries about 16 digits, float32 about 7, so two right
+# programs rarely agree to the last digit. Then how close is close enough? Is "equal up to 10⁻⁶" a good rule for weights?
+# Softmax ignores a number that is added to every score, so we add larger and larger ones and compare the weights in both
+# precisions.
+
+# %% role="demo"
+draws, offsets, errors = np.random.default_rng(0), np.repeat(np.logspace(0, 4, 17), 8), []
+for offset in offsets:
+    q, k, v = draws.normal(size=(3, 6, 9))
+    q[:, -1], k[:, -1] = 3 * offset, 1  # adds the offset to every score, since the scale is 1/√9
+    exact, rounded = (
+        attention_numpy(*(a.astype(kind) for a in (q, k, v)))[1] for kind in (np.float64, np.float32)
+    )
+    errors.append(np.abs(exact - rounded).max())
+spacing = np.spacing(offsets.astype(np.float32))  # from one float32 number to the next, at this size
+assert np.mean(np.array(errors) < spacing) > 0.9 and np.mean(np.array(errors)[offsets > 100] > 1e-6) > 0.9
+figures.lesson_05.rounding(offsets, errors, spacing)
+
+# %% [markdown]
+# In the figure each dot is one draw, the black line is the distance from one float32 number to the next, and the
+# dashed line is 10⁻⁶. Near 1000, neighboring float32 numbers are {{ np.spacing(np.float32(1000)):.1e }} apart, and
+# near 10,000 they are {{ np.spacing(np.float32(10000)):.1e }} apart. Each score is rounded to one of these numbers
+# before softmax sees it, and `exp` turns an absolute error in its argument into a relative error in its result. So a
+# fixed tolerance of 10⁻⁶ rejects correct code once the scores are large. A tolerance has to fit the precision *and*
+# the size of the numbers. `check` allows for the rounding of float32.
 #
 # Now we do something that would have needed a derivation by hand in NumPy. We take the keys and values of lesson 01's
 # table and the query of its token 1, (0, 1), and we want the second number of the output to grow. The gradient of
 # your own attention says in which direction to move the query. This time we move *along* the gradient, because we
-# want a number to rise instead of a loss to fall. After forty small steps the query has found the token whose value
-# is (0, 10).
+# want a number to rise instead of a loss to fall. (`torch.autograd.grad` returns a gradient without adding it to
+# `.grad`, so there is nothing to clear.) After forty small steps the query has found the token whose value is (0, 10).
 
 # %% role="payoff" exercise="attention_torch"
 if passed(attention_torch):
@@ -202,28 +271,28 @@ if passed(attention_torch):
 # %% [markdown]
 # @predict
 #
-# Which names does the register of the module below hold: `visitor`, `tenant`, `family.weight`?
+# Which names does the register of the module below hold: `plain`, `parameter`, `layer.weight`?
 #
 # @answer
 #
-# `tenant` and `family.weight`. A plain tensor such as `visitor` is not entered: no optimizer sees it, `.double()` and
-# `.to(device)` do not convert or move it, and `state_dict()` does not save it.
+# `parameter` and `layer.weight`. A plain tensor is not entered, although it is assigned to `self`: no optimizer sees it,
+# `.double()` and `.to(device)` do not convert or move it, and `state_dict()` does not save it.
 #
 # @wrong
 #
-# All three: assigning to `self` is not enough; it has to be a parameter or a module. Only `tenant`: a layer brings its own
-# parameters with it, under its own name and a dot.
+# All three: assigning to `self` is not enough; it has to be a parameter or a module. Only `parameter`: a layer brings its
+# own parameters with it, under its own name and a dot.
 
 # %% role="demo" tags=["nbval-check-output"]
 class Home(nn.Module):
     def __init__(self):
         super().__init__()  # makes the register; without it nothing can be entered
-        self.visitor = torch.ones(2)
-        self.tenant = nn.Parameter(torch.ones(2))
-        self.family = nn.Linear(2, 2, bias=False)
+        self.plain = torch.ones(2)
+        self.parameter = nn.Parameter(torch.ones(2))
+        self.layer = nn.Linear(2, 2, bias=False)
 
 print([name for name, _ in Home().named_parameters()])
-print("after .double():", Home().double().visitor.dtype, "and", Home().double().tenant.dtype)
+print("after .double():", Home().double().plain.dtype, "and", Home().double().parameter.dtype)
 
 # %% [markdown]
 # The projections of attention are `nn.Linear` layers. Two things about these layers surprise nearly everyone.
@@ -273,14 +342,42 @@ claim = "Nothing raised, yet the numbers differ"
 figures.lesson_05.compare(x @ w, got, ("x @ w", "layer(x), w as it is"), claim)
 
 # %% [markdown]
+# ## Between NumPy and PyTorch
+#
+# Weights often come from somewhere else: from NumPy, from a file, from another library. In the next exercise you bring a
+# weight into a layer, and in the one after it you bring numbers back to NumPy. Apart from the transpose, two small
+# things can cost you hours if you do not know them.
+#
+# **Types.** A Python 0.1 becomes float64 in NumPy and float32 in PyTorch, and `torch.from_numpy` keeps what it is given.
+# Layers are float32 and refuse an input of another type.
+
+# %% role="demo" tags=["nbval-check-output"]
+print("NumPy makes     ", np.array([0.1]).dtype)
+print("PyTorch makes   ", torch.tensor([0.1]).dtype)
+print("from_numpy keeps", torch.from_numpy(np.array([0.1])).dtype)
+try:
+    nn.Linear(2, 1)(torch.from_numpy(np.ones((1, 2))))
+except RuntimeError as error:
+    print("a layer says:   ", error)
+
+# %% [markdown]
+# **Shared memory.** `torch.tensor` copies. `torch.from_numpy` and `torch.as_tensor` look at the array's own memory where
+# they can, so a change of one is a change of the other.
+
+# %% role="demo" tags=["nbval-check-output"]
+w32 = np.ones(3, dtype=np.float32)
+copied, shared = torch.tensor(w32), torch.from_numpy(w32)
+w32[0] = 7
+print("torch.tensor:    ", copied)
+print("torch.from_numpy:", shared)
+
+# %% [markdown]
 # @exercise linear_from_numpy
 #
 # `w` (d_in, d_out), an array of floats or integers → `nn.Linear` with `layer(x)` = x @ w
 #
 # The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`, so that a later change of
-# one does not change the other. `w` may be square or not, float64 or float32, and lie in memory in any order. (NumPy's
-# floats are float64 by default, and some functions of PyTorch copy an array while others look at the same memory. The
-# appendix shows both.)
+# one does not change the other. `w` may be square or not, float64 or float32, and lie in memory in any order.
 
 # %% role="exercise" exercise="linear_from_numpy"
 def linear_from_numpy(w: np.ndarray) -> nn.Linear:
@@ -315,6 +412,71 @@ if passed(linear_from_numpy):
     torch.optim.SGD(layer.parameters(), lr=0.1).step()
     moved = np.abs(layer.weight.detach().numpy().T - w).max()
     print(f"after one step the layer's weight moved by up to {moved:.2f}, w by {np.abs(w - before).max():.0f}")
+
+# %% [markdown]
+# **The way back.** For the plots above we wrote `.detach().numpy()`. Three things can keep a tensor from becoming a
+# NumPy array: the graph, the device, and a type that NumPy does not have. One such type is bfloat16, a 16-bit float
+# in which many large models compute.
+
+# %% role="demo"
+trained = nn.Linear(2, 2)(torch.ones(1, 2))
+for tensor in (trained, torch.ones(2, dtype=torch.bfloat16)):
+    try:
+        tensor.numpy()
+    except (RuntimeError, TypeError) as error:
+        print(f"{type(error).__name__}: {error}\n")
+
+# %% [markdown]
+# @exercise as_numpy
+#
+# `tensor`, any shape → NumPy array of the same shape and the same values
+#
+# The tensor may require grad, lie on any device, have shape () or no entries, and be a slice or a transpose of
+# another. Its type is any float, integer or boolean type. bfloat16 becomes float32 (or float64); every other type
+# is kept. The tensor itself is left as it was, its `requires_grad` too. The array may share memory with it.
+#
+# Nobody needs a GPU for this: the check brings a stand-in that refuses what a tensor on a GPU refuses.
+
+# %% role="exercise" exercise="as_numpy"
+def as_numpy(tensor: Tensor) -> np.ndarray:
+    """Bring a tensor to NumPy, from the graph, from its device, from bfloat16.
+
+    tensor: any shape. Returns: an array of the same shape, values and dtype; bfloat16 becomes float32.
+    """
+    # region solution
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:  # unknown to NumPy; float32 holds each of its numbers exactly
+        tensor = tensor.float()
+    return tensor.numpy()
+    # endregion
+
+# %% role="check" exercise="as_numpy"
+check(as_numpy)
+
+# %% [markdown]
+# Converting bfloat16 to float32 loses nothing, but digits that bfloat16 has already rounded away do not come back. The
+# next cell converts 501 numbers from 1 to 1.05 to three types and brings them back with your function. Each step of a
+# staircase is one number that the type can hold.
+
+# %% role="payoff" exercise="as_numpy"
+if passed(as_numpy):
+    fine = torch.linspace(1, 1.05, 501, dtype=torch.float64)
+    rounded = {dtype: as_numpy(fine.to(dtype)) for dtype in (torch.float32, torch.float16, torch.bfloat16)}
+    kept = {dtype: len(np.unique(numbers)) for dtype, numbers in rounded.items()}
+    figures.lesson_05.staircase(as_numpy(fine), rounded)
+
+# %% [markdown]
+# Of {{ len(fine) }} different numbers, {{ kept[torch.bfloat16] }} are still different after rounding to bfloat16. It
+# spends its 16 bits on a range as wide as that of float32, which leaves it only about two digits. Large models
+# compute in it all the same. But it cannot add up many small steps: 1 plus 0.001 rounds back to 1. So training
+# usually keeps the weights that the optimizer moves, or the optimizer's own state, in float32 (Micikevicius et al.
+# 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
+
+# %% [markdown]
+# ## Attention as a layer
+#
+# Now we have all the parts: attention that gradients pass through, and layers that own what is learned. Together they
+# are a module whose projections can be trained.
 
 # %% [markdown]
 # @exercise SelfAttention
@@ -374,10 +536,10 @@ def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) ->
     return torch.cat([one_hot, numbers], dim=-1), target, colors
 
 # %% [markdown]
-# The training loop has four steps, the same for every model in this course: compute the loss, clear the old gradients,
-# walk the graph backwards, move the parameters. The optimizer here is Adam (Kingma and Ba 2015), which chooses a step
-# length of its own for each number. Between the last two steps we note how large the gradient is that arrives at each
-# projection.
+# The training loop has four steps, the same for every model in this course: compute the loss, clear the old gradients
+# (`backward` would add to them), walk the graph backwards, move the parameters. The optimizer here is Adam (Kingma and
+# Ba 2015), which chooses a step length of its own for each number. Between the last two steps we note how large the
+# gradient is that arrives at each projection.
 
 # %% role="given"
 def train(layer: nn.Module, steps: int = 300) -> tuple[list[float], dict[str, list[float]]]:
@@ -459,121 +621,10 @@ if passed(SelfAttention):
 # In lesson 03 "a pronoun looks for nouns" was wired by hand. Here the layer found "a color looks for its own color", from
 # nothing but a loss.
 #
-# ## Appendix: between NumPy and PyTorch
-#
-# Here are four small things that can cost you hours if you do not know them: types, shared memory, tolerances, and the
-# way back to NumPy.
-#
-# **Types.** A Python 0.1 becomes float64 in NumPy and float32 in PyTorch, and `torch.from_numpy` keeps what it is given.
-# Layers are float32 and refuse an input of another type.
-
-# %% role="demo" tags=["nbval-check-output"]
-print("NumPy makes     ", np.array([0.1]).dtype)
-print("PyTorch makes   ", torch.tensor([0.1]).dtype)
-print("from_numpy keeps", torch.from_numpy(np.array([0.1])).dtype)
-try:
-    nn.Linear(2, 1)(torch.from_numpy(np.ones((1, 2))))
-except RuntimeError as error:
-    print("a layer says:   ", error)
-
-# %% [markdown]
-# **Shared memory.** `torch.tensor` copies. `torch.from_numpy` and `torch.as_tensor` look at the array's own memory where
-# they can, so a change of one is a change of the other.
-
-# %% role="demo" tags=["nbval-check-output"]
-w32 = np.ones(3, dtype=np.float32)
-copied, shared = torch.tensor(w32), torch.from_numpy(w32)
-w32[0] = 7
-print("torch.tensor:    ", copied)
-print("torch.from_numpy:", shared)
-
-# %% [markdown]
-# **Tolerances.** float64 carries about 16 digits, float32 about 7, so two right programs rarely agree to the last digit.
-# Is "equal up to 10⁻⁶" a good rule for weights? Softmax ignores a number that is added to every score, so we add larger
-# and larger ones and compare the weights in both precisions.
-
-# %% role="demo"
-draws, offsets, errors = np.random.default_rng(0), np.repeat(np.logspace(0, 4, 17), 8), []
-for offset in offsets:
-    q, k, v = draws.normal(size=(3, 6, 9))
-    q[:, -1], k[:, -1] = 3 * offset, 1  # adds the offset to every score, since the scale is 1/√9
-    exact, rounded = (
-        attention_numpy(*(a.astype(kind) for a in (q, k, v)))[1] for kind in (np.float64, np.float32)
-    )
-    errors.append(np.abs(exact - rounded).max())
-spacing = np.spacing(offsets.astype(np.float32))  # from one float32 number to the next, at this size
-assert np.mean(np.array(errors) < spacing) > 0.9 and np.mean(np.array(errors)[offsets > 100] > 1e-6) > 0.9
-figures.lesson_05.rounding(offsets, errors, spacing)
-
-# %% [markdown]
-# In the figure each dot is one draw, the black line is the distance from one float32 number to the next, and the
-# dashed line is 10⁻⁶. Near 1000, neighboring float32 numbers are {{ np.spacing(np.float32(1000)):.1e }} apart, and
-# near 10,000 they are {{ np.spacing(np.float32(10000)):.1e }} apart. Each score is rounded to one of these numbers
-# before softmax sees it, and `exp` turns an absolute error in its argument into a relative error in its result. So a
-# fixed tolerance of 10⁻⁶ rejects correct code once the scores are large. A tolerance has to fit the precision *and*
-# the size of the numbers. `check` allows for the rounding of float32.
-#
-# **The way back.** For each plot above we wrote `.detach().numpy()`. Three things can keep a tensor from becoming a
-# NumPy array: the graph, the device, and a type that NumPy does not have. One such type is bfloat16, a 16-bit float
-# in which many large models compute.
-
-# %% role="demo"
-trained = nn.Linear(2, 2)(torch.ones(1, 2))
-for tensor in (trained, torch.ones(2, dtype=torch.bfloat16)):
-    try:
-        tensor.numpy()
-    except (RuntimeError, TypeError) as error:
-        print(f"{type(error).__name__}: {error}\n")
-
-# %% [markdown]
-# @exercise as_numpy
-#
-# `tensor`, any shape → NumPy array of the same shape and the same values
-#
-# The tensor may require grad, lie on any device, have shape () or no entries, and be a slice or a transpose of
-# another. Its type is any float, integer or boolean type. bfloat16 becomes float32 (or float64); every other type
-# is kept. The tensor itself is left as it was, its `requires_grad` too. The array may share memory with it.
-#
-# Nobody needs a GPU for this: the check brings a stand-in that refuses what a tensor on a GPU refuses.
-
-# %% role="exercise" exercise="as_numpy"
-def as_numpy(tensor: Tensor) -> np.ndarray:
-    """Bring a tensor to NumPy, from the graph, from its device, from bfloat16.
-
-    tensor: any shape. Returns: an array of the same shape, values and dtype; bfloat16 becomes float32.
-    """
-    # region solution
-    tensor = tensor.detach().cpu()
-    if tensor.dtype == torch.bfloat16:  # unknown to NumPy; float32 holds each of its numbers exactly
-        tensor = tensor.float()
-    return tensor.numpy()
-    # endregion
-
-# %% role="check" exercise="as_numpy"
-check(as_numpy)
-
-# %% [markdown]
-# Converting bfloat16 to float32 loses nothing, but digits that bfloat16 has already rounded away do not come back. The
-# next cell converts 501 numbers from 1 to 1.05 to three types and brings them back with your function. Each step of a
-# staircase is one number that the type can hold.
-
-# %% role="payoff" exercise="as_numpy"
-if passed(as_numpy):
-    fine = torch.linspace(1, 1.05, 501, dtype=torch.float64)
-    rounded = {dtype: as_numpy(fine.to(dtype)) for dtype in (torch.float32, torch.float16, torch.bfloat16)}
-    kept = {dtype: len(np.unique(numbers)) for dtype, numbers in rounded.items()}
-    figures.lesson_05.staircase(as_numpy(fine), rounded)
-
-# %% [markdown]
-# Of {{ len(fine) }} different numbers, {{ kept[torch.bfloat16] }} are still different after rounding to bfloat16. It
-# spends its 16 bits on a range as wide as that of float32, which leaves it only about two digits. Large models
-# compute in it all the same. But it cannot add up many small steps: 1 plus 0.001 rounds back to 1. So training
-# usually keeps the weights that the optimizer moves, or the optimizer's own state, in float32 (Micikevicius et al.
-# 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
-#
 # ## What we keep
 #
-# - Same equation, same numbers: PyTorch adds the record from which `backward()` computes gradients.
+# - Same equation, same numbers: PyTorch adds the record from which `backward()` computes gradients. `backward()` adds
+#   to the gradients that are there, so a training loop clears them first.
 # - With a cut graph the numbers are right, but only part of the model learns. Look at `.grad`, because the loss can
 #   fall all the same.
 # - `nn.Linear` stores (d_out, d_in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
@@ -599,18 +650,18 @@ if passed(as_numpy):
 #
 # ## What the lesson is for
 #
-# To move attention to PyTorch and to learn to distrust a falling loss. The learner meets autograd as a record that can be
-# cut, confirms that the numbers stay the same, builds the layer that owns its projections, and watches it find out where
+# To move attention to PyTorch and to learn to distrust a falling loss. The learner sees autograd in ten lines, as a record
+# that can be cut, confirms that the numbers stay the same, builds the layer that owns its projections, and watches it find out where
 # to look while the gradients of its three matrices are plotted.
 #
 # ## Cut for 60 minutes
 #
 # Record, cut graph, `attention_torch`, `SelfAttention` and the color task. Tell the transposed weight in one minute. The
-# appendix and both exercises about conversion (`linear_from_numpy`, `as_numpy`) are homework.
+# section "Between NumPy and PyTorch" with its two exercises (`linear_from_numpy`, `as_numpy`) is homework.
 #
 # ## Cut for 90 minutes
 #
-# All but the appendix; `as_numpy` is homework. Let the room vote on the frozen layer before the training cell runs.
+# All but the tolerances; `as_numpy` is homework. Let the room vote on the frozen layer before the training cell runs.
 #
 # ## Mistakes to expect
 #

@@ -48,8 +48,10 @@ figures.lesson_06.shifted("The animal didn't cross the street".split())
 #
 # ## A leak, made visible
 #
-# Whether attention is causal can be tested without knowing a single weight. Change one token, and watch the outputs *before* it. If one
-# of them moves, it has looked ahead.
+# Whether attention is causal can be tested without knowing a single weight. Change one token, and watch the outputs
+# *before* it. If one of them moves, it has looked ahead. We change a token by adding random numbers to its features.
+# Adding 1 to each would not do, because some models do not notice a change that is the same in all features; you will
+# see one below.
 
 # %% [markdown]
 # @predict
@@ -73,10 +75,11 @@ figures.lesson_06.shifted("The animal didn't cross the street".split())
 # %% role="given"
 def leaks(attend, x):
     """How far output i moves when token j changes, as a matrix (i, j). attend: from tokens (T, d) to outputs (T, d)."""
+    generator = torch.Generator().manual_seed(0)
     moved = torch.zeros(len(x), len(x))
     for j in range(len(x)):
         changed = x.clone()
-        changed[j] += 1.0
+        changed[j] += torch.randn(x.shape[-1], generator=generator)
         moved[:, j] = (attend(changed) - attend(x)).abs().amax(dim=-1)
     return moved
 
@@ -180,8 +183,9 @@ if passed(causal_mask):
 figures.lesson_06.who_may_look(["The", "cat", "sat", "on", "<pad>", "<pad>"])
 
 # %% [markdown]
-# A query may see a key where *both* rules allow it, which is `causal & real` for boolean masks. That is one reason to keep masks
-# boolean.
+# On the left is the causal mask, in which each query sees its past and itself. In the middle is the padding mask, the
+# same row for every query, with 0 in the two `<pad>` columns. On the right a query may see a key only where *both*
+# rules allow it, which is `causal & real` for boolean masks. That is one reason to keep masks boolean.
 
 # %% [markdown]
 # @exercise padding_mask
@@ -246,7 +250,12 @@ scores, allowed = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False
 cut = torch.softmax(scores, -1) * allowed
 filled_0 = torch.softmax(scores.masked_fill(~allowed, 0.0), -1)
 filled_inf = torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1)
-rows = {"weights · mask   ": cut, "… / their sum    ": cut / cut.sum(), "score filled 0   ": filled_0, "score filled -inf": filled_inf}
+rows = {
+    "weights · mask   ": cut,
+    "… / their sum    ": cut / cut.sum(),
+    "score filled 0   ": filled_0,
+    "score filled -inf": filled_inf,
+}
 for name, row in rows.items():
     print(name, row, f"  sum {row.sum():.3f}")
 assert torch.allclose(cut / cut.sum(), filled_inf) and filled_0[2] > 0.05
@@ -381,11 +390,28 @@ if passed(masked_attention) and passed(causal_mask):
 
 # %% [markdown]
 # Below the diagonal of the right picture, information flows forward in time. Above it every entry is exactly 0. The
-# same few lines can test other models, however large, on two conditions. Dropout must be off, and the model must be
-# able to see the change: one that first normalizes each token, as the block of lesson 11 does, does not notice 1
-# added to *all* of a token's numbers, so there you add random numbers instead. It is worth running such a test once
-# on every model that you build.
+# same few lines can test other models, however large, provided that dropout is off. It is worth running such a test
+# once on every model that you build.
 #
+# And why random numbers? Many models begin with a LayerNorm, as the block of lesson 11 does: it subtracts from each token
+# the mean of the token's own features. If we add 1 to all of them, the mean grows by 1, too, and is subtracted again.
+# So the test would find no leak, even without any mask:
+
+# %% role="demo"
+def normalized_first(y):
+    y = F.layer_norm(y, y.shape[-1:])
+    return plain_attention(y, y, y)[0]  # no mask: every output sees every token
+
+torch.manual_seed(6)
+x = torch.randn(5, 4)
+plus_one = x + torch.eye(5)[:, [3]]  # 1 in every feature of token 3
+blind = (normalized_first(plus_one) - normalized_first(x)).abs().max()
+moved = leaks(normalized_first, x)
+print(f"1 added to each feature of token 3: no output moves by more than {blind:.0e}, which is rounding")
+print(f"random numbers added to token 3: every output moves, by {moved[:, 3].min():.2f} or more")
+assert blind < 1e-5 and (moved > 1e-3).all()
+
+# %% [markdown]
 # ### What a leak does to a loss
 #
 # Now we train a tiny model to predict the next of eight symbols in *random* text. Nobody can predict that: the best
@@ -423,7 +449,8 @@ if passed(masked_attention) and passed(causal_mask):
 # "predicts" random symbols with a loss of {{ leaky_loss:.2f }}. Nearly all of that comes from the last position,
 # whose target is not among the inputs: one position of 16 at 2.08 adds 2.08 / 16 = 0.13 to the mean. If a loss is too
 # good to be true, look for a leak.
-#
+
+# %% [markdown]
 # ## Three languages for one mask
 #
 # Libraries disagree on what a mask means. In this course and in `F.scaled_dot_product_attention`, True means *may
@@ -598,7 +625,7 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 # for finite gradients. The remedy is to fill with a finite number, so that no NaN ever arises, and to set the weights
 # of hidden keys to 0 after softmax.
 #
-# ## Where this goes on
+# ## Where this leads
 #
 # Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section
 # 3.1) keep only a band along the diagonal. FlexAttention compiles a mask that is written as a function; lesson 13

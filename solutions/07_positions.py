@@ -101,10 +101,12 @@ except IndexError as error:
 # Think of each pair as the hand of a clock: (cosine, sine) is a point on a circle, and it moves on by the same angle
 # from each position to the next. The first hand turns by 1 radian per position, and each further hand turns more
 # slowly. Together they tell the time: the fast hands say exactly where a token is among its neighbors, the slow ones
-# roughly where it is in the text.
+# roughly where it is in the text. The base 10000 sets how slow the slowest hand is. At d_model = 512 the last pair has
+# the exponent 510/512, nearly 1, so its hand turns by about 1/10000 per position and takes
+# {{ 2 * math.pi * 10000 ** (510 / 512):,.0f }} positions to come around: the longest wavelength.
 #
-# The article *Unveiling the math behind modern NLP models* prints this code for it, and it is not alone
-# (jadore801120/attention-is-all-you-need-pytorch#32):
+# The article whose table you computed in lesson 01 (Shaikh, *Unveiling the Math Behind Modern NLP Models*) prints this
+# code for it, and it is not alone (jadore801120/attention-is-all-you-need-pytorch#32):
 
 # %% role="given"
 def published_positions(n_positions, d_model):
@@ -203,9 +205,9 @@ if passed(sinusoidal_positions):
 # $$\cos p\omega\, \cos s\omega + \sin p\omega\, \sin s\omega \;=\; \cos\bigl((p - s)\,\omega\bigr)$$
 #
 # This is the addition theorem cos a cos b + sin a sin b = cos(a − b). The positions p and s are gone; only their
-# **distance** is left. So the dot product of two rows is a sum of such cosines, and it is the same for positions 1
-# and 3 as for 101 and 103. (It is also the same for 3 and 1, since cos(−x) = cos x: this product cannot tell before
-# from after.)
+# **offset** p − s is left. So the dot product of two rows is a sum of such cosines, and it is the same for positions 1
+# and 3 as for 101 and 103. And since cos(−x) = cos x, it is also the same for 3 and 1. Even the sign of the offset is
+# gone: what counts is the **distance**, the size of p − s, and this product cannot tell before from after.
 #
 # With d_model = 4 and a distance of 2 it is cos(2 · 1) + cos(2 · 0.01) = −0.4161 + 0.9998 = 0.5837.
 
@@ -251,8 +253,8 @@ if passed(sinusoidal_positions):
 # $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
 #
 # Again p and s are left only as p − s. The score is the sum over all pairs, so the positions enter it only through
-# their distance. This time that holds for *any* query and any key, whatever W_Q and W_K are. And the sign of p − s
-# counts, because of the angle α − β: RoPE can tell before from after.
+# their offset. This time that holds for *any* query and any key, whatever W_Q and W_K are. And the sign of the offset
+# counts: α − β is in general not 0, and then p − s and s − p give different cosines. RoPE can tell before from after.
 
 # %% [markdown]
 # @predict
@@ -321,21 +323,28 @@ if passed(apply_rope):
     figures.lesson_07.turning(turned)
 
 # %% [markdown]
-# Now we compare all pairs of positions. On the left are the dot products of rows of the sinusoidal table. In the middle RoPE turns one
-# vector, which is query and key at once, near the start of a text. On the right is the same vector a hundred positions later.
+# Now we compare all pairs of positions. On the left are the dot products of rows of the sinusoidal table. In the middle
+# RoPE turns one query vector and one key vector near the start of a text: the entry in row p and column s is the score
+# with the query at position p and the key at position s. On the right are the same two vectors a hundred positions
+# later.
 
 # %% role="payoff" exercise="apply_rope"
 if passed(apply_rope) and passed(sinusoidal_positions):
     q = torch.tensor([1.5, -0.5, 0.7, 0.4, 0.3, 0.6, -0.5, 0.2]).expand(8, 8)
+    k = torch.tensor([0.5, 1.2, 0.8, -0.3, 0.4, 0.5, -0.3, 0.4]).expand(8, 8)
     rows = sinusoidal_positions(8, 8).double()
-    near, late = (apply_rope(q, torch.arange(start, start + 8)).double() for start in (0, 100))
-    maps = [rows @ rows.mT, near @ near.mT, late @ late.mT]
+    near, late = (
+        (apply_rope(q, at) @ apply_rope(k, at).mT).double() for at in (torch.arange(8), torch.arange(100, 108))
+    )
+    maps = [rows @ rows.mT, near, late]
     figures.lesson_07.relative(maps)
-    assert all(torch.allclose(m.diagonal(n), m.diagonal(n)[:1].expand(8 - n), atol=1e-3) for m in maps for n in range(8))
-    assert torch.allclose(maps[1], maps[2], atol=1e-3)
+    assert all((m.diagonal(n) - m.diagonal(n)[0]).abs().max() < 1e-3 for m in maps for n in range(-7, 8))
+    assert torch.allclose(maps[0], maps[0].mT) and torch.allclose(near, late, atol=1e-3)
 
 # %% [markdown]
-# Every diagonal holds one number, so distance is all that counts. The middle map and the right one are equal.
+# In all three maps every diagonal holds one number, so the offset is all that counts, and the middle map and the right
+# one are equal. The left map is symmetric: it knows only the distance. The maps of RoPE are not. With the query one
+# place after the key the score is {{ near[1, 0]:.1f }}, and with the query one place before it {{ near[0, 1]:.1f }}.
 #
 # ## Break it on purpose: two layouts that do not mix
 #
@@ -354,7 +363,7 @@ def rope_halves(x, positions, base=10000.0):
 # %% [markdown]
 # @predict
 #
-# Which scores depend on positions only through the distance?
+# Which scores depend on positions only through the offset?
 #
 # - **A** Only those with neighbors in both queries and keys.
 # - **B** Those with neighbors in both, and those with halves in both.
@@ -412,6 +421,26 @@ if passed(apply_rope):
 # ALiBi (*attention with linear biases*, Press et al. 2022, section 3) touches neither tokens nor queries. It lowers each score by the
 # distance times a *slope*. A model has several attentions side by side, its *heads* (lesson 09). Each head gets its own slope, so that
 # some look close by and some far.
+#
+# Take one row by hand: the last of four queries, with a slope of ½. The distances to its keys are 3, 2, 1 and 0.
+#
+# | key position | 0 | 1 | 2 | 3 |
+# |---|---|---|---|---|
+# | score | 2 | 0 | 1 | 1 |
+# | bias, −½ · distance | −1.5 | −1 | −0.5 | 0 |
+# | score with bias | 0.5 | −1 | 0.5 | 1 |
+# | weight without bias | 0.53 | 0.07 | 0.20 | 0.20 |
+# | weight with bias | 0.26 | 0.06 | 0.26 | 0.43 |
+#
+# The last row is e^0.5, e^−1, e^0.5 and e^1, which are 1.65, 0.37, 1.65 and 2.72, divided by their sum, 6.38. Key 0 has
+# the best score, but it is three positions away, and with the bias it falls behind key 3. If its score led by more than
+# 1.5, it would still win: ALiBi weakens far keys but does not hide them.
+
+# %% role="demo" tags=["nbval-check-output"]
+scores, bias = torch.tensor([2.0, 0, 1, 1]), -0.5 * torch.tensor([3.0, 2, 1, 0])
+without, biased = scores.softmax(-1), (scores + bias).softmax(-1)
+print("weights without bias:", [round(w, 2) for w in without.tolist()])
+print("weights with bias:   ", [round(w, 2) for w in biased.tolist()])
 
 # %% [markdown]
 # @exercise alibi_bias
@@ -458,7 +487,8 @@ if passed(alibi_bias):
 # |---|---|---|---|---|
 # | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer | added to the scores, in every layer |
 # | parameters | max_len · d_model | none | none | none |
-# | where only the distance counts | nowhere | between two rows | in every score | in every score |
+# | where only the offset p − s counts | nowhere | between two rows | in every score | in every bias |
+# | whether its sign counts there | – | no, only the distance | yes | no, only the distance |
 # | beyond the trained length | no rows | can be computed | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) | BLOOM (Le Scao et al. 2022) |
 #
@@ -542,7 +572,7 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
 # All readers are trained on 16 tokens. In *Last small one*, who still answers well at position 100?
 #
 # - **A** All but the learned rows, since the others can be computed for any position.
-# - **B** RoPE and ALiBi, since their scores depend on distances only.
+# - **B** RoPE and ALiBi, since positions enter their scores only as offsets.
 # - **C** ALiBi alone.
 #
 # @answer
@@ -555,8 +585,8 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
 # @wrong
 #
 # If you said A, you took "can be computed" for "can be used". If you said B, you are right that RoPE's scores depend
-# on positions only through distances. But *distances* of 16 and more are new as well, and nothing has taught the
-# reader to ignore them.
+# on positions only through offsets. But *offsets* of 16 and more are new as well, and nothing has taught the reader to
+# ignore them.
 
 # %% role="payoff" exercise="alibi_bias"
 if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
@@ -606,11 +636,11 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 #   naming a common one is often right. With each further token the guess gets worse. Several layers could use the
 #   mask to count positions (Kazemnejad et al. 2023, section 5). This one layer does not.
 #
-# ## Where this goes on
+# ## Where this leads
 #
 # Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3),
 # or fast and slow pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with a
-# learned vector for each distance (Shaw et al. 2018, section 3.1). The reader above had four heads side by side, and
+# learned vector for each offset (Shaw et al. 2018, section 3.1). The reader above had four heads side by side, and
 # you took them on trust. Lesson 08 first shows how gradients flow through a single one, and lesson 09 builds several.
 # Before you go on, the next cell prints the course's note on the slip in the published code.
 
@@ -622,8 +652,8 @@ explain("PE1")
 #
 # - Attention without positions sees a bag of tokens: reorder the tokens, and the outputs are reordered in the same
 #   way and otherwise unchanged.
-# - cos a cos b + sin a sin b = cos(a − b). Because of it, two sinusoidal rows can be compared by their distance
-#   alone, and positions enter a RoPE score only through their distance.
+# - cos a cos b + sin a sin b = cos(a − b). Because of it, the dot product of two sinusoidal rows depends on their
+#   distance alone, and positions enter a RoPE score only through their offset p − s, whose sign counts.
 # - In a sinusoidal row the exponent is 2i/d_model, with i counting *pairs*. A model with a doubled exponent still
 #   trains, but it wastes columns.
 # - Which numbers form a pair is a convention that the trained weights depend on. Moving them between libraries means
@@ -647,7 +677,9 @@ explain("PE1")
 # [arXiv:2305.19466](https://arxiv.org/abs/2305.19466). Chen et al. 2023,
 # [arXiv:2306.15595](https://arxiv.org/abs/2306.15595). Peng et al. 2023, *YaRN*,
 # [arXiv:2309.00071](https://arxiv.org/abs/2309.00071). Shaw et al. 2018,
-# [arXiv:1803.02155](https://arxiv.org/abs/1803.02155).
+# [arXiv:1803.02155](https://arxiv.org/abs/1803.02155). Shaikh, undated, *Transformers and Attention Mechanisms: Unveiling
+# the Math Behind Modern NLP Models*,
+# [learn.mathnai.com](https://learn.mathnai.com/module/core/math/transformers-attention-mechanisms).
 
 # %% [markdown]
 # @teaching

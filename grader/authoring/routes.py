@@ -74,8 +74,11 @@ ROUTES = (
                 "03_scaled_dot_product_attention", "scaled_dot_product_attention", ("project_qkv", "scaled_dot_product_attention"),
                 without=("What real matrices look like", "Projections that you design", "Why no loops"),
             ),
-            Stop("05_numpy_to_pytorch", "SelfAttention", ("attention_torch", "SelfAttention")),
-            Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention")),
+            Stop(
+                "05_numpy_to_pytorch", "SelfAttention", ("attention_torch", "SelfAttention"),
+                without=("Between NumPy and PyTorch",),
+            ),
+            Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention"), without=("Three languages for one mask",)),
             Stop("09_multi_head_attention", "MultiHeadAttention"),
             Stop("11_causal_multi_head_attention", work=("CausalMultiHeadAttention", "TransformerBlock")),
             Stop("12_language_model"),

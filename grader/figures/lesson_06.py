@@ -71,9 +71,9 @@ def leaks(without: Any, causal: Any) -> None:
     """How far each output moves when one token changes, without a mask and with the causal one; 0 means not at all."""
     without, causal = np.asarray(without), np.asarray(causal)
     fig, axes = panels(2, width=8.4, height=3.9)
-    titles = "Without a mask: everything moves", "Causal: only the future moves"
+    titles, largest = ("Without a mask: everything moves", "Causal: no earlier output moves"), max(without.max(), causal.max())
     for ax, moved, title in zip(axes, (without, causal), titles, strict=True):
-        matrix(moved, title, kind="values", limits=(0, 1.5), ax=ax, rows=WORDS, columns=WORDS, xlabel="changed token",
+        matrix(moved, title, kind="values", limits=(0, largest), ax=ax, rows=WORDS, columns=WORDS, xlabel="changed token",
                ylabel="output", fmt=".2g")  # fmt: skip
     above = [float(moved[np.triu_indices(len(moved), 1)].max()) for moved in (without, causal)]
     show(fig, alt="Two heat maps of how far each output moves when a token changes. Above the diagonal the largest movement is "

@@ -79,7 +79,7 @@ def turning(turned: Any) -> None:
 
 
 def relative(maps: Sequence[Any]) -> None:
-    """Three maps over pairs of positions: rows of a sinusoidal table, one vector turned by RoPE near the start, and far from it."""
+    """Three maps over pairs of positions: rows of a sinusoidal table, a query and a key turned by RoPE near the start, and far from it."""
     fig, axes = panels(3, width=9.6, height=4.1)
     titles = ("Sinusoidal rows, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
     seen = [_numpy(one) for one in maps]
@@ -88,8 +88,8 @@ def relative(maps: Sequence[Any]) -> None:
         reach = float(np.abs(values).max())
         ylabel = "query position" if ax is axes[0] else ""
         matrix(values, title, kind="scores", limits=(-reach, reach), ax=ax, rows=names, columns=names, fmt=".1f", ylabel=ylabel)
-    show(fig, alt="Three heat maps of 8 by 8 positions. In each, every diagonal holds one number, largest on the main one. The two of RoPE "
-                  f"agree within {np.abs(seen[1] - seen[2]).max():.0e}.")  # fmt: skip
+    show(fig, alt="Three heat maps of 8 by 8 positions. In each, every diagonal holds one number. The first is symmetric; those of RoPE "
+                  f"are not, and agree with each other within {np.abs(seen[1] - seen[2]).max():.0e}.")  # fmt: skip
 
 
 def slopes(bias: Any, weights: Any) -> None:
