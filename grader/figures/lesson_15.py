@@ -1,4 +1,4 @@
-"""Figures of lesson 15: work that is repeated, what caches take, chunks, shared heads, windows, the time of one more token."""
+"""Figures of lesson 15: repeated work, what caches take, a roofline, chunks, shared heads, windows, the time of one more token."""
 
 from __future__ import annotations
 
@@ -118,3 +118,24 @@ def one_more(lengths: Sequence[int], times: Mapping[str, Sequence[float]]) -> No
     ax.set_title(f"From {lengths[0]} to {lengths[-1]:,} tokens: {rise[first]:.0f} times the time, or {rise[last]:.1f} times")
     said = "; ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f} ms" for name, values in times.items())
     show(fig, alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {said}.")
+
+
+def roof(peak: float, bandwidth: float, steps: Mapping[str, tuple[float, float]]) -> None:
+    """Steps on one GPU's roofline. peak: operations a second. bandwidth: bytes a second. steps: operations and bytes of each."""
+    fig, (ax,) = panels(1, width=7.6, height=3.7)
+    intensity = np.logspace(-0.5, 5, 200)
+    ax.loglog(intensity, np.minimum(peak, bandwidth * intensity) / 1e12, color=COLOURS["grey"], linewidth=2)
+    said = []
+    for i, (name, (operations, moved)) in enumerate(steps.items()):
+        x = operations / moved
+        y = min(peak, bandwidth * x) / 1e12
+        ax.plot(x, y, "o", color=COLOURS[KINDS[i % len(KINDS)]], markersize=9)
+        where = {"ha": "right", "xytext": (-9, 6)} if 3 < x < peak / bandwidth else {"ha": "left", "xytext": (9, -9)}
+        ax.annotate(name, (x, y), textcoords="offset points", va="center", fontsize=9.5, **where)
+        said.append(f"{name}: {x:,.1f} operations a byte, {y:,.1f} TFLOP/s")
+    ridge = peak / bandwidth
+    ax.axvline(ridge, color=COLOURS["grey"], linestyle=":", linewidth=1)
+    ax.annotate(f"{ridge:.0f}", (ridge, 0.7), (5, 0), textcoords="offset points", fontsize=9.5)
+    ax.set(xlabel="operations for each byte moved", ylabel="TFLOP/s at most", xlim=(0.5, 1e5), ylim=(0.6, 3 * peak / 1e12))
+    ax.set_title("A token waits for memory, a prompt for arithmetic")
+    show(fig, alt=f"Roofline of an A100, with its bend at {ridge:.0f} operations a byte. On it " + "; ".join(said) + ".")

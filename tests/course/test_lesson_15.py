@@ -73,6 +73,32 @@ def test_the_lesson_s_model_gives_in_chunks_what_it_gives_at_once(chunks):
         assert torch.allclose(torch.cat(rows, dim=1), model(ids), atol=1e-5)
 
 
+@pytest.mark.parametrize("window, sinks", [(1, 0), (3, 0), (3, 2), (2, 1), (20, 3)])
+def test_the_lesson_s_ring_gives_in_its_model_what_the_window_s_mask_gives(window, sinks):
+    torch.manual_seed(0)
+    given = references.namespace(LESSON)
+    model = given["CachedWriter"](11, d=12, heads=6, layers=2, max_len=9, kv_heads=2).eval()
+    ids, cache = torch.randint(11, (2, 9)), [given["RingCache"](2, 2, window, 2, sinks) for _ in model.blocks]
+    with torch.no_grad():
+        rows = [model(ids[:, i : i + 1], cache) for i in range(9)]
+        for block in model.blocks:
+            block["attn"].mask = lambda t_q, t_k: references.reference("window_mask")(t_q, t_k, window, sinks)
+        assert torch.allclose(torch.cat(rows, dim=1), model(ids), atol=1e-5)
+    assert len(cache[0]) == 9 and cache[0].keys.shape[2] == window + sinks
+
+
+def test_the_lesson_s_ring_refuses_a_chunk():
+    with pytest.raises(RuntimeError):
+        references.namespace(LESSON)["RingCache"](1, 1, 4, 2).append(torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2))
+
+
+@pytest.mark.parametrize("t_q, t_k", [(1, 5), (3, 5), (5, 5)])
+def test_the_lesson_s_shared_heads_are_those_of_the_exercise(t_q, t_k):
+    q, k, v = torch.randn(2, 6, t_q, 4), torch.randn(2, 3, t_k, 4), torch.randn(2, 3, t_k, 4)
+    expected = references.reference("grouped_query_attention")(q, k, v)
+    assert torch.allclose(references.namespace(LESSON)["attend_grouped"](q, k, v), expected, atol=1e-5)
+
+
 class _Slots:
     __slots__ = ("inside",)
 
@@ -108,12 +134,12 @@ def test_a_cache_is_judged_over_several_appends():
     assert verdict.status == "failed" and verdict.headline == "append gave None; expected two tensors: (keys, values)."
 
 
-def test_a_copy_that_grows_is_told_from_memory_that_was_taken_once():
+def test_a_copy_that_grows_is_told_from_memory_that_was_allocated_once():
     text = references.solution_text("KVCache").replace("self.keys[:, :, start:end] = k.detach()", "self.keys = torch.cat([self.keys[:, :, :start], k], 2)")
     text = text.replace("self.values[:, :, start:end] = v.detach()", "self.values = torch.cat([self.values[:, :, :start], v], 2)")
     verdict = judge(registry.exercise("KVCache"), from_cells("KVCache", text))
     assert verdict.mistakes == ("KC1",), verdict.headline
-    assert verdict.headline == "This should be true, but it is not: what append returns lies in memory that was taken when the cache was made."
+    assert verdict.headline == "This should be true, but it is not: what append returns lies in memory that was allocated when the cache was made."
 
 
 def test_what_the_model_was_fed_is_told_in_numbers():

@@ -25,8 +25,8 @@ def joined(keys: str, *, returned: str = "return (self.keys, self.values)"):
     return patch(KEYS, f"self.keys = {made[0]}", VALUES, f"self.values = {made[1]}", RETURN, returned)
 
 
-def taken(how: str):
-    """The memory is taken in another way; how: the arguments of torch.zeros."""
+def allocated(how: str):
+    """The memory is allocated in another way; how: the arguments of torch.zeros."""
     return patch(TAKEN[0], f"self.keys = torch.zeros({how})", TAKEN[1], f"self.values = torch.zeros({how})")
 
 
@@ -37,7 +37,7 @@ def both(text: str):
 
 @exercise(kind="class", points=4, minutes=20, difficulty=2, container="tensor", rtol=0, atol=0, parts=("result",))
 class KVCache:
-    """Keep the keys and values of all tokens so far, in memory that is taken once."""
+    """Keep the keys and values of all tokens so far, in memory that is allocated once."""
 
     def cases(rng):
         def case(key: str, title: str, sizes: tuple[int, int, int, int], chunks: tuple[int, ...], *, k: Any = None, v: Any = None,
@@ -91,10 +91,10 @@ class KVCache:
 
     mistakes = {
         "KC1": mistake(joined("torch.cat([{old}, {new}], dim=2)"), joined("torch.cat([{old}, {new}], dim=-2)"),
-            says="The memory is taken anew by each append (`torch.cat`); it should be taken once, for max_len tokens.",
+            says="The memory is allocated anew by each append (`torch.cat`); it should be allocated once, for max_len tokens.",
             why="""torch.cat makes a new tensor and copies everything so far into it. For T tokens one at a time that is 1 + 2 + … + T
-            tokens copied, T²/2, and for a moment old and new stand in memory together. Memory that was taken once is only
-            written to."""),
+            tokens copied, T²/2, and for a moment old and new stand in memory together. Memory that was allocated once is
+            only written to."""),
         "KC2": mistake(patch("self.length = end", "pass"),
             says="The cache does not count what it holds: each append begins at place 0 again and overwrites.",
             why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the
@@ -136,12 +136,12 @@ class KVCache:
             patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
             says="Keys and values are exchanged.",
             why="Both have one shape in a cache, so nothing raises: append(k, v) gives (keys, values)."),
-        "KC11": mistake(taken("shape, device=device") + CARELESS,
+        "KC11": mistake(allocated("shape, device=device") + CARELESS,
             says="dtype has no effect: the cache holds float32, whatever was asked for.",
             why="""In 16 bits a cache takes half the memory. Held in float32 it also meets queries of another type, and the product of
             the two raises."""),
-        "KC12": mistake(taken("shape, dtype=dtype") + CARELESS,
-            says="device has no effect: the memory is taken on the default device.",
+        "KC12": mistake(allocated("shape, dtype=dtype") + CARELESS,
+            says="device has no effect: the memory is allocated on the default device.",
             why="Keys that are made on a GPU have to stay there. A cache in the other memory costs a trip for every token."),
         "KC13": mistake(patch("return self.length", "return self.max_len"), patch("return self.length", "return len(self.keys)"),
             patch("return self.length", "return self.keys.shape[2]"),
@@ -150,8 +150,8 @@ class KVCache:
             and a model asks for it at each step."""),
         "KC14": mistake(*(both("{name}[:, :, :end]" + copied) for copied in (".clone()", ".contiguous().clone()")),
             patch(RETURN, f"return (torch.cat([{OLD_K}, k], dim=2), torch.cat([{OLD_V}, v], dim=2))"),
-            says="A copy comes back; it should be a view of the memory that was taken.",
-            why="A copy of everything so far for each new token is the work that the memory was taken to save. A slice copies nothing."),
+            says="A copy comes back; it should be a view of the cache's own memory.",
+            why="A copy of everything so far for each new token is the work that this memory should save. A slice copies nothing."),
         "KC15": mistake(joined("torch.cat([{new}, {old}], dim=2)"),
             says="New tokens are put in front of the old ones; tokens stand in the order in which they came.",
             why="The causal mask reads positions off the order: key j is the j-th token."),
@@ -161,7 +161,7 @@ class KVCache:
             self.keys = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
             self.values = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
         start, end = (self.length, self.length + k.shape[2])""") + CARELESS,
-            says="The memory is taken at the first append; it should be taken when the cache is made.",
+            says="The memory is allocated at the first append; it should be allocated when the cache is made.",
             why="""Whether there is room is a question for the beginning. A server that finds out in the middle of an answer has to throw
             that answer away."""),
         "KC17": mistake(patch("self.length = end", "self.length += 1"),

@@ -43,12 +43,12 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
         "what the cache keeps shares memory with what it was given": flag(any(_meet(one, other) for one in own for other in given)),
         "what append returns is the cache's own memory, and no copy of it": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])),
-        "what append returns lies in memory that was taken when the cache was made": flag(all(_inside(one, taken) for one in held)),
+        "what append returns lies in memory that was allocated when the cache was made": flag(all(_inside(one, taken) for one in held)),
     }
 
 
 def placed(case: Case, parts: Parts) -> dict[str, Part]:
-    """Whether the memory for max_len tokens was taken on the device that was asked for.
+    """Whether the memory for max_len tokens was allocated on the device that was asked for.
 
     parts: where ('device size device size …', of every tensor that there was once the cache was made); held (the same, of those
         that the cache holds).
@@ -58,7 +58,7 @@ def placed(case: Case, parts: Parts) -> dict[str, Part]:
     there = max((size for place, size in _sizes(parts["where"]) if place == device), default=0) >= needed
     elsewhere = sum(size for place, size in _sizes(parts["held"]) if place != device)
     return {
-        "the memory is taken on the device that was asked for, when the cache is made": flag(there),
+        "the memory is allocated on the device that was asked for, when the cache is made": flag(there),
         "keys or values lie on another device": flag(elsewhere >= needed),
     }
 
