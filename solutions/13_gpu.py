@@ -373,7 +373,7 @@ check(FastCausalMultiHeadAttention)
 # your stopwatch, and the memory that the forward pass keeps for the backward pass. On NVIDIA GPUs torch's fastest
 # attention kernels accept only 16-bit numbers (bfloat16; or float16 on a T4 and other cards before compute capability
 # 8.0, NVIDIA's count of generations), so both ways run in 16 bits as well. This is how the memory is measured, and how
-# a slope is read off the last three points of a curve:
+# a slope is read off the last two points of a curve:
 
 # %% role="demo"
 def kept_bytes(fn):
@@ -390,9 +390,9 @@ def kept_bytes(fn):
 
 
 def slope(curve):
-    """The exponent of T: the slope of the straight line through the logarithms of the last three points."""
-    t, values = (list(map(math.log, part)) for part in zip(*list(curve.items())[-3:]))
-    return statistics.linear_regression(t, values).slope
+    """The exponent of T between the last two points: 2 where doubling T makes four times as much."""
+    (t, before), (longer, after) = list(curve.items())[-2:]
+    return math.log(after / before) / math.log(longer / t)
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -426,7 +426,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # Memory: 2 for explicit, whose table is T × T, and 1 for fused. Time: 2 for both, because the operator does T² work
 # too. The curves only approach these numbers, since the projections, which are linear in T, never disappear. In the
-# run of this copy the last three points gave {{ slopes["time"]["explicit"]:.1f }} (explicit) and
+# run of this copy the last two points gave {{ slopes["time"]["explicit"]:.1f }} (explicit) and
 # {{ slopes["time"]["fused"]:.1f }} (fused) for the time, {{ slopes["memory"]["explicit"]:.1f }} and
 # {{ slopes["memory"]["fused"]:.1f }} for the memory.
 #
@@ -447,7 +447,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
             try:
                 memory[name][t] = kept_bytes(call) / 2**20
                 with torch.no_grad():
-                    times[name][t] = quickest(call, 3 if t > 1000 else 20)
+                    times[name][t] = quickest(call, 4 if t > 2048 else 6)
             except RuntimeError as error:  # the point at which it no longer fits is a result, too
                 if "out of memory" not in str(error):
                     raise
@@ -459,8 +459,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     with torch.no_grad():
         times["projections"] = {t: quickest(partial(projections, torch.randn(1, t, 128, device=here)), 20) for t in lengths}
-    slopes = {"time": {name: slope(curve) for name, curve in times.items()},
-              "memory": {name: slope(curve) for name, curve in memory.items()}}
+    slopes = {"time": {name: slope(times[name]) for name in memory}, "memory": {name: slope(memory[name]) for name in memory}}
     figures.lesson_13.against_length(times, memory, full, slopes, crossing=4 * 128)
 
 # %% [markdown]
@@ -477,7 +476,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast; explicit keeps {space:.0f} times as much")
     if here.type == "cpu":
         assert space > 8 and full["explicit"] > longest and attending[512] > 1
-        assert min(slopes["time"]["explicit"], slopes["time"]["fused"]) > 1.4
+        assert min(slopes["time"]["explicit"], slopes["time"]["fused"]) > 1.4  # on an idle machine 1.8 to 2
         assert slopes["memory"]["explicit"] > 1.7 > 1.2 > slopes["memory"]["fused"]
 
 # %% [markdown]
@@ -670,7 +669,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     long = {name: Writer(kind, len(characters), max_len=2048).to(here).eval() for name, kind in kinds.items()}
     gains = {}
     for t in (64, 256, 512, 1024, 2048):
-        spent = pass_ms(long, torch.randint(len(characters), (1, t), device=here), 20 if t < 1000 else 4)
+        spent = pass_ms(long, torch.randint(len(characters), (1, t), device=here), max(3, 4096 // t))
         gains[t] = spent["explicit"] / spent["fused"]
         print(f"{t:4} tokens: explicit {spent['explicit']:6.1f} ms, fused {spent['fused']:5.1f} ms, {gains[t]:.2f} times as fast")
     counted = {t: (24 * 128 + 4 * t) / (24 * 128 + 2 * t) for t in gains}
@@ -679,7 +678,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% [markdown]
 # Now your own model writes, with the weights of the checkpoint from your training. (If there is none, the weights are
-# random, and so is the text.) It writes 16 texts at once, of which the last 63 characters are read in every step.
+# random, and so is the text.) Both ways write 16 texts, so that we can see whether they agree. What is timed is the next
+# character of one text, a pass over 63 characters.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -702,11 +702,11 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     texts = {name: write(writer) for name, writer in writers.items()}
     same = (texts["explicit"] == texts["fused"]).float().mean().item()
-    spent = pass_ms(writers, texts["fused"][:, -63:], 40)
+    spent = pass_ms(writers, texts["fused"][:1, -63:], 100)
     ratio = spent["explicit"] / spent["fused"]
     print("".join(characters[i] for i in texts["fused"][0].tolist()))
     print(f"\n{same:.1%} of the characters agree")
-    print(f"the next one of 16 texts: explicit {spent['explicit']:.1f} ms, fused {spent['fused']:.1f} ms")
+    print(f"the next one takes {spent['explicit']:.2f} ms explicit, {spent['fused']:.2f} ms fused")
     print(f"your model writes {ratio:.2f} times as fast on {figures.lesson_13.name()}")
     print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the weights are random, and so is the text.")
 

@@ -120,7 +120,7 @@ def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int]
     fig, axes = panels(2, width=8.8, height=3.4)
     axes[0].loglog(sizes, adding, color=_FUSED, marker="o", markersize=4)
     axes[0].set(xlabel="numbers in x", ylabel="milliseconds for x + x")
-    axes[0].set_title("Short vectors wait for the call, long ones for memory")
+    axes[0].set_title("Overhead dominates first, then memory")
     rates = [2 * n**3 / ms / 1e6 for n, ms in zip(widths, products, strict=True)]
     axes[1].semilogx(widths, rates, color=_EXPLICIT, marker="o", markersize=4)
     axes[1].set_xticks(list(widths), [str(n) for n in widths])
@@ -135,8 +135,8 @@ def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str
                    slopes: Mapping[str, Mapping[str, float]], crossing: int) -> None:  # fmt: skip
     """Milliseconds and MiB by length for each way.
 
-    full: the length at which a way ran out of memory, by its name. slopes: under "time" and "memory", by the same names.
-    crossing: the length from which on attention does more operations than the projections.
+    full: the length at which a way ran out of memory, by its name. slopes: under "time" and "memory", by the names of
+    those ways whose slope is told. crossing: the length from which on attention does more operations than the projections.
     """
     fig, axes = panels(2, width=9.2, height=4.0)
     said = []
@@ -147,9 +147,10 @@ def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str
         for name, curve in curves.items():
             t, values = np.array(list(curve)), np.maximum(list(curve.values()), 1e-3)
             colour, narrow = _LOOK[name.split(",")[0]], "16 bits" in name
+            slope = f": slope {slopes[what][name]:.1f}" if name in slopes[what] else ""
             ax.loglog(t, values, color=colour, marker="s" if narrow else "o", markersize=4, linestyle="--" if narrow else "-",
-                      label=f"{name}: slope {slopes[what][name]:.1f}")  # fmt: skip
-            said.append(f"{what} of {name}: slope {slopes[what][name]:.1f}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
+                      label=f"{name}{slope}")  # fmt: skip
+            said.append(f"{what} of {name}{slope}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
         for name, t in full.items():
             ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[name.split(",")[0]], linestyle="")
         for t in set(full.values()):
@@ -157,12 +158,12 @@ def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str
         _tick_lengths(ax, lengths[len(lengths) % 2 :: 2] if len(lengths) > 9 else lengths)
         ax.set(xlabel="tokens T", ylabel=unit, ylim=(None, 60 * top))
         ax.set_title(title)
-    axes[0].axvline(crossing, color=COLOURS["green"], linestyle=":", linewidth=1.2, label=f"equal operations: T = {crossing}")
+    axes[0].axvline(crossing, ymax=0.58, color=COLOURS["green"], linestyle=":", linewidth=1.2, label=f"equal operations: T = {crossing}")
     for ax in axes:
         ax.legend(frameon=False, fontsize=8.5, loc="upper left")
     said += [f"{name} runs out of memory at {t} tokens" for name, t in full.items()]
     said.append(f"attention and projections do equally many operations at {crossing} tokens")
-    show(fig, alt=f"Two log-log panels measured on {globals()['name']()}, slopes of the last three points: " + "; ".join(said) + ".")
+    show(fig, alt=f"Two log-log panels measured on {globals()['name']()}, slopes between the last two points: " + "; ".join(said) + ".")
 
 
 def roofline(rate: float, bandwidth: float, points: Mapping[str, Sequence[tuple[float, float]]],
