@@ -550,7 +550,7 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
         gap = (one - other).abs().max()
         print(f"{name}: off by {gap:.0e} from autograd through the table; largest entry {one.abs().max():.1f}")
         assert gap < 1e-4
-    print(f"kept for the way back: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
+    print(f"kept for the backward pass: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
 
 # %% [markdown]
 # The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the
@@ -567,20 +567,53 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 # - *no guard*: nothing protects a first tile that is masked entirely.
 #
 # A fifth, *0 is kept*, is the published one from above: the guard sets the kept maximum to 0. Each of the five gives
-# the right answer on some inputs, and that is the danger. The function below is online softmax on one row, in tiles
-# of two, with a switch for each slip.
+# the right answer on some inputs, and that is the danger. Here is the correct update first, online softmax on one row
+# in tiles of two. The parts that a slip can change are functions of their own.
 
 # %% role="demo"
-def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math.inf, guard=True, keep=True) -> float:
-    """Online softmax in tiles of two keys."""
-    finite = lambda top: 0.0 if guard and top == -math.inf else top
+def guarded(m):
+    """The maximum as it is subtracted: 0 where no key has been seen."""
+    return 0.0 if m == -math.inf else m
+
+
+def factor(m, m_new):
+    """What the sums so far are multiplied by."""
+    return math.exp(m - guarded(m_new))
+
+
+def terms(s, m_new):
+    """What the scores s of one tile add to the sum."""
+    return torch.exp(s - guarded(m_new))
+
+
+def kept(m_new):
+    """The maximum that the next tile begins with."""
+    return m_new
+
+# %% role="demo"
+def one_row(scores, values, start=-math.inf, factor=factor, terms=terms, kept=kept):
+    """The output of one query."""
     m, l, o = start, 0.0, 0.0
     for s, v in zip(scores.split(2), values.split(2)):
         m_new = max(m, s.max().item())
-        factor = math.exp(m - finite(m_new)) if rescale else 1.0
-        p = torch.exp(s - finite(s.max().item() if own else m_new))
-        m, l, o = m_new if keep else finite(m_new), l * factor + p.sum().item(), o * factor + (p @ v).item()
+        rescale, p = factor(m, m_new), terms(s, m_new)
+        l = l * rescale + p.sum().item()
+        o = o * rescale + (p @ v).item()
+        m = kept(m_new)
     return o / l if l else math.nan
+
+# %% [markdown]
+# Each slip replaces one of these functions, or the start. Only *no guard* replaces two, since the guard stands in both:
+
+# %% role="demo"
+slips = {
+    "right": {},
+    "no rescaling": {"factor": lambda m, m_new: 1.0},
+    "own maximum": {"terms": lambda s, m_new: torch.exp(s - guarded(s.max().item()))},
+    "start at 0": {"start": 0.0},
+    "no guard": {"factor": lambda m, m_new: math.exp(m - m_new), "terms": lambda s, m_new: torch.exp(s - m_new)},
+    "0 is kept": {"kept": guarded},
+}
 
 # %% [markdown]
 # @predict
@@ -604,12 +637,10 @@ def one_row(scores: Tensor, values: Tensor, rescale=True, own=False, start=-math
 # %% role="demo" tags=["nbval-check-output"]
 rows = {"rising": [0, 1, 2, 3], "falling": [3, 2, 1, 0], "low": [-200, -201, -202, -203]}
 rows |= {"masked": [-math.inf, -math.inf, 1, 0], "both": [-math.inf, -math.inf, -200, -201]}
-slips = {"right": {}, "no rescaling": {"rescale": False}, "own maximum": {"own": True}, "start at 0": {"start": 0.0},
-         "no guard": {"guard": False}, "0 is kept": {"keep": False}}
 values, wrong = torch.tensor([1.0, 2.0, 3.0, 6.0]), {}
 print(" " * 13, *(f"{row:>8}" for row in rows))
-for slip, switches in slips.items():
-    made = {row: one_row(torch.tensor(scores, dtype=torch.float32), values, **switches) for row, scores in rows.items()}
+for slip, replaced in slips.items():
+    made = {row: one_row(torch.tensor(scores, dtype=torch.float32), values, **replaced) for row, scores in rows.items()}
     right = made if slip == "right" else right
     wrong[slip] = [row for row in rows if not abs(made[row] - right[row]) < 1e-4]
     print(f"{slip:13}", *(f"{number:8.3f}" for number in made.values()))
@@ -631,17 +662,39 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 figures.lesson_13.hierarchy()
 
 # %% [markdown]
+# How much traffic is that? Count it for one head of d = 64 numbers, T = 1,024 tokens and tiles of 128, without a mask.
+# Each of q, k, v and the output has T · d = 65,536 numbers. The table has T · T = 1,048,576, which is 16 times as many.
+#
+# - Step by step, the table is written or read eight times, as lesson 13 counted. With q, k, v and the output once each,
+#   that makes 8 · 16 + 4 = 132 times T · d.
+# - With tiles, q is read once and the output written once. There are 1,024 / 128 = 8 tiles of queries, and each of
+#   them reads all of K and V. That makes 2 + 8 · 2 = 18 times T · d.
+#
+# Reading K and V eight times sounds wasteful. But all of it, 16 times T · d, is no more than one pass over the table,
+# and step by step there are eight such passes.
+
+# %% role="demo" tags=["nbval-check-output"]
+t, d, tile = 1_024, 64, 128
+whole, table = t * d, t * t
+by_table = 8 * table + 4 * whole
+by_tiles = 2 * whole + t // tile * 2 * whole
+print(f"step by step {by_table:,} numbers, in tiles {by_tiles:,}: {by_table / by_tiles:.1f} times fewer")
+assert (table / whole, by_table / whole, by_tiles / whole) == (16, 132, 18)
+
+# %% [markdown]
 # @predict
 #
-# Take the forward and backward pass of GPT-2's attention on an A100. FlashAttention computes the scores twice.
-# Compared with the standard implementation, does it do more operations or fewer? Does it move more bytes or fewer? Is
-# it faster?
+# That was the forward pass. Now take the forward and backward pass of GPT-2's attention, measured on an A100 with
+# texts of this length and heads of this size. FlashAttention computes the scores twice. Compared with the standard
+# implementation, does it do more operations or fewer? Do the bytes fall by about as much as in the count, or much less?
+# And is it faster?
 #
 # @answer
 #
 # It does 13 % more operations (75.2 against 66.6 GFLOP), moves about one ninth of the bytes (4.4 against 40.3 GB),
-# and is 5.7 times as fast (7.3 against 41.7 ms). The standard implementation spends most of its time waiting for
-# memory.
+# and is 5.7 times as fast (7.3 against 41.7 ms). The count above, {{ by_table / by_tiles:.1f }} times fewer, explains
+# most of the drop, although it leaves out the backward pass and takes tiles of one size. The standard implementation
+# spends most of its time waiting for memory.
 #
 # @wrong
 #
@@ -704,12 +757,12 @@ figures.lesson_14.published(standard, flash)
 # ## Cut for 60 minutes
 #
 # The four words by hand, `merge_partial`, the tile grid, and the memory measurement from the solved notebook. Leave `tiled_attention` as
-# homework, and leave out the way back.
+# homework, and leave out the backward pass.
 #
 # ## Cut for 90 minutes
 #
-# Keep `tiled_attention` in pairs, one writing the loop and one the mask. Show the way back on the board up to D = rowsum(∂O ⊙ O); leave
-# its exercise as homework. "Break it on purpose" takes ten minutes and is worth them.
+# Keep `tiled_attention` in pairs, one writing the loop and one the mask. Show the backward pass on the board up to
+# D = rowsum(∂O ⊙ O); leave its exercise as homework. "Break it on purpose" takes ten minutes and is worth them.
 #
 # ## Mistakes to expect
 #

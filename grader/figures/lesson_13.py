@@ -12,7 +12,7 @@ import torch
 from grader.figures import COLOURS, panels, show
 
 _EXPLICIT, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["blue"], COLOURS["grey"]
-_LOOK = {"explicit": _EXPLICIT, "fused": _FUSED}
+_LOOK = {"explicit": _EXPLICIT, "fused": _FUSED, "projections": _OTHER}
 
 
 def device() -> torch.device:
@@ -111,7 +111,7 @@ def readings(single: Sequence[float], asked: float, done: float) -> None:
         axes[1].annotate(f"{value:.3g} ms", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
     axes[1].set(xscale="log", xlim=(asked / 3, done * 20), xlabel="milliseconds")
     axes[1].invert_yaxis()
-    axes[1].set_title("A product that somebody else computes")
+    axes[1].set_title("A product computed by another thread")
     show(fig, alt=f"Readings in ms: {', '.join(f'{one:.2f}' for one in single)}. Not waited for {asked:.3g} ms, waited for {done:.3g} ms.")
 
 
@@ -120,40 +120,50 @@ def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int]
     fig, axes = panels(2, width=8.8, height=3.4)
     axes[0].loglog(sizes, adding, color=_FUSED, marker="o", markersize=4)
     axes[0].set(xlabel="numbers in x", ylabel="milliseconds for x + x")
-    axes[0].set_title("First the call, then the memory")
+    axes[0].set_title("Overhead dominates first, then memory")
     rates = [2 * n**3 / ms / 1e6 for n, ms in zip(widths, products, strict=True)]
     axes[1].semilogx(widths, rates, color=_EXPLICIT, marker="o", markersize=4)
     axes[1].set_xticks(list(widths), [str(n) for n in widths])
     axes[1].minorticks_off()
     axes[1].set(xlabel="n", ylabel="GFLOP/s of an n × n product", ylim=(0, None))
-    axes[1].set_title("In the end the arithmetic")
+    axes[1].set_title("Large products are limited by arithmetic")
     show(fig, alt=f"Left: adding takes {adding[0]:.4f} ms for {sizes[0]} numbers and {adding[-1]:.2f} ms for {sizes[-1]}. Right: a product "
                   f"reaches {rates[0]:.1f} GFLOP/s at width {widths[0]} and {rates[-1]:.1f} at {widths[-1]}.")  # fmt: skip
 
 
-def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str, Mapping[int, float]], full: Mapping[str, int]) -> None:
-    """Milliseconds and MiB by length for each way; full: the length at which a way ran out of memory, by its name."""
-    fig, axes = panels(2, width=8.8, height=3.8)
+def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str, Mapping[int, float]], full: Mapping[str, int],
+                   slopes: Mapping[str, Mapping[str, float]], crossing: int) -> None:  # fmt: skip
+    """Milliseconds and MiB by length for each way.
+
+    full: the length at which a way ran out of memory, by its name. slopes: under "time" and "memory", by the names of
+    those ways whose slope is told. crossing: the length from which on attention does more operations than the projections.
+    """
+    fig, axes = panels(2, width=9.2, height=4.0)
     said = []
-    for ax, what, unit, curves in zip(axes, ("Time", "Memory"), ("milliseconds", "MiB"), (times, memory), strict=True):
+    titles = ("Time: both ways approach slope 2", "Memory: slope 2 with the table, 1 without")
+    for ax, what, unit, curves, title in zip(axes, ("time", "memory"), ("milliseconds", "MiB"), (times, memory), titles, strict=True):
         lengths = sorted({t for curve in curves.values() for t in curve} | set(full.values()))
         top = max(value for curve in curves.values() for value in curve.values())
         for name, curve in curves.items():
             t, values = np.array(list(curve)), np.maximum(list(curve.values()), 1e-3)
-            slope = float(np.polyfit(np.log(t[-3:]), np.log(values[-3:]), 1)[0])
             colour, narrow = _LOOK[name.split(",")[0]], "16 bits" in name
+            slope = f": slope {slopes[what][name]:.1f}" if name in slopes[what] else ""
             ax.loglog(t, values, color=colour, marker="s" if narrow else "o", markersize=4, linestyle="--" if narrow else "-",
-                      label=f"{name}: slope {slope:.1f}")  # fmt: skip
-            said.append(f"{what.lower()} of {name}: slope {slope:.1f}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
+                      label=f"{name}{slope}")  # fmt: skip
+            said.append(f"{what} of {name}{slope}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
         for name, t in full.items():
             ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[name.split(",")[0]], linestyle="")
+        for t in set(full.values()):
             ax.annotate("out of memory", (t, 3 * top), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5)
-        _tick_lengths(ax, lengths)
-        ax.set(xlabel="tokens T", ylabel=unit, ylim=(None, 8 * top))
-        ax.set_title(f"{what} (slope of the last three points)")
-        ax.legend(frameon=False, fontsize=8.5)
+        _tick_lengths(ax, lengths[len(lengths) % 2 :: 2] if len(lengths) > 9 else lengths)
+        ax.set(xlabel="tokens T", ylabel=unit, ylim=(None, 60 * top))
+        ax.set_title(title)
+    axes[0].axvline(crossing, ymax=0.58, color=COLOURS["green"], linestyle=":", linewidth=1.2, label=f"equal operations: T = {crossing}")
+    for ax in axes:
+        ax.legend(frameon=False, fontsize=8.5, loc="upper left")
     said += [f"{name} runs out of memory at {t} tokens" for name, t in full.items()]
-    show(fig, alt=f"Two log-log panels measured on {globals()['name']()}: " + "; ".join(said) + ".")
+    said.append(f"attention and projections do equally many operations at {crossing} tokens")
+    show(fig, alt=f"Two log-log panels measured on {globals()['name']()}, slopes between the last two points: " + "; ".join(said) + ".")
 
 
 def roofline(rate: float, bandwidth: float, points: Mapping[str, Sequence[tuple[float, float]]],

@@ -41,7 +41,7 @@ def _terms(ax: Any, terms: np.ndarray, words: Sequence[str], colours: Sequence[s
 
 
 def tile_grid(tiles: int) -> tuple[int, int]:
-    """The fields of a causal table cut into tiles by tiles fields. Returns: how many are computed, and how many of those are masked."""
+    """The grid of tiles of a causal table, `tiles` a side. Returns: how many are computed, and how many of those are masked."""
     fig, (ax,) = panels(1, width=5.6, height=4.3)
     row, column = np.indices((tiles, tiles))
     kind = np.select([column < row, column == row], [0, 1], 2)
@@ -55,7 +55,7 @@ def tile_grid(tiles: int) -> tuple[int, int]:
     computed, masked = int((kind < 2).sum()), int((kind == 1).sum())
     ax.set_title(f"{computed} of {tiles * tiles} computed, {masked} masked")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    show(fig, alt=f"A grid of {tiles} by {tiles} fields: below the diagonal computed, on it computed and masked, above it skipped.")
+    show(fig, alt=f"A grid of {tiles} by {tiles} tiles: below the diagonal computed, on it computed and masked, above it skipped.")
     return computed, masked
 
 
