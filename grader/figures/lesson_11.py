@@ -1,4 +1,4 @@
-"""Figures of lesson 11, all handed their numbers: a fused projection, dropped weights, a sequence reversed, gradients in a stack."""
+"""Figures of lesson 11, all handed their numbers: a fused projection, dropped weights, a sequence reversed, stacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.figures import COLOURS, CYCLE, matrix, panels, show
 
-__all__ = ["curves", "dropped", "fused", "gradients", "reverse"]
+__all__ = ["alike", "curves", "dropped", "fused", "gradients", "reverse"]
 
 
 def fused() -> None:
@@ -65,10 +65,22 @@ def gradients(norms: Mapping[str, Sequence[float]]) -> None:
         seen = np.where(np.asarray(values) < 1e-13, np.nan, values)  # what float32 has rounded to 0 has no place on this axis
         ax.semilogy(range(1, len(values) + 1), seen, marker="o", markersize=3, label=name)
     ax.set(xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", ylim=(1e-12, 100))
-    ax.set_title("What of the loss arrives at each block")
+    ax.set_title("How much gradient reaches each block")
     ax.legend(frameon=False)
     show(fig, alt="Gradient norms by block, logarithmic: " + "; ".join(f"{name}: {values[0]:.1e} at the first, {values[-1]:.1e} at the last"
                                                                       for name, values in norms.items()) + ".")  # fmt: skip
+
+
+def alike(similarity: Mapping[str, Sequence[float]]) -> None:
+    """How alike the tokens of a sequence are after each block of an untrained stack. similarity: name → mean cosines, from block 0 on."""
+    fig, (ax,) = panels(1, width=7.0, height=3.3)
+    for (name, values), style, colour in zip(similarity.items(), ("-", "--", "-.", ":"), CYCLE, strict=False):
+        ax.plot(range(len(values)), values, label=name, linestyle=style, color=colour)
+    ax.set(xlabel="untrained blocks passed", ylabel="mean cosine similarity", ylim=(0, 1.08))
+    ax.set_title("Without a residual path, all tokens become one vector")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.2, 0.93), fontsize=8.5)
+    ends = (f"{name}: {values[0]:.2f} before the first block, {values[-1]:.2f} after the last" for name, values in similarity.items())
+    show(fig, alt="Mean cosine similarity of two tokens of a sequence: " + "; ".join(ends) + ".")
 
 
 def curves(title: str, losses: Mapping[str, Sequence[float]], level: float, of_level: str) -> None:
