@@ -209,7 +209,7 @@ class MultiHeadAttention:
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
             says="An axis was inserted into the mask, which already broadcasts to (B, num_heads, T_q, T_k) as it comes.",
             why="""The extra axis would suit a mask (B, T_q, T_k), but none here has that shape. Three axes mean (num_heads, T_q, T_k):
-            with one more, the heads stand where the batch belongs. A mask (T_q, T_k) becomes (T_q, 1, T_k), so its rows are taken
+            with one more, the heads land where the batch belongs. A mask (T_q, T_k) becomes (T_q, 1, T_k), so its rows are taken
             for heads, and a mask with four axes gets a fifth."""),
         "MU12": mistake(patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
             says="The projections were made without a bias; all four should have one.",

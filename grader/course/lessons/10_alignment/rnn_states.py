@@ -85,7 +85,7 @@ class rnn_states:
             why="Token, past and bias are added first, then bent together: tanh(x_t w_x + h w_h + b)."),
         "RN11": mistake(patch(KEPT, f"{KEEP}\n        state = {STEP}"),
             says="Each state was kept before its token was read: all of them are one step late, and the last token is lost.",
-            why="Append after the update. The state that stands at index t has read token t."),
+            why="Append after the update. The state at index t has read token t."),
         "RN12": mistake(patch("states = []", "states = [state]"),
             says="The state before the first token was returned as well: T + 1 states came, T were asked for.",
             why="The zeros of the beginning serve the first step alone. The result holds one state for each token."),

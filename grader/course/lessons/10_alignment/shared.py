@@ -114,7 +114,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             says="The context was averaged over the keys a second time: it is T times too small.",
             why="The weights sum to 1, so the weighted *sum* is the average already. A `mean` divides by T once more."),
         "AL12": mistake(*(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
-            says="The weighted keys were summed over another axis than that of the keys.",
+            says="The weighted keys were summed over an axis other than that of the keys.",
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h)."),
         "AL17": mistake(*(softmax_by_hand(f"scores - {taken}", indent=4) for taken in (
             "scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")),

@@ -96,7 +96,7 @@ NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 @exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",))
 class CausalMultiHeadAttention:
-    """Causal attention of many heads with one projection for q, k and v, and dropout."""
+    """Write causal attention of many heads, with one projection for q, k and v, and dropout."""
 
     def cases(rng):
         """Values and gradients, another mode and precision, dropout, large scores, what should be refused."""

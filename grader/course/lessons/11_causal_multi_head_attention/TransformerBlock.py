@@ -31,7 +31,7 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
 @exercise(kind="class", points=3, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-5, atol=1e-4)  # fmt: skip
 class TransformerBlock:
-    """Attention and a small network; each reads a normalized x, and its result is added to x."""
+    """Write the block: attention and a small network; each reads a normalized x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, ...], *sizes: Any, silent: bool = False, **more: Any) -> Case:

@@ -153,7 +153,7 @@ class layer_norm:
             patch("eps: float=1e-05", "eps: float=1e-08"),
             patch("eps: float=1e-05", "eps: float=1e-12"),
             patch("eps: float=1e-05", "eps: float=1e-06"),
-            says="eps has another default than 1e-5.",
+            says="eps has a default other than 1e-5.",
             why="""For tokens whose variance is near eps it decides by how much they grow.""",
         ),
         "LN15": mistake(

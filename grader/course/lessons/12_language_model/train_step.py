@@ -129,7 +129,7 @@ class train_step:
             patch(CLIP, "pass"),
             patch(CLIP, "pass", STEP, f"{STEP}\n    {CLIP}"),
             patch(BACKWARD, CLIP, CLIP, BACKWARD),
-            says="The gradients are not clipped when the optimizer steps: clipping goes between `backward()` and `step()`.",
+            says="The gradients are not clipped when the optimizer steps: clip them between `backward()` and `step()`.",
             why="""A rare batch has a gradient many times larger than the others, and one step along it can undo hundreds.
             Clipping before `backward()` finds nothing to clip, and after the step it is too late.""",
         ),

@@ -74,7 +74,7 @@ class time_ms:
             says="`torch.cuda.synchronize()` is called on every machine and raises where there is no CUDA.",
             why="Only the device that did the work is waited for. The CPU is done when the call returns."),
         "GP32": mistake(patch(", 'mps': torch.mps.synchronize", ""),
-            says="Apple's GPU is not waited for; it too works while Python goes on.",
+            says="Apple's GPU is not waited for: it, too, works while Python goes on.",
             why="`torch.mps.synchronize()` waits for it."),
         "GP33": mistake(
             patch("start = time.perf_counter", "start = time.process_time", "append(time.perf_counter", "append(time.process_time"),

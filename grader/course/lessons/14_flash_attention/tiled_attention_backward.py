@@ -128,7 +128,7 @@ class tiled_attention_backward:
         "FB12": mistake(patch(RETURN, "return (grad_k, grad_q, grad_v)"), patch(RETURN, "return (grad_v, grad_k, grad_q)"),
             patch(RETURN, "return (grad_q, grad_v, grad_k)"),
             says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
-            why="Callers unpack by position, and where shapes agree nobody notices."),
+            why="Callers unpack by position, and where shapes agree nothing warns."),
         "FB13": mistake(patch(WEIGHTS, "weights = torch.exp(scores) / logsumexp[..., at, None]"),
             patch(WEIGHTS, "weights = torch.exp(scores) / torch.exp(logsumexp[..., at, None])"),
             says="exp(score) was divided, by the logsumexp or its exponential: subtract the logsumexp before taking exp.",

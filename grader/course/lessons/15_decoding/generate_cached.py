@@ -64,7 +64,7 @@ class generate_cached:
 
     mistakes = {
         "GC1": mistake(patch("model(new, cache)", "model(ids, cache)"),
-            says="The whole text was fed at each step; feed only the new token, since the cache holds the rest already.",
+            says="The whole text was fed at each step; feed only what is new, since the cache holds the rest already.",
             why="""A cache is extended by whatever is fed. Fed the text again, it holds the prompt twice, three times, …, at positions
             that were never trained. A real one also runs out of room."""),
         "GC2": mistake(patch("model(new, cache)", "model(ids, model.new_cache(ids.shape[0]))"),
@@ -117,7 +117,7 @@ class generate_cached:
         "GC15": mistake(patch("model.new_cache(ids.shape[0])", "model.new_cache(1)"),
             patch("model.new_cache(ids.shape[0])", "model.new_cache(ids.shape[1])"),
             patch("model.new_cache(ids.shape[0])", "model.new_cache(max_new_tokens)"),
-            says="The cache was made for another batch size than that of ids.",
+            says="The cache was made for a batch size other than that of ids.",
             why="`new_cache(batch)` takes memory for that many texts: ids.shape[0]."),
         "GC16": mistake(patch(NEXT, "new = logits[:1, -1].argmax(dim=-1, keepdim=True).expand(len(ids), 1)"),
             says="The first row's token was written into all rows; each should get its own.",

@@ -46,7 +46,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
 class grouped_query_attention:
-    """Attention whose query heads share key-value heads, neighbors with neighbors."""
+    """Compute attention in which neighboring query heads share a key-value head."""
 
     def cases(rng):
         yield Case("small", "two query heads share one key-value head, two tokens", _inputs(rng, 1, 2, 1, 2, 2, 2))
@@ -111,7 +111,8 @@ class grouped_query_attention:
         "GH7": mistake(patch("causal: bool=True", "causal: bool=False"),
             says="causal is off by default; it should be on.",
             why="Text is written from left to right; a caller who wants both directions says so."),
-        "GH8": mistake(patch("if causal:", "if True:"), says="The mask is always there: with causal=False every query sees every key.",
+        "GH8": mistake(patch("if causal:", "if True:"),
+            says="The mask is always there; with causal=False every query should see every key.",
             why="An encoder reads its text in both directions, and cross-attention has no order between queries and keys at all."),
         "GH9": mistake(patch(RETURN, "return (weights @ v).transpose(1, 2)"),
             patch(RETURN, "return (weights @ v).transpose(1, 2).flatten(2)"),

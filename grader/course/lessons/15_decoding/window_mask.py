@@ -40,7 +40,7 @@ class window_mask:
                 return f"query {i}, at position {p}, sees key {p + 1 + int(later.argmax())}."
         return None
 
-    hints = ("With 2 queries and 6 keys, at which positions do the two queries stand?",
+    hints = ("With 2 queries and 6 keys, at which positions are the two queries?",
         "p is a column of positions and j a row of keys. Three comparisons, joined by & and |, each in parentheses.",
         "p = torch.arange(t_q)[:, None] + ____\nj = torch.arange(____)[None, :]\nreturn (j <= p) & ((p - j ____ window) | (____))")
 
@@ -53,7 +53,7 @@ class window_mask:
         "MK14": patch("[:, None] + t_k - t_q", "[:, None]"),
         "WM2": mistake(patch("+ t_k - t_q", "+ t_q - t_k"),
             says="The positions were shifted the wrong way, by t_q − t_k; t_k − t_q is expected.",
-            why="With 6 keys and 2 queries, the queries stand at positions 4 and 5: i + 6 − 2."),
+            why="With 6 keys and 2 queries, the queries are at positions 4 and 5: i + 6 − 2."),
         "WM3": mistake(patch("(j <= p) & ", ""),
             patch(MASK, "(torch.abs(p - j) < window) | (j < sinks)"),
             says="The mask is not causal: a query sees keys that come after it.",
@@ -90,7 +90,7 @@ class window_mask:
             why="Scores have a row for each query, and the mask lies on them."),
         "WM11": mistake(patch("p - j < window", "t_k - j <= window"), patch("p - j < window", "j >= t_k - window"),
             says="The window was counted from the last key for every query; each query should have a window of its own.",
-            why="""For a single new query the two are the same. In a prefill each query looks back from where it stands itself."""),
+            why="""For a single new query the two are the same. In a prefill each query looks back from its own position."""),
         "WM12": mistake(patch("(p - j < window) | (j < sinks)", "(p - j < window + sinks)"),
             says="The sinks were used to lengthen the window; they should be the first tokens of the text, however far back.",
             why="For short texts the two look alike. A sink stays visible when thousands of tokens lie in between."),

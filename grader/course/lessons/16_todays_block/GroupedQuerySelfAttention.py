@@ -71,7 +71,7 @@ def _companions(rng: np.random.Generator) -> Iterator[Case]:
 @exercise(kind="class", points=4, minutes=22, difficulty=3, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-3, atol=2e-4)  # fmt: skip
 class GroupedQuerySelfAttention:
-    """Causal self-attention with rotated queries and keys, in which groups of query heads share one head of keys and values."""
+    """Write causal self-attention with rotated queries and keys, in which groups of query heads share one head of keys and values."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, t: int, d: int, heads: int, kv_heads: int, *base: float, **more: Any) -> Case:
@@ -111,7 +111,7 @@ class GroupedQuerySelfAttention:
 
     hints = (
         "With 9 heads of queries and 3 of keys: which head of keys does query head 4 read, and how do you copy the keys so that they "
-        "stand there?",
+        "are there?",
         "Project, `view` as (B, T, heads, d_head), transpose. Rotate q and k by `apply_rope(…, positions, self.base)`. Then repeat each "
         "head of k and v num_heads // num_kv_heads times, side by side: `repeat_interleave(…, dim=1)`.",
         "k = self.w_k(x).view(B, T, ____, d_head).transpose(1, 2)\n"

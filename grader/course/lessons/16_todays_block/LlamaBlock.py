@@ -32,7 +32,7 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
 @exercise(kind="class", points=3, minutes=10, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-3, atol=3e-4)  # fmt: skip
 class LlamaBlock:
-    """Attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
+    """Write the block: attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, t: int, *sizes: Any, spread: float = 1.0, grad: bool = False, mode: str = "eval",

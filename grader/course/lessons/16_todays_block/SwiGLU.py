@@ -81,7 +81,7 @@ class SwiGLU:
             gated("self.gate(x)"),
             says="silu is missing: the two projections were multiplied as they are.",
             why="""The product alone is no straight line in x either, so the network learns something ("bilinear" in the paper). It is
-            another function than the weights were trained for.""",
+            not the function that the weights were trained for.""",
         ),
         "TB26": mistake(
             patch(" * self.up(x)", " + self.up(x)"),

@@ -150,7 +150,7 @@ class rms_norm:
         "TB8": mistake(
             *(patch("mean(dim=-1", f"mean(dim={dim}") for dim in ("0", "-2")),
             says="The mean square was taken over the tokens; each token should have its own, over its features.",
-            why="""Over another axis than the last, what becomes of a token depends on other tokens, later ones
+            why="""Over an axis other than the last, what becomes of a token depends on other tokens, later ones
             among them.""",
         ),
         "TB9": mistake(
@@ -191,7 +191,7 @@ class rms_norm:
         ),
         "TB14": mistake(
             *(patch("eps: float=1e-05", f"eps: float={eps}") for eps in ("1e-06", "1e-08", "1e-12")),
-            says="eps has another default than 1e-5.",
+            says="eps has a default other than 1e-5.",
             why="""For tokens whose mean square is near eps it decides by how much they grow.""",
             evidence="foundation-model-stack/foundation-model-stack#99",
         ),

@@ -101,7 +101,7 @@ class head_contributions:
         "HC6": mistake(
             patch(RETURN, f"return {ADDED}.transpose(1, 2)"),
             says="The axes of heads and tokens were exchanged; (B, num_heads, T, d_model) was asked for.",
-            why="""Where num_heads = T both shapes agree and nothing complains. Heads stand where they stand in the weights, on axis 1.""",
+            why="""Where num_heads = T both shapes agree and nothing complains. Heads go where they are in the weights, on axis 1.""",
         ),
         "HC7": mistake(
             patch(RETURN, f"return {ADDED}.sum(dim=1)"),
@@ -123,7 +123,7 @@ class head_contributions:
         ),
         "HC10": mistake(
             patch("weights @ v", "weights.mean(dim=1, keepdim=True) @ v"),
-            says="The weights were averaged over the heads before they meet the values.",
+            says="The weights were averaged over the heads before they met the values.",
             why="""Each head has weights of its own and values of its own. With averaged weights all heads look at the same places.""",
         ),
         "HC11": mistake(
@@ -141,7 +141,7 @@ class head_contributions:
             module.proj.weight[:, h * v.shape[-1]:(h + 1) * v.shape[-1]] = kept[:, h * v.shape[-1]:(h + 1) * v.shape[-1]]
             parts.append(module(x))
         return torch.stack(parts, dim=1)"""),
-            says="The module's weights were changed; it should be left as it was.",
+            says="The module's weights were changed; the module should be left as it was.",
             why="""Zeroing the columns of the other heads gives the right numbers, and leaves a model in which heads are missing. Put
             the weight back, or work on a copy.""",
         ),
