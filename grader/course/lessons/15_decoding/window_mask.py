@@ -86,7 +86,7 @@ class window_mask:
             why="A boolean mask says only what it means, and works with `masked_fill`, `where` and torch's own operator."),
         "WM10": mistake(patch("p = torch.arange(t_q)[:, None]", "p = torch.arange(t_q)[None, :]", "j = torch.arange(t_k)[None, :]",
                               "j = torch.arange(t_k)[:, None]"), patch(f"return {MASK}", f"return ({MASK}).mT"),
-            says="Rows and columns were exchanged; row i should be query i and column j key j, so that the shape is (t_q, t_k).",
+            says="Rows and columns were exchanged; row i should belong to query i, column j to key j, so that the shape is (t_q, t_k).",
             why="Scores have a row for each query, and the mask lies on them."),
         "WM11": mistake(patch("p - j < window", "t_k - j <= window"), patch("p - j < window", "j >= t_k - window"),
             says="The window was counted from the last key for every query; each query should have a window of its own.",
