@@ -41,7 +41,7 @@ class SwiGLU:
         yield case("four-axes", "four axes, d_hidden smaller than d_model", (2, 3, 2, 6), 4)
         yield case("square", "d_hidden as large as d_model", (3, 5, 5), 5, grad=True)
         yield case("four-times", "d_hidden four times d_model, in training mode", (2, 3, 3), 12, mode="train")
-        yield case("large", "numbers of some tens", (2, 4, 3), 5, spread=30)
+        yield case("large", "numbers of a few tens", (2, 4, 3), 5, spread=30)
         yield case("long", "twenty tokens", (1, 20, 4), 9)
 
     hints = (

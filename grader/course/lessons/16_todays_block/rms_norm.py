@@ -77,10 +77,10 @@ class rms_norm:
         yield case("four-axes", "four axes", (2, 3, 4, 5))
         yield case("square", "as many tokens as features", (4, 4), grad=True)
         yield case("wide", "two features, twenty tokens", (20, 2))
-        yield case("quiet", "numbers of some thousandths", (3, 6), spread=2e-3, grad=True)
+        yield case("quiet", "numbers of a few thousandths", (3, 6), spread=2e-3, grad=True)
         yield case("quiet-two", "again, a thousandth at most", (2, 4), spread=5e-4, grad=True)
         yield case("quiet-three", "again, ten tokens", (10, 3), spread=1e-3)
-        yield case("quiet-again", "numbers of some thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01})
+        yield case("quiet-again", "numbers of a few thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01})
         yield case("eps", "eps=0.5", (2, 5), kwargs={"eps": 0.5}, grad=True)
         yield Case("double", "float64, eps=0.2", (Tensor(rng.normal(size=(3, 4))), Tensor(rng.uniform(1, 2, size=4))),
                    kwargs={"eps": 0.2}, dtype=("float64",))  # fmt: skip
