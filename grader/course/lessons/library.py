@@ -78,8 +78,8 @@ def unmoved(
 
 def items_apart(before: str, after: str, part: str = "output") -> Property:
     """For two cases that differ in item 0 of the batch alone."""
-    return unmoved("items of a batch do not meet", (before, after), "item 1 of the batch moved by {gap} when only item 0 changed.",
-        part, lambda whole: whole[1])
+    return unmoved("one item of a batch does not affect another", (before, after),
+        "item 1 of the batch moved by {gap} when only item 0 changed.", part, lambda whole: whole[1])
 
 
 def weights_of(rng: np.random.Generator, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) -> dict[str, Array]:

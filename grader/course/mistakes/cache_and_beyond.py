@@ -37,7 +37,7 @@ TEXTS = (
         "Without the mask it averages all four, which is 2.5.",
         "mask = None if has_cache else torch.ones(t_q, t_k, dtype=torch.bool).tril()",
         "mask = torch.ones(t_q, t_k, dtype=torch.bool).tril(t_k - t_q)", "Mikyx-1/TinyLLM#18"),
-    MistakeText("GQ1", "Key/value heads were tiled; neighbors share a head: use `repeat_interleave`.",
+    MistakeText("GQ1", "Key/value heads were tiled; neighbors should share a head: use `repeat_interleave`.",
         "With grouped queries several query heads use one key/value head, and each group is a run of neighbors. `repeat` lays the "
         "whole set down again and again, so the groups are interleaved. Shapes agree, and some heads are right in both orders.\n\n"
         "Take 4 query heads and 2 key/value heads. The order should be 0, 0, 1, 1. Tiled, it is 0, 1, 0, 1: the first and the last head "

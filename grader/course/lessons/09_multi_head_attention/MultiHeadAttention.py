@@ -186,7 +186,7 @@ class MultiHeadAttention:
         ),
         "MU1": patch(REFUSE, "") + patch(*REFUSED, of="split_heads"),
         "MU2": mistake(patch("self.w_o(merge", "merge", "v))", "v)"), says="The output projection w_o is not applied.",
-            why="Merged heads lie side by side. `w_o` mixes them; without it no head's finding reaches another head's slice."),
+            why="Merged heads lie side by side. `w_o` mixes them; without it, what one head found never reaches another's slice."),
         "MU3": mistake(patch("(output, weights)", "(output, weights.mean(dim=1))"),
             says="The weights are averaged over the heads; those of each head were asked for.",
             why="""`nn.MultiheadAttention` averages unless told otherwise (`average_attn_weights=False`). A mean of heads that look
@@ -196,7 +196,7 @@ class MultiHeadAttention:
             why="""In self-attention query, key and value are the same tensor, so the slip does not show. In cross-attention key and
             value may be different tensors: one is compared with the queries, the other is read."""),
         "MU6": mistake(ALL_EXCHANGED, says="Keys and values are made from query; the arguments key and value are not used.",
-            why="That is self-attention, whatever is passed. A decoder that is to read an encoder would only ever read itself."),
+            why="That is self-attention, whatever is passed. A decoder that should read an encoder would only ever read itself."),
         "MU7": mistake(patch("self.w_k(key)", "self.w_q(key)"),
             patch("self.w_k(key)", "self.w_q(key)", "self.w_v(value)", "self.w_q(value)"),
             says="Queries and keys share one projection: w_q is used for both.",
@@ -209,10 +209,10 @@ class MultiHeadAttention:
             patch("~mask", "~(mask.unsqueeze(1) if mask.dim() == 3 else mask)"),
             says="An axis was inserted into the mask, which already broadcasts to (B, num_heads, T_q, T_k) as it comes.",
             why="""The extra axis would suit a mask (B, T_q, T_k), but none here has that shape. Three axes mean (num_heads, T_q, T_k):
-            with one more, the heads stand where the batch belongs. A mask (T_q, T_k) becomes (T_q, 1, T_k), so its rows are taken
+            with one more, the heads land where the batch belongs. A mask (T_q, T_k) becomes (T_q, 1, T_k), so its rows are taken
             for heads, and a mask with four axes gets a fifth."""),
         "MU12": mistake(patch("nn.Linear(d_model, d_model)", "nn.Linear(d_model, d_model, bias=False)"),
-            says="The projections have no bias; here all four have one.",
+            says="The projections were made without a bias; all four should have one.",
             why="""Both kinds exist, and lesson 05 was without. `nn.MultiheadAttention` has biases by default, so weights of it can
             be copied only into layers that have them, too."""),
         "MU17": patch(*INTERLEAVED, of="merge_heads"),
@@ -232,13 +232,13 @@ class MultiHeadAttention:
             why="""Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the row's
             maximum is ∞, and ∞ − ∞ is NaN. Rows in which nothing is hidden are right."""),
         "MU23": mistake(*(patch("~mask", "~mask.mT") + fill for fill in FILLS),
-            says="The mask's last two axes were exchanged; it comes as (…, T_q, T_k), the keys last.",
+            says="The mask's last two axes were exchanged; it should be used as it comes, (…, T_q, T_k), the keys last.",
             why="""Row i of the mask says what query i may see, and the scores have the same order. Transposed, a mask (B, 1, 1, T_k)
             for padded keys hides queries. Where T_q and T_k differ torch mostly raises; where they agree nothing warns."""),
         "MU24": mistake(*(patch(f"self.{made}", f"self.{made}.detach()") for made in ("w_q(query)", "w_k(key)", "w_v(value)")),
             says="The queries, the keys or the values were taken out of the graph: no gradient reaches their projection.",
-            why="""The numbers are right, and the other projections go on learning, so that the loss still falls. The layer behind
-            the cut keeps the weights it started with. No `detach()`, `.data` or `torch.no_grad()` belongs into forward."""),
+            why="""The numbers are right, and the other projections go on learning, so that the loss still falls. The projection
+            that was cut off keeps the weights it started with. There should be no `detach()`, `.data` or `torch.no_grad()` in forward."""),
         "MU25": mistake(*(patch("output =", f"weights = nn.functional.dropout(weights, {p})\n        output =") for p in (0.1, 0.2, 0.5)),
             says="Dropout acts on the weights; this module should have none.",
             why="""`F.dropout(weights, p)` drops always, in evaluation, too, as does an `nn.Dropout` that is made anew in every

@@ -53,36 +53,36 @@ class copy_torch_weights:
     mistakes = {
         "MU31": mistake(patch(THREE_LAYERS, "(mine.w_v, mine.w_k, mine.w_q"),
             patch(THREE_LAYERS, "(mine.w_q, mine.w_v, mine.w_k"), patch(THREE_LAYERS, "(mine.w_k, mine.w_q, mine.w_v"),
-            says="The thirds of in_proj are mixed up: they are q, k, v, in this order.",
+            says="The thirds of in_proj were mixed up; they should be read as q, k, v, in this order.",
             why="""`in_proj_weight` stacks three matrices in the order of the arguments query, key, value. Nothing but the convention
             says so: all have the same shape."""),
         "MU32": mistake(
             thirds("*(torch_mha.in_proj_weight[i::3] for i in range(3))", "*(torch_mha.in_proj_bias[i::3] for i in range(3))"),
-            says="Every third row was taken; q, k and v are three blocks of d_model rows each.",
+            says="Every third row was taken; q, k and v should each be a block of d_model consecutive rows.",
             why="Rows 0 to d_model − 1 make queries, the next d_model keys, the last values."),
         "MU33": mistake(patch("copy_(weight)", "copy_(weight.T)"),
             patch("copy_(weight)", "copy_(weight if layer is mine.w_o else weight.T)"),
             patch("out_proj.weight", "out_proj.weight.T"),
-            says="A weight was transposed on the way; nn.Linear and nn.MultiheadAttention both store (out, in).",
+            says="A weight was transposed; copy it as it is, since nn.Linear and nn.MultiheadAttention both store (out, in).",
             why="Square matrices fit either way, so nothing raises. Only code that computes x @ w needs a transpose (lesson 05)."),
         "MU34": mistake(patch(BIAS, "pass"), patch(BIAS, f"if layer is mine.w_o:\n                {BIAS}"),
             patch(BIAS, f"if layer is not mine.w_o:\n                {BIAS}"),
-            says="A bias was not copied: there are in_proj_bias, in thirds like the weight, and out_proj.bias.",
+            says="A bias was not copied: copy in_proj_bias, in thirds like the weight, and out_proj.bias.",
             why="""Freshly made, `nn.MultiheadAttention` has biases of zero and our layers random ones. The outputs then differ by
             little, and by more once torch's module has been trained."""),
         "MU35": mistake(patch("mine.w_v, mine.w_o)", "mine.w_v)"),
-            says="The output projection was not copied: out_proj belongs into w_o.",
-            why="Scores and weights agree without it, and the outputs do not."),
+            says="The output projection was not copied: out_proj should go into w_o.",
+            why="Scores and weights agree without it, but the outputs do not."),
         "MU36": mistake(each("{parameter} = nn.Parameter({new}.clone())"),
-            says="The module has new parameters: the old ones should be overwritten in place.",
+            says="The module was given new parameters; the old ones should be overwritten in place.",
             why="""An optimizer, or another module that shares the layer, holds the old objects and would go on with those. `copy_`
             changes the numbers and keeps the object."""),
         "MU37": mistake(each("{parameter}.data = {new}.data"), says="Both modules share memory: training one would change the other.",
             why="`.data = …` makes the parameter look at the other tensor, and `chunk` gives views of it. Copy the numbers."),
         "MU38": mistake(patch("with torch.no_grad()", "with torch.enable_grad()"),
-            says="A parameter was changed in place while gradients are recorded: do it under torch.no_grad().",
+            says="A parameter was changed in place while gradients were being recorded: do it under torch.no_grad().",
             why="A leaf that requires grad may not be overwritten in a graph. Copying weights is no computation to be differentiated."),
-        "MU39": mistake(each("{new}.copy_({parameter})"), says="The copy went the other way: torch's module has the weights of ours now.",
+        "MU39": mistake(each("{new}.copy_({parameter})"), says="The copy went the other way: torch's module now has your module's weights.",
             why="`a.copy_(b)` writes b into a."),
         "MU40": mistake(each("{parameter} = {new}"),
             says="A tensor was assigned where a parameter belongs: copy the numbers into the parameter that is there.",
@@ -90,14 +90,14 @@ class copy_torch_weights:
             keeps the parameter and changes its numbers."""),
         "MU41": mistake(patch(COPIES, """values = [value for pair in zip(weights, biases) for value in pair]
         for parameter, value in zip(mine.parameters(), values):
-            parameter.copy_(value)"""), says="The parameters are matched by their order in the module; match them by name.",
+            parameter.copy_(value)"""), says="The parameters were matched by their order in the module; match them by name.",
             why="""`parameters()` gives them in the order in which `__init__` made the layers. All weights have one shape, so with
             `w_o` made first each matrix lands in another layer, and nothing raises."""),
         "MU42": mistake(patch(COPIES, """new = {}
         for name, weight, bias in zip(('w_q', 'w_k', 'w_v', 'w_o'), weights, biases):
             new[f'{name}.weight'], new[f'{name}.bias'] = (weight, bias)
         mine.load_state_dict(new)"""),
-            says="load_state_dict asks for every entry of the module, and this module has more than the four layers.",
+            says="load_state_dict was given the four layers alone; it expects every entry of the module, and this module has more.",
             why="""A buffer or a further parameter of `mine` has no counterpart in torch's module. `strict=False` leaves it as it is;
             so does copying into the four layers one by one."""),
         "PJ3": thirds(

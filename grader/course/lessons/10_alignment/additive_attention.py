@@ -58,22 +58,22 @@ class additive_attention:
         "LG2": patch(ENERGY, INSIDE),
         "AL1": mistake(patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
             patch(ENERGY, "torch.tanh(keys @ w_key) + torch.tanh(asked)"),
-            says="The query's part stands outside the tanh of the keys, where softmax cancels it.",
+            says="The query's part was added outside the tanh of the keys, where softmax cancels it.",
             why="""v · (tanh(k') + q') is v · tanh(k') + v · q'. The second term is the same for all keys of a sentence, and softmax
             takes out what all its scores share: every query gets the same weights. A tanh of the query alone changes nothing about
             that. Query and key must meet inside one tanh."""),
         "AL2": mistake(patch(INSIDE, "asked * (keys @ w_key)"),
-            says="Query and key were multiplied inside tanh; additive attention adds them.",
+            says="Query and key were multiplied inside tanh; they should be added.",
             why="As the name says, the two projections are added, and v makes one number of it. Products are the other family."),
         "AL3": mistake(*(patch("energy @ v", f"energy.{taken}(dim=-1)") for taken in ("sum", "mean")),
             says="v is not used: the d_a numbers that tanh gives were added up or averaged as if all counted the same.",
             why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus."),
         "AL5": mistake(patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)"),
-            says="A weight matrix was used transposed: here a projection is x @ w, with w of shape (width in, width out).",
+            says="A weight matrix was used transposed; a projection should be x @ w, with w of shape (width in, width out).",
             why="""`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square matrices
             nothing raises, and the numbers are wrong."""),
         "AL10": mistake(*(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
-            says="Another function than tanh stands between the projections and v.",
+            says="A function other than tanh was used between the projections and v.",
             why="""The contract's score is v · tanh(…), as in Bahdanau et al. 2015, appendix A.1.2. A ReLU or a sigmoid gives an
             attention that can be trained, but not these numbers."""),
         "AL13": mistake(
@@ -85,13 +85,13 @@ class additive_attention:
             (B, 1, d_a), puts it right.""",
         ),
         "AL14": mistake(patch(ENERGY, INSIDE, "energy @ v", "torch.tanh(energy @ v)"),
-            says="tanh is taken of the finished score; it belongs before the product with v.",
+            says="tanh was taken of the finished score; it should come before the product with v.",
             why="""v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such scores
             never gets sharp: with three keys no weight exceeds 0.79."""),
         "AL15": mistake(patch(INSIDE, "keys @ w_key"), says="The score leaves the query out: the weights depend on the keys alone.",
-            why="Some keys may be worth more whoever asks, but then every step looks at the same place. The query enters the score."),
+            why="Some keys may be worth more whoever asks, but with that alone every step looks at the same place."),
         "AL23": mistake(patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
-            says="tanh is taken of the query's part alone: query and key must meet inside it.",
+            says="tanh was taken of the query's part alone; query and key should both be inside it.",
             why="""v · (tanh(q') + k') is v · tanh(q') + v · k'. The first term is the same for all keys of a sentence, and softmax
             takes out what all its scores share: every query gets the same weights. A bracket that closes too early is enough."""),
     }

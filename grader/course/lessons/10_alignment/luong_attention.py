@@ -49,6 +49,6 @@ class luong_attention:
             why="""Luong et al. call it the 'dot' score. It needs queries and keys of one width and of one meaning; the 'general'
             score has w between them, which translates one into the other."""),
         "AL16": mistake(patch(SCORES, f"torch.tanh({SCORES})"),
-            says="A tanh stands in the score; Luong's 'general' score is a plain product, query w key.",
+            says="A tanh was applied to the score; Luong's 'general' score should be a plain product, query w key.",
             why="tanh belongs to Bahdanau's score. Here it presses scores between −1 and 1, and softmax could not choose one key."),
     }  # fmt: skip

@@ -61,7 +61,7 @@ def order(case, parts, other, changed):
     return None if gap < 1e-4 else f"Another order of the keys changed the context by up to {gap:.4g}."
 
 
-@holds("items of a batch do not meet", needs=("batch", "item changed"))
+@holds("one item of a batch does not affect another", needs=("batch", "item changed"))
 def apart(case, parts, other, changed):
     gap = max(float(np.abs(parts[name][1] - changed[name][1]).max()) for name in ("context", "weights"))
     return None if gap < 1e-4 else f"Replacing item 0 of the batch changed item 1 by up to {gap:.4g}."
@@ -98,23 +98,23 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
                      for also in (patch(), patch("(context, weights)", "(context, weights[..., None])"))),
         "AL4": mistake(*(patch(scores, f"{scores} {factor.format(width)}")
                      for factor in ("/ {} ** 0.5", "/ {}", "* {} ** 0.5") for width in widths),
-            says="The scores were divided or multiplied by a width or its root; these two scores are used as they are.",
+            says="The scores were divided or multiplied by a width or its root; they should be used as they are.",
             why="""The factor 1/√d_k belongs to scaled dot-product attention (Vaswani et al. 2017). Bahdanau's score is bounded by
             the sum of |v|, and Luong's w can learn any scale by itself. Both papers leave it out."""),
         "AL7": mistake(patch("@ keys)[:, 0]", f"@ ({projected}))[:, 0]"),
-            says="The context was made from the projected keys; it is a weighted sum of the keys themselves.",
+            says="The context was made from the projected keys; it should be a weighted sum of the keys themselves.",
             why="""The projection serves the comparison alone. What the decoder receives has the width of the encoder's states, d_h.
             (Values with a projection of their own came later, with the Transformer.)"""),
         "AL8": mistake(patch("torch.softmax(scores, dim=-1)", "scores"), says="The scores are used as weights: softmax is missing.",
             why="Scores have any sign and any sum, so a context made with them is not a weighted average of the keys."),
         "AL9": mistake(patch("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
-            says="A sigmoid judges each key by itself; softmax lets the keys compete, so that the weights sum to 1.",
+            says="A sigmoid was used, which judges each key by itself; softmax is expected, so that the weights sum to 1.",
             why="With sigmoids three good keys get a weight near 1 each, and the context is their sum, not their average."),
         "AL11": mistake(patch(CONTEXT, "context = (weights[..., None] * keys).mean(dim=1)"),
             says="The context was averaged over the keys a second time: it is T times too small.",
             why="The weights sum to 1, so the weighted *sum* is the average already. A `mean` divides by T once more."),
         "AL12": mistake(*(patch(CONTEXT, f"context = (weights[..., None] * keys).sum(dim={dim})") for dim in (-1, 0)),
-            says="The weighted keys were summed over another axis than that of the keys.",
+            says="The weighted keys were summed over an axis other than that of the keys.",
             why="`weights[..., None] * keys` has the shape (B, T, d_h). The keys lie along axis 1; the sum over it leaves (B, d_h)."),
         "AL17": mistake(*(softmax_by_hand(f"scores - {taken}", indent=4) for taken in (
             "scores.mean(dim=-1, keepdim=True)", "scores.amin(dim=-1, keepdim=True)", "scores[:, :1]")),
@@ -125,21 +125,21 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "AL18": mistake(patch("query @", "query.detach() @"),
             patch("(context, weights)", "(context.detach(), weights.detach())"),
             says="An input was taken out of the graph, by `detach()`, `.data` or `torch.no_grad()`: no gradient reaches it.",
-            why="""The numbers are right, and nothing behind that input can learn: a decoder whose query is detached never finds out
+            why="""The numbers are right, and nothing that made that input can learn: a decoder whose query is detached never finds out
             which question it should have asked."""),
         "AL19": mistake(patch("(context, weights)", "(context, scores)"),
-            says="The context is right, and the scores were returned beside it in place of the weights.",
+            says="The context is right, but the scores were returned with it in place of the weights.",
             why="Scores have any sign and any sum; a picture of an alignment is made of the weights, what softmax makes of the scores."),
         "AL20": mistake(patch("softmax", "log_softmax"),
-            says="log_softmax gives the logarithms of the weights; the weights themselves were asked for.",
+            says="log_softmax was used, which gives the logarithms of the weights; the weights themselves were asked for.",
             why="Logarithms of weights are what a loss wants (lesson 02). They are at most 0: a sum of keys with them is no average."),
         "AL21": mistake(patch("[:, 0]", ""), patch("[:, 0]", "", "(context, weights)", "(context, weights[:, None])"),
             patch("(context, weights)", "(context, weights[..., None])"),
-            says="An axis of length 1 was left standing: the context is (B, d_h) and the weights are (B, T).",
+            says="An axis of length 1 was left in; the context should be (B, d_h) and the weights (B, T).",
             why="""The axis is a help for a product: (B, 1, T) times (B, T, d_h) gives (B, 1, d_h). Afterwards it goes, by `[:, 0]`
             or `.squeeze(1)`. A plain `.squeeze()` would take the batch axis, too, where B is 1."""),
         "AL22": mistake(*(patch("dim=-1)", f"dim=-1) / {width} ** 0.5") for width in widths),
-            says="The weights were divided by the root of a width: nothing should be scaled here, and weights sum to 1.",
+            says="The weights were divided by the root of a width: nothing should be scaled here, and weights should sum to 1.",
             why="""A scale belongs to the scores of scaled dot-product attention, before softmax, and to neither of these two scores.
             Divided afterwards, every row of weights sums to less than 1, and the context shrinks by the same factor."""),
         "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights[:, None] @", "weights[:, None].detach() @")),

@@ -96,7 +96,7 @@ NO_DROPOUT = patch("self.dropout(weights)", "weights")
 
 @exercise(kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",))
 class CausalMultiHeadAttention:
-    """Causal attention of many heads with one projection for q, k and v, and dropout."""
+    """Write causal attention of many heads, with one projection for q, k and v, and dropout."""
 
     def cases(rng):
         """Values and gradients, another mode and precision, dropout, large scores, what should be refused."""
@@ -180,12 +180,12 @@ class CausalMultiHeadAttention:
             why="""A value that `__init__` takes and `forward` never uses looks harmless: every test without dropout passes. Keep an
             `nn.Dropout(dropout)` in the module and send the weights through it before they meet v."""),
         "CM2": mistake(NO_DROPOUT + patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
-            says="Dropout acts on the output of the heads; here it acts on the attention weights.",
+            says="Dropout was applied to the output of the heads; it should be applied to the attention weights.",
             why="""Both exist, and many models use both. They differ: dropping a weight hides a whole token from one query and head,
             dropping a number of the output hides one feature of what came back."""),
         "CM3": mistake(
             NO_DROPOUT + patch("scores = q @ k.mT / math.sqrt(q.shape[-1])", "scores = self.dropout(q @ k.mT / math.sqrt(q.shape[-1]))"),
-            says="Dropout acts on the scores: a dropped score becomes 0, which still gets weight e⁰.",
+            says="Dropout was applied to the scores: a dropped score becomes 0, which still gets weight e⁰.",
             why="A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Dropout comes after softmax."),
         "CM4": mistake(patch("heads = self.dropout(weights)", """if self.training:
             weights = weights * (torch.rand_like(weights) >= self.dropout.p)
@@ -194,38 +194,38 @@ class CausalMultiHeadAttention:
             Dividing what stays by 1 − p makes both agree on average; `nn.Dropout` does so."""),
         "CM5": mistake(patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
             patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout if dropout else 0.0)"),
-            says="dropout is taken as the probability to keep; it is the probability to drop.",
+            says="dropout was taken as the probability of keeping a weight; it should be that of dropping one.",
             why="""Early libraries asked for the probability to keep. torch, and this exercise, ask for the probability to drop:
             dropout=0.1 drops each weight with probability 0.1. At 0.5 both agree, so a test at 0.5 sees nothing."""),
         "CM6": mistake(patch("self.dropout(weights) @ v", "weights @ self.dropout(v)"),
-            says="Dropout acts on the values; here it acts on the attention weights.",
+            says="Dropout was applied to the values; it should be applied to the attention weights.",
             why="A number dropped from v is missing for every query. A dropped weight hides a key from one query alone."),
         "CM7": mistake(patch(TOO_LONG, ""),
             patch(TOO_LONG, "", "self.hidden[:t, :t]", "torch.ones(t, t, dtype=torch.bool).triu(diagonal=1)"),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="Without the check the failure comes later, as a message on shapes that says nothing of max_len."),
+            why="Without the check the failure comes later, as a message about shapes that never mentions max_len, or not at all."),
         "CM8": mistake(patch(UNEVEN, ""),
             patch(UNEVEN, "", SPLIT, THIRDS.format("view(b, t, self.num_heads, d_model // self.num_heads).transpose(1, 2)")),
             says="A d_model that num_heads does not divide is not refused with ValueError.",
-            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes in forward, from a view that says
-            nothing of heads, or numbers are lost in silence."""),
+            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes in forward, as an error about
+            shapes that never mentions heads, or numbers are silently lost."""),
         "CM9": mistake(patch("persistent=False", "persistent=True"),
             says="state_dict holds the mask as well; it should hold qkv.weight and proj.weight alone.",
             why="The mask follows from max_len. Saved, it enlarges a checkpoint, which then fits no other max_len."),
         "CM10": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
-            says="The whole mask is used for every length: cut it to the T tokens that came.",
+            says="The whole mask was used for every length: cut it to the T tokens that came.",
             why="The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting."),
         "CM11": mistake(patch("self.proj(merged)", "merged"), says="The output projection proj is not applied.",
-            why="Merged heads lie side by side. `proj` mixes them; without it no head's finding reaches another head's slice."),
-        "CM12": mistake(patch("q, k, v =", "v, k, q ="), says="The fused projection is read as v, k, q; it holds q, k, v.",
+            why="Merged heads lie side by side. `proj` mixes them; without it, what one head found never reaches another's slice."),
+        "CM12": mistake(patch("q, k, v =", "v, k, q ="), says="The fused projection was read as v, k, q; it should be read as q, k, v.",
             why="""Any order trains equally well. It matters when weights come from elsewhere: a checkpoint says which rows are which
             only by convention, and the usual one is q, k, v."""),
         "CM13": mistake(patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
-            says="Heads take every num_heads-th number; here each is one contiguous slice of d_model.",
+            says="Heads took every num_heads-th number; each should be one contiguous slice of d_model.",
             why="Head h is numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals them out like cards."),
         "CM14": mistake(patch("heads = self.dropout(weights)", """weights = self.dropout(weights)
         weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
-        heads = weights"""), says="The weights are normalized again after dropout, so that what is kept is not scaled by 1/(1 − p).",
+        heads = weights"""), says="The weights were normalized again after dropout, so that what is kept is not scaled by 1/(1 − p).",
             why="""The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it
             makes the factor depend on what was dropped."""),
         "CM15": mistake(patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
@@ -233,12 +233,12 @@ class CausalMultiHeadAttention:
             why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training."),
         "CM63": mistake(patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
             patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
-            says="Dropout acts on the attention weights and once more on what the heads give; here it acts on the weights alone.",
+            says="Dropout was applied to the attention weights and again to what the heads give; it should act on the weights alone.",
             why="""GPT-2 has both, with a probability for each. This module has one `dropout`, for the weights. Dropped twice, a
             number is missing more often than the argument says."""),
         "CM16": mistake(patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
-            says="The past is hidden and the future shown: token i should see tokens 0 to i, itself included.",
+            says="The past was hidden and the future shown; token i should see tokens 0 to i, itself included.",
             why="""A mask that is added holds −∞ above the diagonal, `triu(1)`. A boolean one that is True where attention is allowed
             holds the other triangle, `tril()`. With the triangles exchanged the first token sees its future, and the last at most
             itself."""),

@@ -31,7 +31,7 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
 @exercise(kind="class", points=3, minutes=12, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-5, atol=1e-4)  # fmt: skip
 class TransformerBlock:
-    """Attention and a small network; each reads a normalized x, and its result is added to x."""
+    """Write the block: attention and a small network; each reads a normalized x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, ...], *sizes: Any, silent: bool = False, **more: Any) -> Case:
@@ -66,17 +66,17 @@ class TransformerBlock:
     mistakes = {
         "CM21": mistake(
             patch("x + self.attn(self.ln1(x))", "self.ln1(x + self.attn(x))", "x + self.mlp(self.ln2(x))", "self.ln2(x + self.mlp(x))"),
-            says="The normalization comes after the sum (post-norm); this block normalizes what goes into each branch.",
+            says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
             why="""Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
             output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3)."""),
         "CM22": mistake(patch("x + self.attn", "self.attn"),
             says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
-            why="Without the sum a token keeps only what it gathered. With attention at zero the block is to pass x on."),
+            why="Without the sum a token keeps only what it gathered. With attention at zero the block should still pass x on."),
         "CM23": mistake(patch("x + self.mlp", "self.mlp"),
             says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
             why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade."),
         "CM24": mistake(patch("self.ln2(x)", "self.ln1(x)"), patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
-            says="One normalization serves both branches; ln2 is the one before mlp.",
+            says="One normalization was used for both branches; mlp should have its own, ln2.",
             why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it."),
         "CM25": mistake(
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)", THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
@@ -85,13 +85,13 @@ class TransformerBlock:
             says="The residual path carries the normalized x; it should carry x itself.",
             why="Overwriting x by ln1(x) puts a normalization into the path that should stay free of any."),
         "CM26": mistake(patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
-            says="GELU is approximated by tanh; the exact one was asked for: nn.GELU().",
+            says="GELU was approximated by tanh; the exact one was asked for: nn.GELU().",
             why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
             loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both)."""),
         "CM27": mistake(patch("nn.GELU()", "nn.ReLU()"), says="The activation is ReLU; GELU was asked for.",
             why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. They differ most at about ±0.75, by 0.17."),
         "CM28": mistake(patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
-            says="mlp comes before attention; attention comes first.",
+            says="mlp was applied before attention; attention should come first.",
             why="The network should work on what attention gathered in this block."),
         "CM29": mistake(patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
             says="Both branches read the block's input; mlp should read x after attention has been added to it.",
@@ -100,7 +100,7 @@ class TransformerBlock:
             says="Attention inside the block has no dropout: the argument does not reach it.",
             why="The block takes the argument, and its attention is built with the default of 0.0."),
         "CM31": mistake(DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"), DROPOUT,
-            says="Dropout acts on the branches of the block; here it acts inside attention only.",
+            says="Dropout was applied to one or both branches of the block; it should act inside attention only.",
             why="Many models drop there, too. This block leaves it out, so that its only randomness is that of the attention weights."),
         "CM32": mistake(patch("nn.Linear(d_model, 4 * d_model)", "nn.Linear(d_model, 2 * d_model)",
                   "nn.Linear(4 * d_model, d_model)", "nn.Linear(2 * d_model, d_model)"),

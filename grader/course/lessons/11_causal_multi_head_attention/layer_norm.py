@@ -68,14 +68,14 @@ class layer_norm:
     mistakes = {
         "LN1": mistake(
             patch(VARIANCE, "variance = x.var(dim=-1, keepdim=True)"),
-            says="The variance is divided by d − 1; LayerNorm divides by d (`correction=0`).",
+            says="The sum of squares was divided by d − 1; it should be divided by d (`correction=0`).",
             why="""torch's `var` divides by d − 1 unless told otherwise, which is right where a sample stands for more
             than itself. Here the d numbers are all there is. With 2 features the difference is a factor of √2, with
             768 it hides in the fourth digit and breaks a comparison with other weights.""",
         ),
         "LN2": mistake(
             patch("torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
-            says="eps is added to the root; it is added to the variance, inside the root.",
+            says="eps was added to the root; it should be added to the variance, inside the root.",
             why="""Both avoid dividing by 0. With a variance of 0 the denominator is √eps, 0.003, in one form and eps,
             0.00001, in the other; and the root of 0 itself has no finite gradient.""",
         ),
@@ -87,7 +87,7 @@ class layer_norm:
         ),
         "LN4": mistake(
             patch("torch.sqrt(variance + eps)", "(variance + eps)"),
-            says="The numbers are divided by the variance; its square root is missing.",
+            says="The numbers were divided by the variance; its square root is missing.",
             why="""Only the root has the unit of the numbers themselves. Divided by the variance, a token twice as
             large comes out half as large.""",
         ),
@@ -100,31 +100,31 @@ class layer_norm:
         ),
         "LN6": mistake(
             over("0"), over("-2"),
-            says="The mean and the variance are taken over the tokens; each token has its own, over its features.",
+            says="The mean and the variance were taken over the tokens; each token should have its own, over its features.",
             why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were
             drawn with it. Over the positions, a token sees the future.""",
         ),
         "LN7": mistake(
             patch(MEAN, "mean = x.mean()", VARIANCE, "variance = ((x - mean) ** 2).mean()"),
             over("(-2, -1)"),
-            says="One mean and one variance serve several tokens; each token has its own.",
+            says="One mean and one variance were used for several tokens; each token should have its own.",
             why="""A sum over more axes than the last mixes tokens: a large one among them makes all the others small.
             It also lets a later token change an earlier token's output.""",
         ),
         "LN8": mistake(
             patch(" * weight", ""),
-            says="weight is not used: it scales each feature after the normalization.",
+            says="weight is not used: it should scale each feature after the normalization.",
             why="""Without it every feature has the same say. The weight lets the model make one count more, or turn
             the normalization off for it. Freshly made it is 1, so that the slip shows only with trained weights.""",
         ),
         "LN9": mistake(
             patch(" + bias", ""),
-            says="bias is not used: it shifts each feature after the normalization.",
+            says="bias is not used: it should shift each feature after the normalization.",
             why="""Freshly made it is 0, so that the slip shows only with trained weights.""",
         ),
         "LN10": mistake(
             patch("(x - mean) / torch.sqrt(variance + eps) * weight + bias", "((x - mean) / torch.sqrt(variance + eps) + bias) * weight"),
-            says="bias is added before weight multiplies; weight comes first, then bias.",
+            says="bias was added before the product with weight; weight should come first, then bias.",
             why="""y = x̂ · weight + bias. The other order multiplies the shift as well, and weights that somebody else
             has trained then mean something else.""",
         ),
@@ -153,12 +153,12 @@ class layer_norm:
             patch("eps: float=1e-05", "eps: float=1e-08"),
             patch("eps: float=1e-05", "eps: float=1e-12"),
             patch("eps: float=1e-05", "eps: float=1e-06"),
-            says="eps has another default than 1e-5.",
+            says="eps has a default other than 1e-5.",
             why="""For tokens whose variance is near eps it decides by how much they grow.""",
         ),
         "LN15": mistake(
             patch(VARIANCE, "variance = (x - mean).abs().mean(dim=-1, keepdim=True) ** 2"),
-            says="The spread is the mean distance from the mean; the root of the mean squared distance is asked for.",
+            says="The spread was taken as the mean distance from the mean; the root of the mean squared distance is asked for.",
             why="""For the numbers 1, 2 and 6 the mean distance is 2 and the root of the mean square 2.16. They agree
             only where all distances are the same.""",
         ),

@@ -76,18 +76,18 @@ class LanguageModel:
         "LM2": mistake(
             patch("torch.arange(ids.shape[1], device=ids.device)", "torch.arange(1, ids.shape[1] + 1, device=ids.device)"),
             patch(PLACES, "self.position(torch.arange(1, ids.shape[1] + 1, device=ids.device).clamp_max(self.max_len - 1))"),
-            says="Positions are counted from 1; they are counted from 0.",
+            says="Positions were counted from 1; they should be counted from 0.",
             why="""Row 0 of the table is then never used, and at T = max_len the last position is one past the end.""",
         ),
         "LM3": mistake(
             patch("self.norm(x)", "x"),
-            says="norm is not used: the last normalization goes between the blocks and head.",
+            says="norm is not used: this last normalization should come between the blocks and head.",
             why="""Every block adds to x and none normalizes it, so that its numbers grow with the depth. Without the last
             normalization the logits do, too.""",
         ),
         "LM4": mistake(
             patch(BLOCKS, f"x = self.norm(x)\n        {BLOCKS}", "self.norm(x))", "x)"),
-            says="norm comes before the blocks; it belongs after them.",
+            says="norm was applied before the blocks; it should be applied after them.",
             why="""Pre-norm blocks already normalize what they read. Only the result of the last block is not normalized by
             anything else.""",
         ),
@@ -95,19 +95,19 @@ class LanguageModel:
             patch(BLOCKS, "x = self.blocks[0](x)"),
             patch(BLOCKS, "pass"),
             patch(BLOCKS, "for block in self.blocks:\n            y = block(x)\n        x = y"),
-            says="Not every block is applied to what the one before gave.",
+            says="Not every block was applied to what the previous one gave.",
             why="""A stack is a chain: x = block(x). A loop that overwrites y and never x applies the last block alone.""",
         ),
         "LM6": mistake(
             patch(LIST, "[TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)]"),
-            says="The blocks stand in a plain list, in which the model does not find them.",
+            says="The blocks are in a plain list, where the model does not find them.",
             why="""`parameters()`, `state_dict()` and `.to(device)` look into modules, `nn.ModuleList` and `nn.Sequential`, and not
             into lists. The optimizer would never hear of the blocks.""",
         ),
         "LM7": mistake(
             patch("bias=False)", "bias=False)\n        self.head.weight = self.token.weight"),
             patch("bias=False)", "bias=False)\n        self.token.weight = self.head.weight"),
-            says="head and token share one weight; here each has its own.",
+            says="head and token share one weight; each should have its own.",
             why="""Tying them saves vocabulary · d_model numbers (Press and Wolf 2017), and GPT-2 does it. With 102
             characters there is little to save, and this model keeps them apart.""",
         ),
@@ -121,8 +121,8 @@ class LanguageModel:
             patch(TOO_LONG, "pass"),
             patch(TOO_LONG, "", SUM, "ids = ids[:, -self.max_len:]\n        x = self.token(ids) + "),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check the table of positions ends in an IndexError that says nothing of max_len; cut off in
-            silence, fewer logits come back than ids went in.""",
+            why="""Without the check the table of positions raises an IndexError that never mentions max_len; where the ids
+            are silently cut off, fewer logits come back than ids went in.""",
         ),
         "LM10": mistake(
             patch(OUT, "return torch.softmax(self.head(self.norm(x)), dim=-1)"),
@@ -133,7 +133,7 @@ class LanguageModel:
         ),
         "LM11": mistake(
             patch(TOKENS, "self.token(ids) * self.token.embedding_dim ** 0.5"),
-            says="The token vectors are multiplied by √d_model; here they are added as they are.",
+            says="The token vectors were multiplied by √d_model; they should be added as they are.",
             why="""Vaswani et al. 2017 (section 3.4) do so, with tied weights and fixed positions. Learned tables find their own
             scale.""",
         ),
@@ -142,12 +142,12 @@ class LanguageModel:
                   "range(num_layers)", "range(num_heads)"),
             patch("TransformerBlock(d_model, num_heads, max_len)", "TransformerBlock(d_model, num_layers, max_len)"),
             patch("range(num_layers)", "range(num_heads)"),
-            says="num_heads and num_layers are mixed up: num_heads goes into each block, num_layers says how many blocks there are.",
+            says="num_heads and num_layers were mixed up: each block should have num_heads heads, and there should be num_layers blocks.",
             why="""Two small whole numbers side by side: where both are the same, nothing shows.""",
         ),
         "LM13": mistake(
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device))[:, None]"),
-            says="The positions are those of the rows in the batch; they are those of the tokens.",
+            says="The positions of the rows in the batch were used; those of the tokens are expected.",
             why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same
             vector.""",
         ),
@@ -161,24 +161,24 @@ class LanguageModel:
         ),
         "LM15": mistake(
             patch(LIST, "nn.ModuleList([TransformerBlock(d_model, num_heads, max_len)] * num_layers)"),
-            says="One block stands num_layers times in the list: all layers share their weights.",
+            says="One block is in the list num_layers times: all layers share their weights.",
             why="""`[block] * n` is n times the same object. A comprehension makes a new block each time.""",
         ),
         "LM16": mistake(
             patch(PLACES, "self.position(ids % self.max_len)"),
             patch(PLACES, "self.position(ids.clamp_max(self.max_len - 1))"),
-            says="position is looked up by the tokens' ids; it is looked up by their places, 0 … T − 1.",
-            why="""Both tables take whole numbers. A place that follows from the id says nothing that the token vector does
-            not say.""",
+            says="position was looked up by the tokens' ids; it should be looked up by their places, 0 … T − 1.",
+            why="""Both tables take whole numbers. A place that follows from the id adds nothing to what the token vector
+            says.""",
         ),
         "LM17": mistake(
             patch(SUM, "x = self.token(ids) * "),
-            says="Token and position vectors are multiplied; they are added.",
+            says="Token and position vectors were multiplied; they should be added.",
             why="""Added, both can be read off again; multiplied, a position near 0 wipes the token out.""",
         ),
         "LM18": mistake(
             patch(BLOCKS, "for block in self.blocks:\n            x = x + block(x)"),
-            says="x is added once more around each block; a block has its residual paths inside.",
+            says="x was added once more around each block; write x = block(x), since a block has its residual paths inside.",
             why="""x + block(x) doubles x in every layer. The block of lesson 11 already returns x plus what it found.""",
         ),
     }

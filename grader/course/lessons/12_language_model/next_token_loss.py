@@ -59,7 +59,7 @@ class next_token_loss:
             patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.flatten())"),
             patch(CALL, "F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, :-1].flatten())"),
             patch(CALL, "F.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, 1:].flatten())"),
-            says="Each position is asked for its own token; it should be asked for the next one.",
+            says="Each position was asked for its own token; it should be asked for the next one.",
             why="""The token at position t is in the input, so the model can copy it: the loss falls towards 0 and
             nothing is learned. Move one of the two by one: logits[:, :-1] against ids[:, 1:].""",
         ),
@@ -80,7 +80,7 @@ class next_token_loss:
         "NL4": mistake(
             patch(CALL, "F.cross_entropy(logits[:, :-1], ids[:, 1:])"),
             patch(CALL, f"F.cross_entropy(logits[:, :-1].reshape(logits.shape[-1], -1).mT, {TARGETS})"),
-            says="`F.cross_entropy` takes the vocabulary from axis 1, where the tokens stand: flatten to (N, V) and (N,).",
+            says="`F.cross_entropy` takes the vocabulary from axis 1, where the tokens are: flatten to (N, V) and (N,).",
             why="""For (B, T, V) it would take T for the vocabulary. Either flatten batch and tokens into one axis, or
             hand over logits.transpose(1, 2).""",
         ),
@@ -125,24 +125,24 @@ class next_token_loss:
         ),
         "NL12": mistake(
             patch(TARGETS, f"{TARGETS}, ignore_index=0"),
-            says="Token 0 is left out as if it were padding; here it is a token like every other.",
+            says="Token 0 was left out as if it were padding; it should count like every other token.",
             why="""`ignore_index=0` is right where id 0 means padding. In this vocabulary it is the first character.""",
         ),
         "NL13": mistake(
             patch(CALL, "F.cross_entropy(logits[:, -2], ids[:, -1])"),
-            says="Only the last question is asked; every position but the last is asked for its next token.",
+            says="Only the last question was asked; every position but the last should be asked for its next token.",
             why="""A causal model answers T − 1 questions in one pass. Using one of them wastes the others, and the
             model learns only about contexts of full length.""",
         ),
         "NL14": mistake(
             patch(CALL, f"(1 - torch.softmax({LOGITS}, dim=-1).gather(1, {TARGETS}[:, None])).mean()"),
-            says="The loss is 1 − p; the surprise is −log p.",
+            says="1 − p was taken as the loss; it should be the surprise, −log p.",
             why="""1 − p hardly tells a probability of 1/100 from one of 1/10,000, and passes back a gradient that vanishes
             where the model is most wrong.""",
         ),
         "NL15": mistake(
             patch(TARGETS, f"{TARGETS}, label_smoothing=0.1"),
-            says="The targets are smoothed; here the next token is the whole target.",
+            says="The targets were smoothed; the next token should be the whole target.",
             why="""Label smoothing spreads part of the target over all tokens. That regularizes, but then even a model that
             knows every next token pays more than 0.""",
         ),

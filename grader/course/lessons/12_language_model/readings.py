@@ -92,7 +92,7 @@ def flagged(part: Part) -> bool:
 
 
 def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
-    """What a step of training did, one step after the other; what it was to be is worked out here, without autograd."""
+    """What a step of training did, one step after the other; what it should be is worked out here, without autograd."""
     if flagged(parts["graph"]):
         raise ContractError("The loss came back as a tensor that still holds its graph; expected a float: `loss.item()`.")
     loss = parts["loss"]

@@ -51,8 +51,8 @@ class train_step:
 
         yield case("small", "a model of three tokens, its gradients small", 1, 3, 3, 0.5)
         yield case("sizes", "all sizes different, clip=0.2", 2, 5, 4, 2.0, clip=0.2)
-        yield case("stale", "gradients of before lie there", 2, 5, 4, 0.5, stale=True, clip=20.0)
-        yield case("stale-again", "gradients of before lie there, clip=0.1", 3, 4, 5, 2.0, stale=True, clip=0.1)
+        yield case("stale", "gradients are left over from before", 2, 5, 4, 0.5, stale=True, clip=20.0)
+        yield case("stale-again", "gradients are left over from before, clip=0.1", 3, 4, 5, 2.0, stale=True, clip=0.1)
         yield case("large", "gradients whose norm is above 1, clip left to its default", 2, 6, 4, 9.0)
         yield case("large-again", "gradients whose norm is above 1, new numbers", 2, 6, 4, 12.0)
         yield case("second", "the second of two steps", 2, 5, 4, 1.0, before=1, clip=5.0)
@@ -115,7 +115,7 @@ class train_step:
             patch(ZERO, "pass"),
             patch(ZERO, "pass", STEP, f"{STEP}\n    optimizer.zero_grad()"),
             says="Gradients that were there before the call are added to: clear them before `backward()`.",
-            why="""`backward()` adds to what is in `.grad`. Clearing after the step works as long as nobody else leaves
+            why="""`backward()` adds to what is in `.grad`. Clearing after the step works as long as nothing else leaves
             gradients behind; clearing just before `backward()` works always.""",
         ),
         "TR2": mistake(
@@ -129,19 +129,19 @@ class train_step:
             patch(CLIP, "pass"),
             patch(CLIP, "pass", STEP, f"{STEP}\n    {CLIP}"),
             patch(BACKWARD, CLIP, CLIP, BACKWARD),
-            says="The gradients are not clipped when the optimizer steps: clipping goes between `backward()` and `step()`.",
+            says="The gradients are not clipped when the optimizer steps: clip them between `backward()` and `step()`.",
             why="""A rare batch has a gradient many times larger than the others, and one step along it can undo hundreds.
             Clipping before `backward()` finds nothing to clip, and after the step it is too late.""",
         ),
         "TR4": mistake(
             patch(CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"),
-            says="Each parameter's gradient is clipped by itself; the norm of all together should be clipped.",
+            says="Each parameter's gradient was clipped by itself; the norm of all together should be clipped.",
             why="""Clipped one by one, gradients change their proportions, and the step goes in another direction. All
             together they are scaled by one number.""",
         ),
         "TR5": mistake(
             patch(CLIP, "torch.nn.utils.clip_grad_value_(model.parameters(), clip)"),
-            says="Each entry is clipped by itself; the norm of all gradients together should be clipped.",
+            says="Each entry was clipped by itself; the norm of all gradients together should be clipped.",
             why="""`clip_grad_value_` cuts every entry off at ±clip and changes the direction; `clip_grad_norm_` scales the whole
             gradient and keeps it.""",
         ),
@@ -153,7 +153,7 @@ class train_step:
         "TR7": mistake(
             patch(CLIP, "norm = torch.sqrt(sum((p.grad ** 2).sum() for p in model.parameters()))\n    for p in model.parameters():\n"
                   "        p.grad *= clip / norm"),
-            says="The gradients are always scaled to the norm clip; those that are smaller should stay as they are.",
+            says="The gradients were always scaled to the norm clip; those that are smaller should stay as they are.",
             why="""A limit works in one direction. Near a minimum gradients become small, and that is how the steps
             become small; scaled up, the training never settles.""",
         ),
@@ -184,7 +184,7 @@ class train_step:
         "TR12": mistake(
             patch(FORWARD, f"model.train()\n    {FORWARD}"),
             patch(FORWARD, f"model.eval()\n    {FORWARD}"),
-            says="The model's mode is changed; it should stay as the caller has set it.",
+            says="The model's mode was changed; it should stay as the caller has set it.",
             why="""Whether dropout acts is decided by the loop around the step. A helper that switches the mode and does
             not put it back is found weeks later.""",
         ),
@@ -212,7 +212,7 @@ class train_step:
         "TR16": mistake(
             patch(BACKWARD, "(loss * ids.shape[0]).backward()"),
             patch(BACKWARD, "(loss / ids.shape[0]).backward()"),
-            says="The loss was multiplied or divided by the batch size before `backward()`; it is a mean already.",
+            says="The loss was multiplied or divided by the batch size before `backward()`; it should be used as it is.",
             why="""next_token_loss is a mean already. Scaled once more, the learning rate means something else for every
             size of batch.""",
         ),

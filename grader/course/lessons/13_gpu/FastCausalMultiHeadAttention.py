@@ -94,7 +94,7 @@ class FastCausalMultiHeadAttention:
         yield case("one token", "one token", 2, 1, 6, 2)
         yield case("shorter", "seventeen tokens, the same backwards, then four, on the MATH backend", 1, 17, 8, 2, shorter=4,
                    backend="MATH")  # fmt: skip
-        yield case("long", "more tokens than any lesson before had", 1, 150, 4, 2, repeated_to=1100, costly=True)
+        yield case("long", "more tokens than in any earlier lesson", 1, 150, 4, 2, repeated_to=1100, costly=True)
         yield case("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
         yield from _companions(rng, batch)
         yield from _extremes(rng)
@@ -116,10 +116,10 @@ class FastCausalMultiHeadAttention:
         "GP41": mistake(patch(", is_causal=True", ""), says="Tokens see later tokens: `is_causal=True` is missing.",
             why="The operator hides nothing unless it is told to."),
         "GP42": mistake(masked("tril()"), masked("tril()", ", is_causal=True"),
-            says="A mask tensor is passed; `is_causal=True` says the same without a (T, T) tensor.",
-            why="With a mask the operator must read T² entries and cannot skip the hidden half; FlashAttention refuses masks at all."),
+            says="A mask tensor was passed; use `is_causal=True`, which says the same without a (T, T) tensor.",
+            why="With a mask the operator must read T² entries and cannot skip the hidden half; FlashAttention accepts no mask at all."),
         "GP43": mistake(patch(f"attended = {CALL}", BY_HAND),
-            says="Attention is computed by hand: the (T, T) scores stand in memory, and the operator is never called.",
+            says="Attention was computed by hand: the (T, T) scores are in memory, and the operator is never called.",
             why="That is lesson 11, and right. Here the fused operator is asked for, which never writes the scores out."),
         "GP44": mistake(patch("is_causal=True", "dropout_p=0.1, is_causal=True"),
             says="Dropout is left on: `dropout_p` acts whenever it is passed, in evaluation too.",
@@ -127,7 +127,7 @@ class FastCausalMultiHeadAttention:
         "GP45": mistake(scaled("math.sqrt(q.shape[-1])"), says="`scale` multiplies: √d_head was passed where 1/√d_head belongs.",
             why="The operator multiplies the scores by `scale`. Left out, it is 1/√d_head already."),
         "GP46": mistake(patch("q, k, v =", "k, q, v ="),
-            says="Queries and keys are exchanged: the fused weights are stored in the order q, k, v.",
+            says="Queries and keys were exchanged; the fused weights should be read in the order q, k, v.",
             why="The scores become those of the transposed matrix, and the mask hides the wrong half of them."),
         "GP47": mistake(patch("3, self.num_heads, d_model // self.num_heads", "3, 1, d_model"),
             says="The heads are not split: one head as wide as the model attends.",
@@ -159,7 +159,7 @@ class FastCausalMultiHeadAttention:
         "SD4": scaled("1 / math.sqrt(self.num_heads)"),
         "SD6": scaled("1.0") + DIVIDED,
         "GP51": mistake(DIVIDED,
-            says="The output is divided by √d_head; the operator has scaled the scores already, and nothing else is scaled.",
+            says="The output was divided by √d_head; nothing should be scaled after the operator, which has scaled the scores already.",
             why="Left out, `scale` is 1/√d_head and acts on the scores, before softmax. The output is a weighted mean of the values."),
         "GP52": mistake(patch("self.proj(merged)", "self.proj(merged.detach())"),
             patch("self.proj(merged)", "self.proj(merged).detach()"),

@@ -105,20 +105,20 @@ class merge_partial:
             and below 1 for the other, so writing it on both sides is always right. With m_a = 0 and m_b = −ln 2 the factors are 1 and
             ½."""),
         "OS2": mistake(patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(shift - m_a), torch.exp(shift - m_b)"),
-            says="The factors are upside down: exp(m − m_side) grows where exp(m_side − m) shrinks.",
+            says="The factors are upside down: exp(m − m_side) was used where exp(m_side − m) is expected.",
             why="""A sum relative to the smaller maximum counts too much and has to shrink: exp(s − m_a) · exp(m_a − m) = exp(s − m).
             The reverse factor is above 1, and with maxima 89 apart it is infinite in float32."""),
         "OS3": mistake(patch(RETURN, "return (m, l, o / l[..., None])"),
-            says="o came back divided by l; a partial result is not divided yet.",
+            says="o came back divided by l; a partial result should not be divided yet.",
             why="""Only sums can be added. Divided results of two parts can no longer be merged without undoing the division, so it is
             done once, at the very end. Over no keys it would be 0 / 0 as well."""),
         "OS4": mistake(patch(O, "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l[..., None]"),
             patch(O, "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l.clamp_min(1e-30)[..., None]"),
-            says="o was merged as a mean with weights l, as if o_a and o_b had been divided; they are sums, and sums are added.",
+            says="o was merged as a mean with weights l, as if o_a and o_b had been divided; they are sums, which should be added.",
             why="""Libraries often keep *normalized* outputs together with a logsumexp, and merge those as a weighted mean. Here o is
             the undivided Σ exp(score − m) · value, whose weight is inside it already."""),
         "OS5": mistake(patch(RETURN, "return (m + torch.log(l), l, o)"), patch(MAXIMUM, "m = torch.logaddexp(m_a, m_b)"),
-            says="m is not the largest score but a logsumexp.",
+            says="A logsumexp was taken for m; it should be the largest score.",
             why="""A logsumexp also holds the sum: it is m + log l. For two scores of 0 the largest is 0 and the logsumexp ln 2. The
             next merge counts l and o relative to m, the largest score."""),
         "OS6": mistake(patch(SHIFT, "shift = torch.zeros_like(m)", L, "l = (l_a * scale_a + l_b * scale_b) / torch.exp(m)",
@@ -133,14 +133,14 @@ class merge_partial:
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-10000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
-            says="A large negative number stands in the place of −∞: over no keys at all, m has to be −∞.",
+            says="A large negative number was used in place of −∞; over no keys at all, m should be −∞.",
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
             looks for m = −∞ to find rows without a key finds none.""", evidence="flashinfer-ai/flashinfer#4450"),
         "OS8": mistake(patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
             patch(RETURN, "return (torch.nan_to_num(m, neginf=0.0), l, o)"),
-            says="Over no keys m became 0; it stays −∞, or the next merge takes 0 for a score that was seen.",
+            says="Over no keys m became 0; it should stay −∞, or the next merge takes 0 for a score that was seen.",
             why="""The guard belongs to what is subtracted, not to the maximum that is kept. With m = 0 for a row that has seen nothing,
-            real scores below −104 vanish in the next merge, since exp of them is 0 in float32. A kernel that reset the maximum so lost
+            real scores below −104 vanish in the next merge, since exp of them is 0 in float32. A kernel that reset it in this way lost
             whole heads.""", evidence="Dao-AILab/flash-attention#2082"),
         "OS9": mistake(patch(O, "o = o_a * scale_a + o_b * scale_b"),
             says="The factors of o lost their axis: (…, T_q) was lined up with the columns of (…, T_q, d_v). Write scale[..., None].",
@@ -148,17 +148,17 @@ class merge_partial:
             an error where T_q ≠ d_v, and silently wrong where they agree."""),
         "OS10": mistake(patch(MAXIMUM, "m = torch.maximum(m_a.max(), m_b.max()).expand_as(m_a)"),
             patch(MAXIMUM, "m = torch.full_like(m_a, max(m_a.max(), m_b.max()))"),
-            says="One maximum was taken for all rows; each row has its own.",
+            says="One maximum was taken for all rows; each row should have its own.",
             why="""m is part of the result, the largest score *of each query*. Besides, a row 104 below the common maximum has exp = 0
             for every score, and nothing is left of it."""),
         "OS11": mistake(patch("torch.maximum", "torch.minimum"),
-            says="The smaller maximum was taken; the union's largest score is the larger of the two.",
+            says="The smaller maximum was taken; the larger of the two is expected.",
             why="""Relative to the smaller one the factor of the other side is above 1. It overflows as soon as the two lie 89 apart,
             and −∞ of an empty side then makes everything infinite or NaN."""),
         "OS12": mistake(patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(m_b - shift), torch.exp(m_a - shift)"),
-            says="The factors are exchanged: the sums of a are multiplied by exp(m_a − m), those of b by exp(m_b − m).",
+            says="The factors were exchanged: multiply the sums of a by exp(m_a − m), those of b by exp(m_b − m).",
             why="Exchanged, the side with the larger maximum shrinks and the smaller one keeps its scale: the wrong way round."),
-        "OS13": mistake(patch(L, "l = l_a + l_b"), says="l was added up without rescaling; it needs the same factors as o.",
+        "OS13": mistake(patch(L, "l = l_a + l_b"), says="l was added up without rescaling; it should get the same factors as o.",
             why="""l and o are both relative to the maximum. If only o is rescaled, the quotient o / l at the end divides by a sum on
             another scale, and the weights no longer sum to 1."""),
         "OS14": mistake(
@@ -168,7 +168,7 @@ class merge_partial:
             others do not, so the guard has to work row by row: `masked_fill` or `where`."""),
         "OS15": mistake(patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),
             patch(L, "l = (l_a * scale_a + l_b * scale_b).clamp_min(1e-06)"),
-            says="A small number was added against a division by 0; l over no keys is exactly 0.",
+            says="l was kept above 0 by a small number, against a division by 0; over no keys it should be exactly 0.",
             why="""An epsilon hides the case that it guards: l = 1e-6 looks like a key with a tiny weight. Nothing is divided here, so
             there is nothing to guard but −∞ − (−∞)."""),
     }

@@ -87,7 +87,7 @@ MASKS = {
         patch(OFFSET, "device=q.device)")),
     "TI1": mistake(patch(HIDDEN, LOCAL), patch(HIDDEN, LOCAL) + NO_SKIP, patch(HIDDEN, "columns - left > rows[:, None] - top"),
         patch(HIDDEN, "columns - left > rows[:, None] - top") + NO_SKIP,
-        says="Every tile was masked as if it stood at the top left corner: positions count from the start of the sequence.",
+        says="Every tile was masked as if it were at the top left corner; positions should be counted from the start of the sequence.",
         why="""`tril()` of a tile compares positions inside of the tile. Query 5 in a tile that begins at 4 is row 1 there, and key 2 of
             the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing."""),
     "TI2": mistake(patch(LOOPS, "for left in range(0, visible // block_size * block_size, block_size):"),

@@ -91,31 +91,31 @@ class KVCache:
 
     mistakes = {
         "KC1": mistake(joined("torch.cat([{old}, {new}], dim=2)"), joined("torch.cat([{old}, {new}], dim=-2)"),
-            says="The memory is allocated anew by each append (`torch.cat`); it should be allocated once, for max_len tokens.",
+            says="Memory was allocated anew by each append (`torch.cat`); it should be allocated once, for max_len tokens.",
             why="""torch.cat makes a new tensor and copies everything so far into it. For T tokens one at a time that is 1 + 2 + … + T
-            tokens copied, T²/2, and for a moment old and new stand in memory together. Memory that was allocated once is
+            tokens copied, T²/2, and for a moment old and new are in memory together. Memory that was allocated once is
             only written to."""),
         "KC2": mistake(patch("self.length = end", "pass"),
             says="The cache does not count what it holds: each append begins at place 0 again and overwrites.",
             why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the
             numbers in it."""),
         "KC3": mistake(patch(RETURN, "return (k, v)"), both("{name}[:, :, start:end]"),
-            says="Only the new tokens come back; attention needs all of them.",
+            says="Only the new tokens came back; all tokens so far should.",
             why="""The new query asks every token so far. With the new keys alone it would see itself and nothing else."""),
         "KC4": mistake(both("{name}"),
-            says="The whole memory comes back, also the part that nobody has written yet.",
+            says="The whole memory came back; only the part that has been written should.",
             why="""Keys of zeros give scores of 0, and e⁰ is not 0: places that hold no token would get weight. Return the first
             `length` of them."""),
         "KC5": mistake(patch(FULL, "pass"),
             patch(FULL, "k, v, end = (k[:, :, :self.max_len - start], v[:, :, :self.max_len - start], self.max_len)"),
             says="More than max_len tokens are not refused with ValueError.",
-            why="""A slice past the end is cut off in silence, and what does not fit is lost or ends in a message about sizes. The
+            why="""A slice past the end is silently cut off, and what does not fit is lost or ends in a message about sizes. The
             caller has to hear that the cache is full."""),
         "KC6": mistake(patch("end > self.max_len", "end >= self.max_len"),
-            says="The last place is never filled: exactly max_len tokens fit.",
+            says="The last place is never filled: exactly max_len tokens should fit.",
             why="`end` is where the next token would go. It may be max_len: then the cache is full, and that is allowed."),
         "KC7": mistake(patch("self.length = end", "pass", "if end > self.max_len", "self.length = end\n        if end > self.max_len"),
-            says="A refused append is counted all the same: the length changes before the refusal.",
+            says="A refused append was counted all the same: the length changes before the refusal.",
             why="""Look first, then act. After a refusal the caller may go on with a shorter chunk, and it has to find the cache as it
             was."""),
         "KC8": mistake(
@@ -123,13 +123,13 @@ class KVCache:
             self.keys = self.keys.roll(-over, 2)
             self.values = self.values.roll(-over, 2)
             start, end = (start - over, self.max_len)"""),
-            says="A full cache forgets its oldest tokens; here it refuses what does not fit.",
-            why="""A ring of fixed size is what sliding windows use (later in this lesson). It has to be asked for: a model whose
-            beginning is forgotten in silence writes on as if it had never been there."""),
+            says="A full cache forgot its oldest tokens; it should refuse what does not fit.",
+            why="""A ring of fixed size is what sliding windows use (later in this lesson). It has to be asked for: a model that
+            silently forgets how the text began writes on as if it had never been there."""),
         "KC9": mistake(
             patch(KEYS, f"self.keys = k if start == 0 else torch.cat([{OLD_K}, k], dim=2)",
                   VALUES, f"self.values = v if start == 0 else torch.cat([{OLD_V}, v], dim=2)", RETURN, "return (self.keys, self.values)"),
-            says="The first chunk is kept as it was handed over: the cache shares its memory with the caller.",
+            says="The first chunk was kept as it was handed over: the cache shares its memory with the caller.",
             why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
             place) changes what the model remembers. Later chunks take new memory each time."""),
         "KC10": mistake(patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
@@ -150,10 +150,10 @@ class KVCache:
             and a model asks for it at each step."""),
         "KC14": mistake(*(both("{name}[:, :, :end]" + copied) for copied in (".clone()", ".contiguous().clone()")),
             patch(RETURN, f"return (torch.cat([{OLD_K}, k], dim=2), torch.cat([{OLD_V}, v], dim=2))"),
-            says="A copy comes back; it should be a view of the cache's own memory.",
+            says="A copy came back; it should be a view of the cache's own memory.",
             why="A copy of everything so far for each new token is the work that this memory should save. A slice copies nothing."),
         "KC15": mistake(joined("torch.cat([{new}, {old}], dim=2)"),
-            says="New tokens are put in front of the old ones; tokens stand in the order in which they came.",
+            says="New tokens were put in front of the old ones; tokens should stay in the order in which they came.",
             why="The causal mask reads positions off the order: key j is the j-th token."),
         "KC16": mistake(
             patch("\n        ".join(TAKEN), "self.shape, self.dtype, self.device = (shape, dtype, device)",
@@ -161,7 +161,7 @@ class KVCache:
             self.keys = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
             self.values = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
         start, end = (self.length, self.length + k.shape[2])""") + CARELESS,
-            says="The memory is allocated at the first append; it should be allocated when the cache is made.",
+            says="The memory was allocated at the first append; it should be allocated when the cache is made.",
             why="""Whether there is room is a question for the beginning. A server that finds out in the middle of an answer has to throw
             that answer away."""),
         "KC17": mistake(patch("self.length = end", "self.length += 1"),

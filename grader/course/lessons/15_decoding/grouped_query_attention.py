@@ -28,7 +28,7 @@ def _later(rng: np.random.Generator) -> Iterator[Case]:
     q, k, v = _inputs(rng, 2, 4, 2, 3, 5, 3)
     yield Case("later-1", "a chunk of three after two cached tokens", (q, k, v))
     moved = [Tensor(np.concatenate([one.array[:, :, :-1], one.array[:, :, -1:] + 2], axis=2), None, True) for one in (k, v)]
-    yield Case("later-2", "the same, the last token another one", (q, *moved))
+    yield Case("later-2", "the same, with another last token", (q, *moved))
 
 
 def _large(rng: np.random.Generator) -> Iterator[Case]:
@@ -46,7 +46,7 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
 class grouped_query_attention:
-    """Attention whose query heads share key-value heads, neighbors with neighbors."""
+    """Compute attention in which neighboring query heads share a key-value head."""
 
     def cases(rng):
         yield Case("small", "two query heads share one key-value head, two tokens", _inputs(rng, 1, 2, 1, 2, 2, 2))
@@ -91,36 +91,37 @@ class grouped_query_attention:
             tokens several times and lacks the others.""", evidence="PrimeIntellect-ai/prime-rl#2681"),
         "GH2": mistake(shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
             shared("{x}[:, (torch.arange(heads) // kv_heads).clamp_max(kv_heads - 1)]"),
-            says="The heads are divided by the number of key-value heads; divide by the number of query heads that share one.",
+            says="The heads' numbers were divided by the number of key-value heads; divide by the number of query heads that share one.",
             why="""Head h reads h // (H / H_kv). With 4 heads and 2 key-value heads both numbers are 2, and nothing shows. With 6 and 3
             the groups are pairs, and h // 3 makes triples.""", evidence="PSAL-POSTECH/ONNXim#33"),
         "GH3": mistake(shared("{x}[:, :1].expand(-1, heads, -1, -1)"), shared("{x}.mean(dim=1, keepdim=True).expand(-1, heads, -1, -1)"),
-            says="All query heads read the same keys and values; each group has a key-value head of its own.",
+            says="All query heads read the same keys and values; each group should have a key-value head of its own.",
             why="""One for all is multi-query attention (Shazeer 2019), the case H_kv = 1. Groups keep some difference between the
             heads (Ainslie et al. 2023)."""),
         "GH4": mistake(patch(V, "v = v.repeat(1, group, 1, 1)"), patch(K, "k = k.repeat(1, group, 1, 1)"),
-            says="Keys and values are repeated in different orders: a query head must take both from the same key-value head.",
+            says="Keys and values were repeated in different orders; a query head should take both from the same key-value head.",
             why="Weights found with one key-value head's keys are meant for that head's values, not for another head's."),
         "GH5": mistake(patch(UNEVEN, "pass"),
             says="A number of query heads that the key-value heads do not divide is not refused with ValueError.",
-            why="H // H_kv rounds down, and the shapes then fail somewhere else, with a message that says nothing of heads."),
+            why="H // H_kv rounds down, and the shapes then fail somewhere else, with a message that never mentions heads."),
         "GH6": mistake(patch("if causal:", "if causal and t_q > 1 and t_q == t_k:"), patch("if causal:", "if causal and t_q == t_k:"),
-            says="The mask is left out once there is a cache: several new tokens must not see one another's future.",
+            says="The mask was left out once there is a cache; several new tokens should not see one another's future.",
             why="""A single new token may see everything, and so the mask seems needless with a cache. A prompt in chunks brings several
             tokens at once, and the first of them would read the last.""", evidence="Mikyx-1/TinyLLM#17"),
         "GH7": mistake(patch("causal: bool=True", "causal: bool=False"),
             says="causal is off by default; it should be on.",
-            why="Text is written from left to right; who wants both directions says so."),
-        "GH8": mistake(patch("if causal:", "if True:"), says="The mask is always there: with causal=False every query sees every key.",
+            why="Text is written from left to right; a caller who wants both directions says so."),
+        "GH8": mistake(patch("if causal:", "if True:"),
+            says="The mask is always there; with causal=False every query should see every key.",
             why="An encoder reads its text in both directions, and cross-attention has no order between queries and keys at all."),
         "GH9": mistake(patch(RETURN, "return (weights @ v).transpose(1, 2)"),
             patch(RETURN, "return (weights @ v).transpose(1, 2).flatten(2)"),
-            says="The heads were put behind the tokens; the output is (B, H, T_q, d).",
+            says="The heads were put after the tokens or merged; the output should be (B, H, T_q, d).",
             why="Merging comes after this function, once for all attention (lesson 09)."),
         "GH10": mistake(
             patch(K, "q = q.unflatten(1, (kv_heads, group)).mean(dim=2)", V, "pass"),
             patch(RETURN, "return (weights @ v).unflatten(1, (kv_heads, group)).mean(dim=2)"),
-            says="The query heads of a group were averaged; all H of them stay, only keys and values are shared.",
+            says="The heads of a group were averaged; all H of them should stay, and only keys and values be shared.",
             why="""Queries are not kept, so nothing is saved by having fewer. What a group shares is what it looks at, and each head
             still asks its own question."""),
         "GH12": mistake(patch("if causal:", "if False:"), says="The causal mask is never applied: each query sees its future, too.",

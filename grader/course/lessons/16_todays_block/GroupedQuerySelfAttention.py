@@ -71,7 +71,7 @@ def _companions(rng: np.random.Generator) -> Iterator[Case]:
 @exercise(kind="class", points=4, minutes=22, difficulty=3, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-3, atol=2e-4)  # fmt: skip
 class GroupedQuerySelfAttention:
-    """Causal self-attention with rotated queries and keys, in which groups of query heads share one head of keys and values."""
+    """Write causal self-attention with rotated queries and keys, in which groups of query heads share one head of keys and values."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, t: int, d: int, heads: int, kv_heads: int, *base: float, **more: Any) -> Case:
@@ -111,7 +111,7 @@ class GroupedQuerySelfAttention:
 
     hints = (
         "With 9 heads of queries and 3 of keys: which head of keys does query head 4 read, and how do you copy the keys so that they "
-        "stand there?",
+        "are there?",
         "Project, `view` as (B, T, heads, d_head), transpose. Rotate q and k by `apply_rope(…, positions, self.base)`. Then repeat each "
         "head of k and v num_heads // num_kv_heads times, side by side: `repeat_interleave(…, dim=1)`.",
         "k = self.w_k(x).view(B, T, ____, d_head).transpose(1, 2)\n"
@@ -125,7 +125,7 @@ class GroupedQuerySelfAttention:
         "TB41": mistake(
             patch(SHARE, "k, v = (k.repeat_interleave(shared, dim=1), v.repeat(1, shared, 1, 1))"),
             patch(SHARE, "k, v = (k.repeat(1, shared, 1, 1), v.repeat_interleave(shared, dim=1))"),
-            says="Keys and values are repeated in different orders: a query weighs one head's keys and reads another head's values.",
+            says="Keys and values were repeated in different orders: a query weighs one head's keys and reads another head's values.",
             why="""`repeat` gives heads 0 1 0 1, `repeat_interleave` 0 0 1 1. Whatever the order, k and v need the same.""",
         ),
         "TB42": mistake(
@@ -137,14 +137,14 @@ class GroupedQuerySelfAttention:
         "TB43": mistake(
             patch(TURN, "q = apply_rope(q, positions, self.base)"),
             patch(TURN, "k = apply_rope(k, positions, self.base)"),
-            says="Only one of queries and keys is rotated; the angle between them should depend on the distance.",
+            says="Only one of queries and keys was rotated; the angle between them should depend on the distance.",
             why="""A query at position i is turned by i steps and a key at j by j steps, so the angle between them depends on i − j
             alone. If only one of them is turned, the score depends on that one's position, not on the distance.""",
         ),
         "TB44": mistake(
             patch(TURN, f"{TURN}\n        v = apply_rope(v, positions, self.base)"),
-            says="The values are rotated, too; only queries and keys are.",
-            why="""Positions are to decide who looks at whom. A rotated value brings the same content in another direction at each
+            says="The values were rotated, too; only queries and keys should be.",
+            why="""Positions should decide who looks at whom. A rotated value brings the same content in another direction at each
             place, which w_o cannot undo.""",
         ),
         "TB45": mistake(
@@ -161,13 +161,13 @@ class GroupedQuerySelfAttention:
                   TURN, "positions = torch.arange(q.shape[2])\n        q = apply_rope(q, positions, self.base)\n"
                         "        k = apply_rope(k, torch.arange(k.shape[2]), self.base)\n"
                         "        q, k, v = (y.transpose(1, 2) for y in (q, k, v))"),
-            says="The heads are rotated by their own number and not the tokens by their position.",
+            says="The heads were rotated by their own number; the tokens should be rotated by their position.",
             why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis counts the heads: head 0 is not
             rotated at all, and no token knows where it stands.""",
         ),
         "TB47": mistake(
             patch(TURN, PER_MODEL),
-            says="The frequencies are those of d_model; each head has its own d_head numbers, and its pairs run through all frequencies.",
+            says="The frequencies were computed for d_model; they should be those of d_head, so that a head's pairs run through all.",
             why="""In base^(−2i/d) the d is the width of one head. With d_model in its place all pairs of a head turn fast, the more so the
             more heads there are.""",
         ),
@@ -175,7 +175,7 @@ class GroupedQuerySelfAttention:
         "TB48": mistake(
             patch("apply_rope(k, positions, self.base)", "apply_rope(k, -positions, self.base)"),
             patch("apply_rope(q, positions, self.base)", "apply_rope(q, -positions, self.base)"),
-            says="Queries and keys are rotated in opposite directions; both turn the same way.",
+            says="Queries and keys were rotated in opposite directions; both should turn the same way.",
             why="""The score then depends on the sum of the two positions: the angle between two neighbors grows along the text.""",
         ),
         "MK13": (patch(", is_causal=True", ""), patch("is_causal=True", "is_causal=self.training")),
@@ -189,7 +189,7 @@ class GroupedQuerySelfAttention:
         "SD5": scaled("self.d_head ** 0.5"),
         "TB49": mistake(
             patch("merged = heads", "heads = heads / self.d_head ** 0.5\n        merged = heads"),
-            says="The heads' output is divided by √d_head; the operator has scaled the scores already.",
+            says="The heads' output was divided by √d_head; leave it, since the operator has scaled the scores already.",
             why="""`F.scaled_dot_product_attention` divides the scores by √d_head unless it is told otherwise. What comes back is a weighted
             mean of values, and nothing more is due.""",
         ),
@@ -199,12 +199,12 @@ class GroupedQuerySelfAttention:
         "TB50": mistake(
             patch("self.w_o(merged)", "merged"),
             says="The output projection w_o is not applied.",
-            why="""Merged heads lie side by side. w_o mixes them; without it no head's finding reaches another head's numbers.""",
+            why="""Merged heads lie side by side. w_o mixes them; without it, what one head found never reaches another's numbers.""",
         ),
         "TB51": mistake(
             patch(UNEVEN, ""), patch(UNEVEN, "", ODD, ""),
             says="A d_model that num_heads does not divide is not refused with ValueError when the module is built.",
-            why="""`d_model // num_heads` rounds down, and the error comes later, from a shape that says nothing of heads.""",
+            why="""`d_model // num_heads` rounds down, and the error comes later, as a message about shapes that never mentions heads.""",
         ),
         "TB52": mistake(
             patch(UNSHARED, ""),

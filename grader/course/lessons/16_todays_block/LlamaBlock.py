@@ -32,7 +32,7 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
 @exercise(kind="class", points=3, minutes=10, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
           rtol=1e-3, atol=3e-4)  # fmt: skip
 class LlamaBlock:
-    """Attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
+    """Write the block: attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, b: int, t: int, *sizes: Any, spread: float = 1.0, grad: bool = False, mode: str = "eval",
@@ -50,8 +50,8 @@ class LlamaBlock:
         yield case("eps", "eps=0.5 by name", 2, 4, 12, 6, 2, 9, eps=0.5, grad=True)
         yield case("eps-again", "eps=2 by name, four heads of keys", 1, 3, 8, 4, 4, 6, eps=2.0)
         yield case("eps-third", "base=50, eps=0.8", 2, 3, 6, 1, 1, 5, 50.0, 0.8)
-        yield case("quiet", "numbers of some thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3)
-        yield case("quiet-again", "numbers of some thousandths, eps left to its default", 2, 4, 8, 2, 2, 7, spread=3e-3)
+        yield case("quiet", "numbers of a few thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3)
+        yield case("quiet-again", "numbers of a few thousandths, eps left to its default", 2, 4, 8, 2, 2, 7, spread=3e-3)
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 16)
         yield case("one", "one token, one head", 3, 1, 4, 1, 1, 7)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 12, 300.0)
@@ -72,7 +72,7 @@ class LlamaBlock:
     mistakes = {
         "TB61": mistake(
             patch(ATTEND, "x = self.attn_norm(x + self.attn(x))", THINK, "return self.mlp_norm(x + self.mlp(x))"),
-            says="The normalization comes after the sum (post-norm); this block normalizes what goes into each branch.",
+            says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
             why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual path
             stays free (Xiong et al. 2020).""",
         ),
@@ -89,7 +89,7 @@ class LlamaBlock:
         "TB64": mistake(
             patch("self.mlp_norm(x)", "self.attn_norm(x)"),
             patch(f"self.mlp_norm = {NORMS}", "self.mlp_norm = self.attn_norm"),
-            says="One normalization serves both branches; mlp_norm is the one before mlp.",
+            says="One normalization was used for both branches; mlp should have its own, mlp_norm.",
             why="""Freshly made both weights are 1, so only trained weights show it.""",
         ),
         "TB65": mistake(
@@ -99,7 +99,7 @@ class LlamaBlock:
         ),
         "TB66": mistake(
             _norms("nn.LayerNorm(d_model, eps=eps, bias=False)", "nn.LayerNorm(d_model, eps=eps, bias=False)"),
-            says="The normalizations are LayerNorms: they subtract each token's mean, and RMSNorm does not.",
+            says="The normalizations are LayerNorms, which subtract each token's mean; they should be RMSNorms.",
             why="""Without a bias a LayerNorm has the same one weight, so a checkpoint loads without any complaint.""",
         ),
         "TB67": mistake(
@@ -126,7 +126,7 @@ class LlamaBlock:
         ),
         "TB70": mistake(
             patch(ATTEND, "x = x + self.mlp(self.mlp_norm(x))", THINK, "return x + self.attn(self.attn_norm(x))"),
-            says="mlp comes before attention; attention comes first.",
+            says="mlp was applied before attention; attention should come first.",
             why="""The network works on what attention gathered in this block.""",
         ),
         "TB71": mistake(
@@ -139,7 +139,7 @@ class LlamaBlock:
                   THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
-            says="The residual path carries the normalized x; it carries x itself.",
+            says="The residual path carries the normalized x; it should carry x itself.",
             why="""Overwriting x with its normalization puts the normalization on the residual path, which should be free of it.""",
         ),
         "TB73": mistake(
@@ -155,13 +155,13 @@ class LlamaBlock:
         "TB75": mistake(
             patch("self.attn(self.attn_norm(x))", "self.attn_norm(self.attn(x))",
                   "self.mlp(self.mlp_norm(x))", "self.mlp_norm(self.mlp(x))"),
-            says="The normalizations act on what the branches give; they act on what the branches read.",
+            says="The normalizations act on what the branches give; they should act on what the branches read.",
             why="""OLMo 2 normalizes there (Team OLMo 2025). Llama, and the weights that we load, normalize before.""",
         ),
         "TB76": mistake(
             patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
                   "        nn.init.zeros_(self.mlp_norm.weight)"),
-            says="The normalizations begin with weights of 0; they begin with ones.",
+            says="The normalizations begin with weights of 0; they should begin with ones.",
             why="""Zeros fit a norm that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 both branches read only zeros,
             and none of their own weights gets a gradient.""",
         ),

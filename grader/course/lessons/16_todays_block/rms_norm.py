@@ -77,10 +77,10 @@ class rms_norm:
         yield case("four-axes", "four axes", (2, 3, 4, 5))
         yield case("square", "as many tokens as features", (4, 4), grad=True)
         yield case("wide", "two features, twenty tokens", (20, 2))
-        yield case("quiet", "numbers of some thousandths", (3, 6), spread=2e-3, grad=True)
+        yield case("quiet", "numbers of a few thousandths", (3, 6), spread=2e-3, grad=True)
         yield case("quiet-two", "again, a thousandth at most", (2, 4), spread=5e-4, grad=True)
         yield case("quiet-three", "again, ten tokens", (10, 3), spread=1e-3)
-        yield case("quiet-again", "numbers of some thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01})
+        yield case("quiet-again", "numbers of a few thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01})
         yield case("eps", "eps=0.5", (2, 5), kwargs={"eps": 0.5}, grad=True)
         yield Case("double", "float64, eps=0.2", (Tensor(rng.normal(size=(3, 4))), Tensor(rng.uniform(1, 2, size=4))),
                    kwargs={"eps": 0.2}, dtype=("float64",))  # fmt: skip
@@ -105,7 +105,7 @@ class rms_norm:
             patch("(wide ** 2)", "((wide - wide.mean(dim=-1, keepdim=True)) ** 2)"),
             patch("wide / root", "(wide - wide.mean(dim=-1, keepdim=True)) / root"),
             patch(MEAN, "wide.var(dim=-1, keepdim=True)"),
-            says="The mean is subtracted; RMSNorm divides and subtracts nothing.",
+            says="The mean was subtracted; RMSNorm should divide and subtract nothing.",
             why="""That is LayerNorm (lesson 11), or half of it. Zhang and Sennrich 2019 (section 4) leave the mean out: one sum less,
             and the models train as well. Where a token's mean is near 0 the two nearly agree, so a test on centered numbers sees
             nothing.""",
@@ -114,21 +114,21 @@ class rms_norm:
             patch(MEAN, MEAN.replace("mean", "sum")),
             patch(ROOT, "root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True) + eps"),
             patch(ROOT, "root = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)"),
-            says="The squares are added up and not averaged: each token is divided by its length, √d times too much.",
+            says="The squares were added up; they should be averaged: each token was divided by its length, √d times too much.",
             why="""The length of a token of d numbers of size 1 is √d; their root mean square is 1. Divided by the length, every number
             comes out √d times too small, 24 times at d_model = 576.""",
         ),
         "TB3": mistake(
             patch("torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)", "((wide ** 2).mean(dim=-1, keepdim=True) + eps)"),
-            says="The numbers are divided by the mean square; its square root is missing.",
+            says="The numbers were divided by the mean square; its square root is missing.",
             why="""Only the root has the unit of the numbers themselves. Divided by the mean square, a token twice as large comes out
             half as large.""",
         ),
         "TB4": mistake(
             patch(ROOT, f"root = torch.sqrt({MEAN}) + eps"),
-            says="eps is added to the root; it is added to the mean square, inside the root.",
-            why="""For a quiet token the two differ a great deal: √eps is 0.003, eps 0.00001. And at a token of zeros the root itself
-            has no finite gradient.""",
+            says="eps was added to the root; it should be added to the mean square, inside the root.",
+            why="""For a token of tiny numbers the two differ a great deal: √eps is 0.003, eps 0.00001. And at a token of zeros the root
+            itself has no finite gradient.""",
         ),
         "TB5": mistake(
             patch(" + eps", ""),
@@ -138,25 +138,25 @@ class rms_norm:
         ),
         "TB6": mistake(
             patch(" * weight", ""),
-            says="weight is not used: it scales each feature after the division.",
+            says="weight is not used: it should scale each feature after the division.",
             why="""Freshly made it is 1, so that the slip shows only with trained weights. In SmolLM2 these weights lie far from 1.""",
         ),
         "TB7": mistake(
             patch("wide / root * weight", "wide / root * (1 + weight)"),
-            says="1 + weight scales the features; here it is weight itself.",
+            says="The features were scaled by 1 + weight; they should be scaled by weight itself.",
             why="""Gemma stores its weights as differences from 1 and starts them at 0; Llama stores the factors. Both are RMSNorm. A
             loader that mixes them up is off by 1 in every factor, and nothing raises.""",
         ),
         "TB8": mistake(
             *(patch("mean(dim=-1", f"mean(dim={dim}") for dim in ("0", "-2")),
-            says="The mean square is taken over the tokens; each token has its own, over its features.",
-            why="""Over another axis than the last, what becomes of a token depends on which others stand beside it, the later ones
+            says="The mean square was taken over the tokens; each token should have its own, over its features.",
+            why="""Over an axis other than the last, what becomes of a token depends on other tokens, later ones
             among them.""",
         ),
         "TB9": mistake(
             patch("(wide ** 2).mean(dim=-1, keepdim=True)", "(wide ** 2).mean()"),
             patch("mean(dim=-1", "mean(dim=(-2, -1)"),
-            says="One mean square serves several tokens; each token has its own.",
+            says="One mean square was used for several tokens; each token should have its own.",
             why="""A mean without an axis runs over everything that there is. A large token then makes all the others small.""",
         ),
         "TB10": mistake(
@@ -169,7 +169,7 @@ class rms_norm:
             IN_ITS_OWN, IN_ITS_OWN + RSQRT,
             patch("wide / root * weight", "x / root.to(x.dtype) * weight"),
             patch(ROOT, f"root = torch.rsqrt({MEAN} + eps)", "wide / root", "x * root.to(x.dtype)"),
-            says="Part of the work is done in half precision: square, mean, root and division need float32.",
+            says="Part of the work was done in half precision; square, mean, root and division should be in float32.",
             why="""float16 ends at 65,504, so the square of a number above about 256 overflows: the mean is infinite, and the token
             becomes 0. bfloat16 has the range but not the precision: its root is off by up to 0.4 %, and so is the whole token.
             Convert to float32 first, and back at the end.""",
@@ -191,25 +191,25 @@ class rms_norm:
         ),
         "TB14": mistake(
             *(patch("eps: float=1e-05", f"eps: float={eps}") for eps in ("1e-06", "1e-08", "1e-12")),
-            says="eps has another default than 1e-5.",
+            says="eps has a default other than 1e-5.",
             why="""For tokens whose mean square is near eps it decides by how much they grow.""",
             evidence="foundation-model-stack/foundation-model-stack#99",
         ),
         "TB15": mistake(
             patch("mean(dim=-1, keepdim=True) + eps)", "mean(dim=-1, keepdim=True).detach() + eps)"),
             patch("wide / root", "wide / root.detach()"),
-            says="The root is cut off from the graph: it depends on x, and the gradient passes through it.",
+            says="The root is cut off from the graph: it depends on x, so the gradient should pass through it.",
             why="""Forward nothing shows. Backward the part of the gradient that keeps a token's size from mattering is missing, and
             training learns something else.""",
         ),
         "TB16": mistake(
             patch(MEAN, "wide.abs().mean(dim=-1, keepdim=True) ** 2"),
-            says="The size is the mean of the absolute numbers; the root of the mean square is asked for.",
+            says="The size was taken as the mean of the absolute numbers; the root of the mean square is asked for.",
             why="""For 1, 2, 2, 4 the mean is 2.25 and the root of the mean square 2.5. They agree only where all have one size.""",
         ),
         "TB17": mistake(
             patch(ROOT, "root = torch.sqrt((wide ** 2).sum(dim=-1, keepdim=True) / (x.shape[-1] - 1) + eps)"),
-            says="The sum of the squares is divided by d − 1; it is divided by d.",
+            says="The sum of the squares was divided by d − 1; it should be divided by d.",
             why="""d − 1 is for a spread that is estimated from a sample, after its mean was taken off. Here the d numbers are all there
             is, and no mean is taken off.""",
         ),
@@ -217,7 +217,7 @@ class rms_norm:
             patch("wide / root * weight", "wide.div_(root) * weight"),
             patch(RETURN, "wide /= root\n    return (wide * weight).to(x.dtype)"),
             patch("wide / root * weight", "wide.div_(root).mul_(weight)"),
-            says="x itself is overwritten: the result belongs in a new tensor.",
+            says="x itself was overwritten; the result should be in a new tensor.",
             why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
             a block that tensor is the residual path. In half precision the conversion makes a copy, and nothing shows.""",
             evidence="GeeeekExplorer/nano-vllm#170",

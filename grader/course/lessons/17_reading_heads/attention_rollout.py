@@ -53,7 +53,7 @@ class attention_rollout:
             patch(ROLL, "rolled = rolled @ mixed"),
             patch(LOOP, "for weights in layers[::-1]:"),
             patch(LOOP, "for weights in reversed(layers):"),
-            says="The layers are multiplied in the wrong order: A_last @ … @ A_first.",
+            says="The layers were multiplied in the wrong order; A_last @ … @ A_first is expected.",
             why="""Row i of the last table says which positions of the layer below token i reads. Those positions have read others in turn:
             last @ before. With two tables that happen to commute nothing shows it.""",
         ),
@@ -65,14 +65,14 @@ class attention_rollout:
         ),
         "RL3": mistake(
             patch(MIXED, f"mixed = {MEAN} + identity"),
-            says="Attention and identity are added without the halves: rows sum to 2, and after n layers to 2ⁿ.",
+            says="Attention and identity were added without the halves: rows sum to 2, and after n layers to 2ⁿ.",
             why="""½ · A + ½ · I keeps each row a set of shares that sum to 1. The result without the halves is off by 2 to the number of
             layers.""",
         ),
         "RL4": mistake(
             patch(MIXED, f"{MIXED}\n        mixed = mixed / mixed.sum(dim=-2, keepdim=True)"),
             patch(MIXED, f"mixed = {MEAN} + identity\n        mixed = mixed / mixed.sum(dim=-2, keepdim=True)"),
-            says="The columns were normalized; it is the rows, one for each query, that sum to 1.",
+            says="The columns were normalized; it is the rows, one for each query, that should sum to 1.",
             why="""The rows of ½ · A + ½ · I sum to 1 already, so nothing has to be normalized at all.""",
         ),
         "RL6": mistake(
@@ -84,18 +84,18 @@ class attention_rollout:
             patch(MEAN, "weights.amax(dim=1)"),
             patch(MIXED, "mixed = weights.amax(dim=1) + identity\n        mixed = mixed / mixed.sum(dim=-1, keepdim=True)"),
             says="The largest weight of all heads was taken; their mean was asked for.",
-            why="""Published code offers the maximum and the minimum beside the mean, since they make cleaner pictures. Abnar and Zuidema
+            why="""Published code offers the maximum and the minimum besides the mean, since they make cleaner pictures. Abnar and Zuidema
             take the mean.""",
         ),
         "RL8": mistake(
             patch(MEAN, "weights.mean(dim=0)"),
             patch(MEAN, "weights.mean(dim=0)", START, "identity"),
-            says="The mean was taken over the batch; it is taken over the heads, axis 1.",
+            says="The mean was taken over the batch; it should be taken over the heads, axis 1.",
             why="""Weights are (B, H, T, T): the heads are axis 1.""",
         ),
         "RL9": mistake(
             patch(ROLL, "rolled = mixed * rolled"),
-            says="The tables were multiplied entry by entry; layers follow one another by a matrix product.",
+            says="The tables were multiplied entry by entry; a matrix product is expected.",
             why="""Entry (i, j) of the product sums over all positions through which j can reach i. Entry by entry only the direct way
             counts, and it has to be taken in every layer.""",
         ),
@@ -106,7 +106,7 @@ class attention_rollout:
         ),
         "RL11": mistake(
             patch(ROLL, "rolled = mixed"),
-            says="Only the last layer is in the result; all layers have a part in it.",
+            says="Only the last layer is in the result; all layers should have a part in it.",
             why="""The last layer reads vectors into which earlier layers have mixed others already.""",
         ),
         "RL12": mistake(
@@ -117,25 +117,25 @@ class attention_rollout:
         ),
         "RL13": mistake(
             patch("return rolled", "return rolled.mT"),
-            says="Rows and columns are exchanged: row i is about the token i of the last layer.",
+            says="Rows and columns were exchanged; row i should be about token i of the last layer.",
             why="""Row i of the result sums to 1: the shares in which the input tokens went into token i.""",
         ),
         "RL14": mistake(
             patch("+ 0.5 * identity", "+ 0.5 * torch.ones_like(identity)"),
             patch("identity = torch.eye(layers[0].shape[-1]", "identity = torch.ones(layers[0].shape[-2:]"),
-            says="A table of ones stands where the identity belongs.",
+            says="A table of ones was used in place of the identity.",
             why="""The residual path carries a token to itself alone: ones on the diagonal, zeros elsewhere.""",
         ),
         "RL15": mistake(
             patch(MIXED, "mixed = 0.5 * weights + 0.5 * identity", "return rolled", "return rolled.mean(dim=1)", START, "identity"),
-            says="Each head was rolled up by itself, and the mean taken at the end; the mean over the heads belongs into each layer.",
+            says="Each head was rolled up by itself, and the mean taken at the end; the mean over the heads should be taken in each layer.",
             why="""What a head of layer 1 reads was written by *all* heads of layer 0. Head 0 of one layer has nothing to do with head 0
             of the next.""",
         ),
         "RL16": mistake(
             patch(MIXED, f"mixed = {MEAN}", "return rolled", "return 0.5 * rolled + 0.5 * identity"),
-            says="The identity was added once, at the end; the residual path runs beside each layer.",
-            why="""Every block has a residual connection of its own, so the half belongs into each factor of the product.""",
+            says="The identity was added once, at the end; it should be added in each layer.",
+            why="""Every block has a residual connection of its own, so each factor of the product should have its half of the identity.""",
         ),
         "RL17": mistake(
             patch(MIXED, """weights += torch.eye(weights.shape[-1])

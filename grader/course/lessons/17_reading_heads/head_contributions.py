@@ -63,7 +63,7 @@ class head_contributions:
         "HC1": mistake(
             patch(SLICES, "slices = module.proj.weight.T.unflatten(1, (heads, -1))"),
             patch(SLICES, "slices = module.proj.weight.unflatten(0, (heads, -1))", "dhc->bhtd', weights", "hcd->bhtd', weights"),
-            says="Rows of proj.weight were taken; head h meets its columns, since nn.Linear computes x @ weight.T.",
+            says="Rows of proj.weight were taken; head h should get columns, since nn.Linear computes x @ weight.T.",
             why="""The weight of `nn.Linear(d_in, d_out)` is (d_out, d_in). What goes in, the heads side by side, meets its second axis. The
             matrix is square, so the wrong slice has the right shape, and only the sum over the heads tells. GPT-2's published weights are
             stored the other way round, (d_in, d_out), which is why code that reads several models has to ask.""",
@@ -75,20 +75,20 @@ class head_contributions:
         for h in range(heads):
             placed[:, h, :, h * v.shape[-1]:(h + 1) * v.shape[-1]] = found[:, h]
         return placed"""),
-            says="What the heads found is laid into their slices, and proj is not applied.",
+            says="What the heads found was laid into their slices; proj should be applied to it.",
             why="""Before `proj` the heads stand side by side and share no number. What a head *adds to the result* is what its slice
             becomes on the way through `proj`: all d_model numbers, and those of different heads overlap.""",
         ),
         "HC3": mistake(
             patch(RETURN, f"return {ADDED}.sum(dim=1, keepdim=True).expand(-1, heads, -1, -1) / heads"),
             patch(RETURN, "return module(x)[:, None].expand(-1, heads, -1, -1) / heads"),
-            says="Every head is given the same share of the result; each adds something else.",
+            says="Every head was given the same share of the result; each should have what it adds itself.",
             why="""The sum is still right, which is why a test of the sum alone is not enough. One head may add next to nothing
             and another nearly everything.""",
         ),
         "HC4": mistake(
             patch(SLICES, "slices = module.proj.weight.unflatten(1, (-1, heads)).mT"),
-            says="Every num_heads-th column of proj was taken; a head's columns are neighbors.",
+            says="Every num_heads-th column of proj was taken; a head's columns should be consecutive.",
             why="""Heads are contiguous slices (lesson 09): head 0 has the first d_head numbers, and so the first d_head columns.""",
         ),
         "HC5": mistake(
@@ -100,8 +100,8 @@ class head_contributions:
         ),
         "HC6": mistake(
             patch(RETURN, f"return {ADDED}.transpose(1, 2)"),
-            says="The axes of heads and tokens are exchanged: (B, num_heads, T, d_model) was asked for.",
-            why="""Where num_heads = T both shapes agree and nothing complains. Heads stand where they stand in the weights, on axis 1.""",
+            says="The axes of heads and tokens were exchanged; (B, num_heads, T, d_model) was asked for.",
+            why="""Where num_heads = T both shapes agree and nothing complains. Heads go where they are in the weights, on axis 1.""",
         ),
         "HC7": mistake(
             patch(RETURN, f"return {ADDED}.sum(dim=1)"),
@@ -112,7 +112,7 @@ class head_contributions:
         "HC8": mistake(
             patch(RETURN, f"return {ADDED} + x[:, None]"),
             patch(RETURN, f"return {ADDED} + x[:, None] / heads"),
-            says="The token itself was added; the residual connection belongs to the block, not to the attention.",
+            says="The token itself was added; the residual connection should be left to the block.",
             why="""A block computes x + attn(ln1(x)). `module` is the attention alone, and what its heads add is what goes
             *into* that sum.""",
         ),
@@ -123,12 +123,12 @@ class head_contributions:
         ),
         "HC10": mistake(
             patch("weights @ v", "weights.mean(dim=1, keepdim=True) @ v"),
-            says="The weights are averaged over the heads before they meet the values.",
+            says="The weights were averaged over the heads before they met the values.",
             why="""Each head has weights of its own and values of its own. With averaged weights all heads look at the same places.""",
         ),
         "HC11": mistake(
             patch("weights @ v", "v"),
-            says="The values are sent through proj without the weights: no token looks at another.",
+            says="The values were sent through proj without the weights: no token looks at another.",
             why="""That is what each token *would pass on* if it were looked at. What a head adds at token t is a blend of the values of
             the tokens that t attends to.""",
         ),
@@ -141,14 +141,14 @@ class head_contributions:
             module.proj.weight[:, h * v.shape[-1]:(h + 1) * v.shape[-1]] = kept[:, h * v.shape[-1]:(h + 1) * v.shape[-1]]
             parts.append(module(x))
         return torch.stack(parts, dim=1)"""),
-            says="The module's weights are changed after the call; it should be left as it was.",
+            says="The module's weights were changed; the module should be left as it was.",
             why="""Zeroing the columns of the other heads gives the right numbers, and leaves a model in which heads are missing. Put
             the weight back, or work on a copy.""",
         ),
         "HC13": mistake(
             patch("module.qkv(x).chunk(3, dim=-1)", "module.qkv(x).chunk(3, dim=-1)[::-1]"),
             patch("q, k, v =", "q, v, k ="),
-            says="The thirds of qkv are mixed up: they are q, k, v, in this order.",
+            says="The thirds of qkv were mixed up; they should be read as q, k, v, in this order.",
             why="""All three have the same shape, so nothing but the convention tells them apart (lesson 11).""",
         ),
         "MH1": (patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".reshape(x.shape[0], heads, x.shape[1], -1)"),
