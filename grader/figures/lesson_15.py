@@ -104,20 +104,22 @@ def windows(masks: Mapping[str, Any]) -> None:
     show(fig, alt="Masks with blue where a query may look. " + "; ".join(said) + ".")
 
 
-def one_more(lengths: Sequence[int], times: Mapping[str, Sequence[float]]) -> None:
-    """Milliseconds for one more token against the length of the text, both logarithmic."""
+def one_more(times: Mapping[int, Mapping[str, float]]) -> None:
+    """Milliseconds for one more token against the length of the text, both logarithmic. times: by length, then by way."""
+    lengths = list(times)
     fig, (ax,) = panels(1, width=6.8, height=3.5)
-    for (name, values), marker in zip(times.items(), "os", strict=True):
+    rises, said = [], []
+    for name, marker in zip(times[lengths[0]], "os", strict=True):
+        values = [times[n][name] for n in lengths]
         ax.plot(lengths, values, marker + "-", label=name, markersize=5)
+        rises.append(values[-1] / values[0])
+        said.append(f"{name} from {values[0]:.2f} to {values[-1]:.2f} ms")
     ax.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="ms for one more token")
     ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
     ax.minorticks_off()
     ax.legend(frameon=False)
-    rise = {name: values[-1] / values[0] for name, values in times.items()}
-    first, last = times
-    ax.set_title(f"From {lengths[0]} to {lengths[-1]:,} tokens: {rise[first]:.0f} times the time, or {rise[last]:.1f} times")
-    said = "; ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f} ms" for name, values in times.items())
-    show(fig, alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {said}.")
+    ax.set_title(f"From {lengths[0]} to {lengths[-1]:,} tokens: {rises[0]:.0f} times the time, or {rises[1]:.1f} times")
+    show(fig, alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {'; '.join(said)}.")
 
 
 def roof(peak: float, bandwidth: float, steps: Mapping[str, tuple[float, float]]) -> None:
