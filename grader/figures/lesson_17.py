@@ -329,7 +329,7 @@ def capitals(cities: Mapping[str, str], whole: Any, without: Any, chosen: int) -
     ax.invert_yaxis()
     ax.grid(False, axis="y")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    ax.set(xlim=(0, 1), xlabel="probability of the capital", title=f"Of layer 23, the loss of 23.{chosen} costs most on every prompt")
+    ax.set(xlim=(0, 1), xlabel="probability of the capital", title=f"Of layer 23, 23.{chosen} is missed most on every prompt")
     said = "; ".join(
         f"{city} {whole[row]:.2f}, without 23.{chosen} {without[chosen, row]:.2f}, without another head of the layer "
         f"{np.delete(without[:, row], chosen).min():.2f} to {np.delete(without[:, row], chosen).max():.2f}"
