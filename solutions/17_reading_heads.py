@@ -153,14 +153,15 @@ def attend(model, layer, y):
     return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
 
 # %% [markdown]
-# And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output projection.
+# And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output
+# projection, or to what you name instead.
 
 # %% role="given"
-def read(model, ids, without=()):
-    """Reads ids (B, T). without: (layer, head) pairs that are silenced.
+def read(model, ids, without=(), instead=None):
+    """Reads ids (B, T). without: (layer, head) pairs that are silenced. instead: what they find then, (L, H, d_head), or 0.
 
-    Returns: logits (B, T, V), weights (B, L, H, T, T), values (B, L, H, T, d_head), found (what the weights make of
-    the values, of the same shape) and x, what the last layer leaves (B, T, d_model).
+    Returns: weights (B, L, H, T, T), values (B, L, H, T, d_head), found (what the weights make of the values, of the
+    same shape) and x, what the last layer leaves (B, T, d_model).
     """
     w, c, seen = model.weights, model.config, []
     for layer, head in without:
@@ -171,22 +172,27 @@ def read(model, ids, without=()):
         of = {name: w[f"blocks.{layer}.{name}.weight"] for name in PARTS}
         weights, values = attend(model, layer, rms(x, of["attn_norm"], c.eps))
         found = weights @ values
-        found[:, [head for where, head in without if where == layer]] = 0
+        gone = [head for where, head in without if where == layer]
+        found[:, gone] = 0 if instead is None else instead[layer, gone][:, None]
         x = x + F.linear(found.transpose(1, 2).flatten(2), of["attn.w_o"])
         y = rms(x, of["mlp_norm"], c.eps)
         x = x + F.linear(F.silu(F.linear(y, of["mlp.gate"])) * F.linear(y, of["mlp.up"]), of["mlp.down"])
         seen.append((weights, values, found))
     weights, values, found = (torch.stack(each, dim=1) for each in zip(*seen, strict=True))
-    logits = F.linear(rms(x, w["norm.weight"], c.eps), w["token.weight"])
-    return SimpleNamespace(logits=logits, weights=weights, values=values, found=found, x=x)
+    return SimpleNamespace(weights=weights, values=values, found=found, x=x)
+
+
+def logits_of(model, x):
+    """What the last layer leaves, x (..., d_model) → logits (..., V)."""
+    return F.linear(rms(x, model.weights["norm.weight"], model.config.eps), model.weights["token.weight"])
 
 # %% [markdown]
 # Before we read its heads, we ask it for a capital.
 
 # %% role="demo"
 def capital():
-    last = read(real, torch.tensor([real.encode("The capital of France is")])).logits[0, -1].softmax(dim=-1)
-    shares, ids = last.topk(5)
+    x = read(real, torch.tensor([real.encode("The capital of France is")])).x[0, -1]
+    shares, ids = logits_of(real, x).softmax(dim=-1).topk(5)
     return {"token": [real.token(i) for i in ids.tolist()], "share": shares}
 
 
@@ -354,8 +360,8 @@ if passed(previous_token_score):
 # earlier occurrence of the *current* token and takes what came **after** it. They called it an **induction head**.
 #
 # To find such heads we need a text in which nothing else can help: random tokens, written twice. Take the sequence
-# A B C A B C, with period 3. Token 3 is an A. The last A was token 0, and after it came the B, token 1. In general,
-# the token at i last occurred at i − period, and what followed it is at i − period + 1.
+# A B C A B C, with period 3. Token 3 is an A. The previous A is token 0, and after it came the B, token 1. In general,
+# the previous occurrence of token i is at i − period, and what followed it is at i − period + 1.
 
 # %% [markdown]
 # @exercise induction_score
@@ -367,11 +373,11 @@ if passed(previous_token_score):
 #     the mean of weights[b, h, i, i − period + 1] over all b and all i from period to T − 1
 # ```
 #
-# A score of 1 means: all the weight lies on the token after the last occurrence.
+# A score of 1 means: all the weight lies on the token after the previous occurrence.
 
 # %% role="exercise" exercise="induction_score"
 def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
-    """The mean weight of each head on the token that followed the last occurrence of the current one.
+    """The mean weight of each head on the token that followed the current one's previous occurrence.
 
     weights: (B, H, T, T) on a sequence that repeats with this period, T > period ≥ 1. Returns: (H,).
     """
@@ -429,7 +435,7 @@ if passed(induction_score):
 # @predict
 #
 # After training at period 10, this layer predicts nearly every next token of the second copy. Has it learned to look
-# for the last occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
+# for the previous occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
 #
 # @answer
 #
@@ -468,14 +474,14 @@ if passed(induction_score):
     lengths = torch.randint(14, 34, (3,), generator=draws).tolist()
     halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in lengths]
 
-    def copying(without=()):
+    def copying(without=(), instead=None):
         """(layers, heads) induction scores; the mean loss in each copy, in nats a token."""
         scores, first, second = [], [], []
         for half in halves:
             ids, period = torch.cat([half, half], dim=1), half.shape[1]
-            seen = read(real, ids, without)
+            seen = read(real, ids, without, instead)
             scores.append(torch.stack([induction_score(layer, period) for layer in seen.weights.unbind(dim=1)]))
-            surprise = F.cross_entropy(seen.logits[:, :-1].mT, ids[:, 1:], reduction="none")
+            surprise = F.cross_entropy(logits_of(real, seen.x[:, :-1]).mT, ids[:, 1:], reduction="none")
             first.append(surprise[:, : period - 1].mean())
             second.append(surprise[:, period:].mean())
         return {"score": torch.stack(scores).mean(dim=0), "first": np.mean(first), "second": np.mean(second)}
@@ -524,7 +530,9 @@ if passed(induction_score):
 figures.lesson_17.chain()
 
 # %% [markdown]
-# That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what becomes of the others.
+# That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what
+# becomes of the others. As controls, take away all eight *other* heads of layer 16 at once, or 11.1, the second
+# strongest previous-token head.
 
 # %% [markdown]
 # @predict
@@ -539,8 +547,7 @@ figures.lesson_17.chain()
 # @answer
 #
 # **C**: {{ loss_without["16.0"]:.1f }} nats. And the induction heads of layer 17, which we did not touch, stop
-# working: the score of 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}. Without 11.1, the second
-# strongest previous-token head, the loss hardly changes.
+# working: the score of 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}.
 #
 # @wrong
 #
@@ -548,19 +555,41 @@ figures.lesson_17.chain()
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
-    TAKEN = {"16.0": [(16, 0)], "11.1": [(11, 1)], "three induction heads": [(18, 6), (17, 4), (17, 3)],
-             "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}
+    TAKEN = {"16.0": [(16, 0)], "the other eight of layer 16": [(16, head) for head in range(1, 9)], "11.1": [(11, 1)],
+             "three induction heads": [(18, 6), (17, 4), (17, 3)], "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
     loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
-    after = ablated["16.0"]["score"]
+    after, control = ablated["16.0"]["score"], ablated["the other eight of layer 16"]["score"]
     figures.lesson_17.taken_away(loss_without, induction, after)
-    assert loss_without["16.0"] > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 1
+    assert loss_without["16.0"] > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 0.5
+    assert loss_without["the other eight of layer 16"] < whole["second"] + 1
+    assert min(induction[17, 3:6].min(), control[17, 3:6].min()) > 0.5 > 5 * after[17, 3:6].max()
     assert loss_without["three induction heads"] > whole["second"] + 2 > loss_without["three of their neighbors"]
-    assert induction[17, 3:6].min() > 0.5 > 5 * after[17, 3:6].max()
 
 # %% [markdown]
-# This is the strongest kind of evidence that this lesson has. A map suggested a mechanism, the mechanism predicted what an intervention
-# would do, and the intervention did it. Removing heads is called **ablation**.
+# It is not that layer 16 was damaged. Without its other *eight* heads the loss is
+# {{ loss_without["the other eight of layer 16"]:.1f }} nats, and the score of 17.4 is still {{ control[17, 4]:.2f }}.
+# Nor is it enough to be a previous-token head: without 11.1 the loss is {{ loss_without["11.1"]:.1f }}. (We tried three
+# more draws of random tokens. Each time the loss more than doubled without 16.0, and rose by less than a nat without the
+# other eight.)
+#
+# Removing heads is called **ablation**. To set what a head finds to 0 is a choice, and later layers may never have
+# seen a 0 there. The usual alternative is **mean ablation**: in every row the head finds the same, its own mean over
+# many tokens. Does it matter here which of the two we take?
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    def at_its_mean():
+        found = read(real, halves[0]).found[:, :, :, 1:]  # on random tokens, without the first
+        return {"second": copying([(16, 0)], instead=found.mean(dim=(0, 3)))["second"]}
+
+    with_mean = measured("16.0 at its mean", at_its_mean)["second"]
+    print(f"loss in the second copy: 16.0 at 0 {loss_without['16.0']:.1f} nats, at its mean {with_mean:.1f}")
+    assert with_mean > 2 * whole["second"]
+
+# %% [markdown]
+# Hardly. This is the strongest kind of evidence that this lesson has. A map suggested a mechanism, the mechanism
+# predicted what an intervention would do, the intervention did it, and a larger one next door did not.
 #
 # ## What a head adds
 #
@@ -661,214 +690,83 @@ if passed(head_contributions):
 # network has added. The last norm divides this sum by one number. After that, the difference between the logits of
 # *Paris* and *London* is a dot product of the sum with one fixed vector, so each head has a direct share in it, in
 # logits. What a head does by way of later layers is not counted. Who says Paris?
+#
+# Some head always has the largest share, whatever we ask. So we choose the head on *France* alone, and keep four more
+# capitals to test it on.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    def paris():
-        w, ids = real.weights, torch.tensor([real.encode("The capital of France is")])
-        seen, (yes, no) = read(real, ids), (real.encode(city)[0] for city in (" Paris", " London"))
-        slices = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])
-        added = torch.einsum("lhc,ldhc->lhd", seen.found[0, :, :, -1], slices)
-        direction = (w["token.weight"][yes] - w["token.weight"][no]) * w["norm.weight"]
-        direction = direction / seen.x[0, -1].square().mean().sqrt()  # as the last norm does
-        gone = {name: read(real, ids, [pair]).logits[0, -1].softmax(dim=-1)[yes]
-                for name, pair in (("23.4", (23, 4)), ("13.8", (13, 8)))}
-        return {"share": added @ direction, "gap": seen.logits[0, -1, yes] - seen.logits[0, -1, no],
-                "row": seen.weights[0, 23, 4, -1], "token": [real.token(i) for i in ids[0].tolist()],
-                "before": seen.logits[0, -1].softmax(dim=-1)[yes], **gone}
+    LAND = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Germany": "Berlin", "Austria": "Vienna"}
 
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    said = measured("paris", paris)
-    share = said["share"]  # (layers, heads), in logits
-    figures.lesson_17.paris(share, float(said["gap"]), said["token"], said["row"])
-    print(f"probability of Paris {said['before']:.2f}; without 23.4 {said['23.4']:.2f}; without 13.8 {said['13.8']:.2f}")
-    assert divmod(share.argmax(), 9) == (23, 4) and share.max() > 0.5 * said["gap"] and said["row"].argmax() == 3
-    assert said["before"] > 0.7 and said["23.4"] < 0.25 and abs(said["13.8"] - said["before"]) < 0.05
+    def capitals(without=()):
+        """What is seen in the five prompts, the logits after each (5, V), and the tokens of the capitals (5, 1)."""
+        seen = read(real, torch.tensor([real.encode(f"The capital of {country} is") for country in LAND]), without)
+        return seen, logits_of(real, seen.x[:, -1]), torch.tensor([real.encode(" " + city) for city in LAND.values()])
 
 # %% [markdown]
-# One head out of 270 stands out: 23.4 looks from *is* to *France* with {{ said["row"][3]:.0% }} of its weight. It
-# adds {{ share.max():.1f }} logits to *Paris* over *London*; all parts together, for and against, come to
-# {{ said["gap"]:.1f }}. Without it the probability of Paris falls from {{ said["before"]:.2f }} to
-# {{ said["23.4"]:.2f }}; without another head, 13.8, it stays. Map, contribution and ablation agree. Only when they
-# do may we say what a head does, and only for the inputs that we tried: here a single one.
-#
-# ## What is *it*?
-#
-# Now the question of lesson 00. One word makes all the difference: *too tired* is the animal, *too wide* is the street. The head that
-# looks most from *it* to *animal* is 13.8. Is this the picture of 2017?
-
-# %% [markdown]
-# @predict
-#
-# We read both sentences with the same model and subtract the maps of 13.8. In which rows do they differ? (A row is the token that looks.)
-#
-# - **A** in the row of *it*
-# - **B** in the rows of *it*, *was*, *too* and the last word
-# - **C** in the row of the last word alone
-#
-# @answer
-#
-# **C**, and the other rows are equal to the last bit. The mask is causal: when the model reads *it*, the word that
-# decides has not come yet. So no head of any causal model can resolve this *it* at the position of *it*. The famous
-# picture (Uszkoreit 2017) is from an encoder, which reads the whole sentence at once.
-#
-# @wrong
-#
-# If you said A, you read the sentence as someone who knows how it ends. If you said B, ask which of these tokens has
-# seen *tired*.
+# A head's share is what it has found at the last token, times its columns of the output projection, times the fixed
+# vector.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
-    it, animal = tokens.index(" it"), tokens.index(" animal")
-    both_maps = {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}
-    figures.lesson_17.pair(tokens, both_maps, columns_of=[tokens, other])
-    assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
-    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+    def shares():
+        w, (seen, logits, city), london = real.weights, capitals(), real.encode(" London")
+        direction = (w["token.weight"][city[:, 0]] - w["token.weight"][london]) * w["norm.weight"]
+        direction = direction / seen.x[:, -1].square().mean(dim=-1, keepdim=True).sqrt()  # as the last norm does
+        columns = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])
+        share = torch.einsum("blhc,ldhc,bd->blh", seen.found[:, :, :, -1], columns, direction)
+        return {"share": share, "gap": logits.gather(1, city)[:, 0] - logits[:, london[0]],
+                "looks": seen.weights[:, *divmod(share[0].argmax().item(), 9), -1]}
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    said = measured("capitals", shares)
+    share, looks = said["share"], said["looks"]  # (5, layers, heads), in logits; (5, tokens), of the head chosen on France
+    figures.lesson_17.paris(share[0], said["gap"][0], ["The", "capital", "of", "France", "is"], looks[0])
+    place = [int((each > each[23, 4]).sum()) + 1 for each in share]  # 1: the largest of 270
+    print("place of 23.4:", dict(zip(LAND, place)))
+    assert divmod(share[0].argmax(), 9) == (23, 4) and share[0].max() > 0.5 * said["gap"][0] and looks[:, 3].min() > 0.85
+    assert place == [1, 2, 1, 1, 1] and divmod(share[1].argmax(), 9) == (29, 1)
 
 # %% [markdown]
-# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the
-# sentence where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is
-# wrong. We may say that 13.8 looks at a noun that *it* could mean. We may not say that it resolves *it*.
+# On *France* one head out of 270 stands out: 23.4 looks from *is* to *France* with {{ looks[0, 3]:.0% }} of its
+# weight, and adds {{ share[0].max():.1f }} logits to *Paris* over *London*. All parts together, for and against, come
+# to {{ said["gap"][0]:.1f }}. On the four capitals that did not choose it, it looks at the country with
+# {{ looks[1:, 3].min():.0% }} to {{ looks[1:, 3].max():.0% }}, and its share is again the largest of 270, but for
+# *Italy*: there 29.1 adds more.
 #
-# Is it resolved later, at the last word? Here are sixteen pairs of **twins**: sentences that differ only in the last
-# word.
+# Now the ablation, on all five. As control we remove each other head of layer 23, one at a time.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    FORM = "The {0} didn't {1} the {2} because it was too {3}"
-    TWINS = [words.split() for words in (
-        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark",
-        "cat reach shelf small high", "truck pass bridge heavy narrow", "ship enter harbor large shallow",
-        "horse jump fence tired high", "child lift stone weak heavy", "bird enter cage big small",
-        "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
-        "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
-        "woman buy house poor expensive")]
+    def right(without=()):
+        """The probability of each capital (5,)."""
+        _, logits, city = capitals(without)
+        return logits.softmax(dim=-1).gather(1, city)[:, 0]
 
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    def readings(form):
-        """ids (32, T) of all twins, first with the adjective of the first noun; the places of both nouns; the nouns."""
-        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
-        ids = torch.tensor([real.encode(text) for text in texts])
-        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in TWINS for _ in range(2)])
-        return ids, [(ids == nouns[:, [which]]).int().argmax(dim=1) for which in range(2)], nouns
+    def without_each():
+        return {"whole": right(), "without": torch.stack([right([(23, head)]) for head in range(9)])}
+
+    kept = measured("capitals without a head of layer 23", without_each)
+    figures.lesson_17.capitals(LAND, kept["whole"], kept["without"], 4)
+    left = kept["without"] / kept["whole"]  # (9, 5): the part of the probability that is left
+    assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
 
 # %% [markdown]
-# For each sentence, take the weight from the last word to the first noun, minus its weight to the second. In which
-# twin is this difference larger? It should be the one whose adjective fits the first noun. By how much it is larger
-# there is how far a head **leans**; positive is the right way. For comparison we read bare lists of the same words,
-# without an *it*.
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    def leaning(form):
-        """(16, layers, heads): how far each head leans in each pair."""
-        ids, (one, two), _ = readings(form)
-        last, rows = read(real, ids).weights[:, :, :, -1], torch.arange(len(ids))
-        lean = last[rows, :, :, one] - last[rows, :, :, two]
-        return {"lean": lean[0::2] - lean[1::2]}
-
-    lean = measured("twins", lambda: leaning(FORM))["lean"]
-    listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
-
-# %% [markdown]
-# With 270 heads and only sixteen pairs, some head will look good by luck. So we choose the best head on eight pairs
-# and test it on the other eight, for all 12,870 ways to split the sixteen.
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    splits = np.array([np.isin(range(16), half) for half in itertools.combinations(range(16), 8)])
-    on_half, on_other = splits @ lean.reshape(16, 270) / 8, ~splits @ lean.reshape(16, 270) / 8
-    best, each = on_half.argmax(axis=1), np.arange(len(splits))
-    on_half, on_other = on_half[each, best], on_other[each, best]
-    figures.lesson_17.splits(on_half, on_other)
-    assert np.bincount(best).argmax() == 13 * 9 + 8 and on_other.min() > 0 > lean[0, 13, 8]
-    assert 0.6 < on_other.mean() / on_half.mean() < 0.7
-
-# %% [markdown]
-# On average the chosen head leans by {{ on_half.mean():.2f }} on the half that chose it and by
-# {{ on_other.mean():.2f }} on the other. So about a third of its lead came from the choosing. The rest did not: in no
-# split does its mean on the other half point the wrong way. In {{ (best == 13 * 9 + 8).mean():.0% }} of the splits
-# the chosen head is our 13.8, which leans the wrong way on the course's own pair. (12,870 splits are still only
-# sixteen pairs.)
-#
-# Is any head right in all sixteen? If heads were coins, thrown sixteen times each, we would expect such a coin among
-# 270 in about one of 240 experiments.
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    always = (lean > 0).all(axis=0)
-    steady, in_text, in_list = np.argwhere(always).tolist(), lean[:, always], listed[:, always]  # (16, 6)
-    shown = {"13.8, chosen most often": lean[:, 13, 8], "17.0, right in all sixteen": lean[:, 17, 0],
-             "17.0 in a list, without it": listed[:, 17, 0]}
-    figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
-    print("right in all sixteen:", steady)
-    assert len(steady) == 6 and in_text.mean(axis=0).argmax() == steady.index([17, 0]) == 2
-    assert (in_list > 0).sum(axis=0).min() >= 13 and 0.5 < in_list.mean() / in_text.mean() < 1
-
-# %% [markdown]
-# Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective
-# fits. But a bare list, "a horse, to cross, a river, and too weak", has no *it* to resolve, and there each of the six
-# still leans the right way in at least {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
-# {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences, and the six together
-# {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun: it is only "tired goes with animals".
-#
-# What does the model itself say? We add a question, "What was too tired? The …", and compare the odds of the two
-# nouns as the next word. How far do they shift from one twin to the other?
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    def asked(without=()):
-        """(16, 2): by how many nats the answer favors the first noun, in both twins of each pair."""
-        ids, _, nouns = readings(FORM + ". What was too {3}? The")
-        logits, rows = read(real, ids, without).logits[:, -1], torch.arange(len(ids))
-        return {"odds": (logits[rows, nouns[:, 0]] - logits[rows, nouns[:, 1]]).view(16, 2)}
-
-    odds = measured("asked", asked)["odds"]
-    shift, both = odds[:, 0] - odds[:, 1], ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
-    print("nats:", shift.round(1))
-    assert (shift > 0).sum() >= 12 and both <= 5
-
-# %% [markdown]
-# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by
-# {{ shift.mean():.2f }} nats on average. It does not know enough: it answers both twins correctly in only {{ both }}
-# pairs. And the heads that looked so telling? We remove 17.0, then 13.8, then all six together. For comparison we
-# also remove six other heads of the same layers, in eight different choices.
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    def six_others():  # every other head of these layers goes once
-        groups = [[(layer, (head + step) % 9) for layer, head in steady] for step in range(1, 9)]
-        return {"odds": torch.stack([asked(group)["odds"] for group in groups])}
-
-    gone = {name: measured(f"asked without {name}", lambda heads=heads: asked(heads))["odds"]
-            for name, heads in (("17.0", [(17, 0)]), ("13.8", [(13, 8)]), ("the six", steady))}
-    gone["six others"] = measured("six others", six_others)["odds"]
-    left = {name: (odds[..., 0] - odds[..., 1]).mean(axis=-1) for name, odds in gone.items()}
-    for name, mean in left.items():
-        print(f"without {name:11}", mean.round(2))
-    others = left.pop("six others")
-    assert min(left.values()) > 0.9 * shift.mean() > others.mean() and left["the six"] > shift.mean()
-
-# %% [markdown]
-# The model hardly misses any of them: the shift is {{ left["17.0"]:.2f }} nats without 17.0, {{ left["13.8"]:.2f }}
-# without 13.8 and {{ left["the six"]:.2f }} without the six. It misses other heads a little: without six of those it
-# is {{ others.mean():.2f }} on average, from {{ others.min():.2f }} to {{ others.max():.2f }}.
-#
-# So here is the honest answer to the question of the course. In this model we found no head that resolves *it*. At
-# the position of *it* no head can, because of the mask. At the last word some heads do look at the right noun, but
-# the model does as well without them, even without six at once. Perhaps other heads resolve it, or step in when these
-# are gone. Perhaps the model only knows which words go together. This test cannot tell, and no map can.
+# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to {{ kept["without"][4, 0]:.2f }}. On
+# the other four, between {{ left[4, 1:].min():.0% }} and {{ left[4, 1:].max():.0% }} of the capital's probability is
+# left; *Madrid* loses least. Without any other head of the layer, at least {{ np.delete(left, 4, axis=0).min():.0% }}
+# is left, on every prompt. Map, contribution and ablation agree, on prompts that had no say in the choice. Only then
+# may we say what a head does: in prompts of this form, 23.4 looks at the country and adds to its capital. What it does
+# in other texts we have not tried.
 #
 # ## Rolling all layers into one
 #
-# Maybe single heads are the wrong thing to look at. Abnar and Zuidema (2020) multiply the layers together. Suppose
-# that token 5 of one layer reads token 3 of the layer below, and that this token 3 has itself read token 0. Then
-# token 0 has a share in token 5. They let the residual path, on which a token stays what it is, count for half of
-# each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
-# (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
+# That took three measurements for one head. Can we have the answer from all maps at once? Abnar and Zuidema (2020)
+# multiply the layers together. Suppose that token 5 of one layer reads token 3 of the layer below, and that this
+# token 3 has itself read token 0. Then token 0 has a share in token 5. They let the residual path, on which a token
+# stays what it is, count for half of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0)
+# and (1, 0), layer 1 has the rows (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
 #
 # $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
 # A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
@@ -912,14 +810,15 @@ def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
 check(attention_rollout)
 
 # %% [markdown]
-# Which tokens does the answer *Paris* come from? Rollout gives one answer. An experiment gives another: we replace
-# one token at a time by unrelated words, and measure how far the model's prediction moves (in nats, the
+# For *Paris* our three measurements point to *France*. What does rollout say? Beside it we put one more experiment: we
+# replace one token at a time by unrelated words, and measure how far the model's prediction moves (in nats, the
 # Kullback–Leibler divergence from the old prediction to the new one).
 
 # %% [markdown]
 # @predict
 #
-# "The capital of France is". Rolled up over all thirty layers, how much of the last token comes from *France*, and how much from *The*?
+# "The capital of France is", once more. Rolled up over all thirty layers, how much of the last token comes from *France*, and how much
+# from *The*?
 #
 # @answer
 #
@@ -931,26 +830,59 @@ check(attention_rollout)
 # @wrong
 #
 # If you said *France*, you answered another question: what the prediction depends on. Rollout adds up where the
-# weight goes, and it counts weight on a value that adds little as fully as any other weight.
+# weight goes, and it counts weight on a value that adds little as fully as any other weight. That 23.4 gives *France*
+# {{ looks[0, 3]:.0% }} is, to rollout, one ninth of one layer of thirty.
 
 # %% role="payoff" exercise="attention_rollout"
 if passed(attention_rollout):
     def depends():
         ids = torch.tensor(real.encode("The capital of France is"))
         seen, others = read(real, ids[None]), [real.encode(word)[0] for word in (" table", " green", " seven", " house")]
-        before, moved = seen.logits[0, -1].log_softmax(dim=-1), []
+        before, moved = logits_of(real, seen.x[0, -1]).log_softmax(dim=-1), []
         for place in range(len(ids)):
             changed = ids.repeat(4, 1)
             changed[:, place] = torch.tensor(others)
-            after = read(real, changed).logits[:, -1].log_softmax(dim=-1)
+            after = logits_of(real, read(real, changed).x[:, -1]).log_softmax(dim=-1)
             moved.append((before.exp() * (before - after)).sum(dim=-1).mean())
-        rolled = attention_rollout(list(seen.weights.unbind(dim=1)))[0, -1]
-        return {"token": [real.token(i) for i in ids.tolist()], "rolled": rolled, "moved": moved}
+        return {"token": [real.token(i) for i in ids.tolist()], "moved": moved, "weights": seen.weights[0].mean(dim=1, keepdim=True)}
 
+# %% role="payoff" exercise="attention_rollout"
+if passed(attention_rollout):
     found = measured("depends", depends)
-    rolled, moved = found["rolled"], found["moved"]
+    layers = [torch.tensor(layer)[None] for layer in found["weights"]]  # thirty times (1, 1, 5, 5): the mean over heads was kept
+    rolled, moved = attention_rollout(layers)[0, -1], found["moved"]
     figures.lesson_17.rollout(found["token"], rolled, moved)
     assert rolled[0] > 0.99 and moved[3] > 2 * moved[0] and abs(rolled.sum() - 1) < 1e-3
+
+# %% [markdown]
+# ## Break it on purpose: the published rollout
+#
+# We write the rollout as the published code does, and read the same prompt. Each row is a set of shares and has to
+# sum to 1. What do these sum to?
+
+# %% role="payoff" exercise="attention_rollout"
+if passed(attention_rollout):
+    def in_print(keepdim):
+        rolled = torch.eye(5)
+        for weights in layers:
+            mean = weights.mean(dim=1)
+            kept = torch.where(mean < mean.quantile(0.9), 0, mean)  # the smallest nine tenths go
+            mixed = (kept + torch.eye(5)) / 2
+            rolled = mixed / mixed.sum(dim=-1, keepdim=keepdim) @ rolled
+        return rolled[0]
+
+    tables = {"yours": attention_rollout(layers)[0], "with keepdim": in_print(True), "as printed": in_print(False)}
+    sums = {name: table.sum(dim=-1) for name, table in tables.items()}
+    for name, each in sums.items():
+        print(f"{name:13}rows sum to", [round(one, 2) for one in each.tolist()])
+    assert all((sums[name] - 1).abs().max() < 1e-3 for name in ("yours", "with keepdim")) and sums["as printed"].min() < 0.95
+
+# %% [markdown]
+# Without `keepdim` the rows are no longer shares: on this prompt they sum to between {{ sums["as printed"].min():.2f }}
+# and {{ sums["as printed"].max():.2f }}. No error is raised, and the heat map looks as plausible as before.
+
+# %% role="demo"
+explain("RL18")
 
 # %% [markdown]
 # ## What weights do not explain
@@ -963,38 +895,216 @@ if passed(attention_rollout):
 # them.
 #
 # This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, and interventions support that, on
-# the inputs that we tried. The maps of 13.8 and 17.0 tell a better story, yet the model does as well without these
-# heads. No map told us which was which.
+# the inputs that we tried. The rollout is made of weights alone, on one of these very prompts, and it gives *The*
+# everything and *France* nothing. To know which weights to trust, we needed the interventions.
 #
-# ## Break it on purpose: the published rollout
+# One question is left, the first one of the course.
 #
-# We write the rollout as the published code does. Each row is a set of shares and has to sum to 1. What do these sum to?
-
-# %% role="payoff" exercise="attention_rollout"
-if passed(attention_rollout):
-    layers = [torch.tensor(np.array(layer))[None] for layer in maps_of[SENTENCES[0]][1]]
-
-    def in_print(keepdim):
-        rolled = torch.eye(12)
-        for weights in layers:
-            mean = weights.mean(dim=1)
-            kept = torch.where(mean < mean.quantile(0.9), 0, mean)  # the smallest nine tenths go
-            mixed = (kept + torch.eye(12)) / 2
-            rolled = mixed / mixed.sum(dim=-1, keepdim=keepdim) @ rolled
-        return rolled[0]
-
-    sums = {keepdim: in_print(keepdim).sum(dim=-1) for keepdim in (True, False)}
-    whole_sums = attention_rollout(layers)[0].sum(dim=-1)
-    for name, found in (("yours", whole_sums), ("with keepdim", sums[True]), ("as printed", sums[False])):
-        print(f"{name:13}rows sum to {found.min():.3g} … {found.max():.3g}")
-    assert (sums[True] - 1).abs().max() < 1e-3 and (whole_sums - 1).abs().max() < 0.1 and sums[False].min() < 0.9
+# ## What is *it*?
+#
+# "The animal didn't cross the street because it was too tired." One word makes all the difference: *too tired* is the
+# animal, *too wide* is the street. The head that looks most from *it* to *animal* is 13.8. Is this the picture of
+# 2017?
 
 # %% [markdown]
-# Without `keepdim` the rows are no longer shares: on this sentence they sum to between {{ sums[False].min():.2f }}
-# and {{ sums[False].max():.2f }}. No error is raised, and the heat map looks as plausible as before.
+# @predict
+#
+# We read both sentences with the same model and subtract the maps of 13.8. In which rows do they differ? (A row is the token that looks.)
+#
+# - **A** in the row of *it*
+# - **B** in the rows of *it*, *was*, *too* and the last word
+# - **C** in the row of the last word alone
+#
+# @answer
+#
+# **C**, and the other rows are equal to the last bit. The mask is causal: when the model reads *it*, the word that
+# decides has not come yet. So no head of any causal model can resolve this *it* at the position of *it*. The famous
+# picture (Uszkoreit 2017) is from an encoder, which reads the whole sentence at once.
+#
+# @wrong
+#
+# If you said A, you read the sentence as someone who knows how it ends. If you said B, ask which of these tokens has
+# seen *tired*.
 
-# %% role="demo"
-explain("RL18")
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
+    it, animal, street = tokens.index(" it"), tokens.index(" animal"), tokens.index(" street")
+    both_maps = {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}
+    figures.lesson_17.pair(tokens, both_maps, columns_of=[tokens, other])
+    assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
+    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+
+# %% [markdown]
+# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the
+# sentence where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is
+# wrong. We may say that 13.8 looks at a noun that *it* could mean. We may not say that it resolves *it*.
+#
+# ### Which way a head leans
+#
+# Is *it* resolved later, at the last word? From there a head sees the whole sentence. We read off how much weight goes
+# from the last word to each noun, for 13.8 and for one more head, 17.0.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def ends(layer, head):
+        """Weights from the last word (tired; wide) to the two nouns (animal, street), to three digits."""
+        return np.array([each[layer, head, -1, [animal, street]] for each in (tired, wide)], float).round(3)
+
+    a, b = ends(13, 8), ends(17, 0)
+    print("13.8", a.tolist())
+    print("17.0", b.tolist())
+
+# %% [markdown]
+# | 13.8, from | to *animal* | to *street* | difference |
+# |---|---|---|---|
+# | *tired* | {{ a[0, 0]:.3f }} | {{ a[0, 1]:.3f }} | {{ a[0, 0] - a[0, 1]:.3f }} |
+# | *wide* | {{ a[1, 0]:.3f }} | {{ a[1, 1]:.3f }} | {{ a[1, 0] - a[1, 1]:.3f }} |
+#
+# In both sentences 13.8 looks at *animal* far more than at *street*. So a large weight tells us nothing here; what
+# counts is the change. The difference should be larger for the word that fits the first noun, *tired*. By how much it
+# is larger is how far the head **leans**. Here that is {{ a[0, 0] - a[0, 1]:.3f }} − {{ a[1, 0] - a[1, 1]:.3f }} =
+# −{{ a[1, 0] - a[1, 1] - a[0, 0] + a[0, 1]:.3f }}: negative, the wrong way. Head 17.0 looks at neither noun much. It
+# gives {{ b[0, 0]:.3f }} and {{ b[0, 1]:.3f }} from *tired*, {{ b[1, 0]:.3f }} and {{ b[1, 1]:.3f }} from *wide*.
+# Which way does it lean, and how far? (The right way, by
+# {{ b[0, 0] - b[0, 1] - b[1, 0] + b[1, 1]:.3f }}.)
+#
+# One pair proves nothing. Here are sixteen pairs of **twins**, sentences that differ only in the last word. As a
+# control we also read bare lists of the same words, without an *it*.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    FORM = "The {0} didn't {1} the {2} because it was too {3}"
+    TWINS = [words.split() for words in (
+        "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark",
+        "cat reach shelf small high", "truck pass bridge heavy narrow", "ship enter harbor large shallow",
+        "horse jump fence tired high", "child lift stone weak heavy", "bird enter cage big small",
+        "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
+        "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin",
+        "woman buy house poor expensive")]
+
+    def readings(form):
+        """ids (32, T) of all twins, first with the adjective of the first noun; the nouns (32, 2)."""
+        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
+        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in TWINS for _ in range(2)])
+        return torch.tensor([real.encode(text) for text in texts]), nouns
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def leaning(form):
+        """(16, layers, heads): how far each head leans in each pair."""
+        ids, nouns = readings(form)
+        one, two = (ids == nouns[:, :1]).int().argmax(dim=1), (ids == nouns[:, 1:]).int().argmax(dim=1)  # their places
+        last, rows = read(real, ids).weights[:, :, :, -1], torch.arange(len(ids))
+        difference = last[rows, :, :, one] - last[rows, :, :, two]
+        return {"lean": difference[0::2] - difference[1::2]}
+
+    lean = measured("twins", lambda: leaning(FORM))["lean"]
+    listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
+    assert abs(lean[0, 13, 8] - (a[0, 0] - a[0, 1] - a[1, 0] + a[1, 1])) < 2e-3 and lean[0, 13, 8] < 0 < lean[0, 17, 0]
+
+# %% [markdown]
+# ### Chosen on one half, tested on the other
+#
+# With 270 heads and only sixteen pairs, some head will look good by luck. So we choose the best head on eight pairs
+# and test it on the other eight, for all 12,870 ways to split the sixteen.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    splits = np.array([np.isin(range(16), half) for half in itertools.combinations(range(16), 8)])
+    on_half, on_other = (each @ lean.reshape(16, 270) / 8 for each in (splits, ~splits))  # (12870, 270)
+    best, each = on_half.argmax(axis=1), np.arange(len(splits))
+    on_half, on_other = on_half[each, best], on_other[each, best]
+    figures.lesson_17.splits(on_half, on_other)
+    assert np.bincount(best).argmax() == 13 * 9 + 8 and on_other.min() > 0
+    assert 0.6 < on_other.mean() / on_half.mean() < 0.7
+
+# %% [markdown]
+# On average the chosen head leans by {{ on_half.mean():.2f }} on the half that chose it and by
+# {{ on_other.mean():.2f }} on the other. So about a third of its lead came from the choosing. The rest did not: in no
+# split does its mean on the other half point the wrong way. In {{ (best == 13 * 9 + 8).mean():.0% }} of the splits
+# the chosen head is our 13.8, which leans the wrong way on the course's own pair. (12,870 splits are still only
+# sixteen pairs.)
+#
+# Is any head right in all sixteen? If heads were coins, thrown sixteen times each, we would expect such a coin among
+# 270 in about one of 240 experiments.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    always = (lean > 0).all(axis=0)
+    steady, in_text, in_list = np.argwhere(always).tolist(), lean[:, always], listed[:, always]  # (16, 6)
+    shown = {"13.8, chosen most often": lean[:, 13, 8], "17.0, right in all sixteen": lean[:, 17, 0],
+             "17.0 in a list, without it": listed[:, 17, 0]}
+    figures.lesson_17.twins(shown, [f"{one}, {two}: {a}, {b}" for one, _, two, a, b in TWINS])
+    print("right in all sixteen:", steady)
+    assert len(steady) == 6 and in_text.mean(axis=0).argmax() == steady.index([17, 0]) == 2
+    assert (in_list > 0).sum(axis=0).min() >= 13 and 0.5 < in_list.mean() / in_text.mean() < 1
+
+# %% [markdown]
+# Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective
+# fits. But a bare list, "a horse, to cross, a river, and too weak", has no *it* to resolve, and there each of the six
+# still leans the right way in at least {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
+# {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences, and the six together
+# {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun: it is only "tired goes with animals".
+#
+# ### Does the model need them?
+#
+# First, what does the model itself say? We add a question, "What was too tired? The …", and compare the odds of the
+# two nouns as the next word. How far do they shift from one twin to the other?
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def asked(without=()):
+        """(16, 2): by how many nats the answer favors the first noun, in both twins of each pair."""
+        ids, nouns = readings(FORM + ". What was too {3}? The")
+        logits = logits_of(real, read(real, ids, without).x[:, -1]).gather(1, nouns)  # (32, 2)
+        return {"odds": (logits[:, 0] - logits[:, 1]).view(16, 2)}
+
+    odds = measured("asked", asked)["odds"]
+    shift, both = odds[:, 0] - odds[:, 1], ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
+    print("nats:", shift.round(1))
+    assert (shift > 0).sum() >= 12 and both <= 5
+
+# %% [markdown]
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by
+# {{ shift.mean():.2f }} nats on average. It does not know enough: it answers both twins correctly in only {{ both }}
+# pairs. And the heads that looked so telling? We remove 17.0, then 13.8, then all six together.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    left = {}
+    for name, heads in {"17.0": [(17, 0)], "13.8": [(13, 8)], "the six": steady}.items():
+        odds = measured(f"asked without {name}", lambda heads=heads: asked(heads))["odds"]
+        left[name] = (odds[:, 0] - odds[:, 1]).mean()
+        print(f"without {name:8} {left[name]:.2f} nats")
+
+# %% [markdown]
+# The model hardly misses any of them. For comparison we remove six *other* heads of the same layers, in eight
+# different choices: every other head of these layers goes once.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def six_others():
+        groups = [[(layer, (head + step) % 9) for layer, head in steady] for step in range(1, 9)]
+        return {"odds": torch.stack([asked(group)["odds"] for group in groups])}
+
+    odds = measured("six others", six_others)["odds"]
+    others = (odds[..., 0] - odds[..., 1]).mean(axis=-1)
+    print("without six others:", others.round(2), f"on average {others.mean():.2f} nats")
+    assert min(left.values()) > 0.9 * shift.mean() > others.mean() and left["the six"] > shift.mean()
+
+# %% [markdown]
+# The shift was {{ shift.mean():.2f }} nats. It is {{ left["17.0"]:.2f }} without 17.0, {{ left["13.8"]:.2f }} without
+# 13.8 and {{ left["the six"]:.2f }} without the six. Without six others it is {{ others.mean():.2f }} on average, from
+# {{ others.min():.2f }} to {{ others.max():.2f }}: the model misses those a little.
+#
+# So here is the honest answer to the question of the course. In this model we found no head that resolves *it*. At
+# the position of *it* no head can, because of the mask. At the last word some heads do look at the right noun, but
+# the model does as well without them, even without six at once. Perhaps other heads resolve it, or step in when these
+# are gone. Perhaps the model only knows which words go together. This test cannot tell, and no map can.
+#
+# What would a yes look like? You have seen one, 23.4. It was chosen on one prompt and tested on others. Without it
+# the model lost much of the answer, and without any of its neighbors it kept most.
 
 # %% [markdown]
 # ## What we keep
@@ -1005,7 +1115,7 @@ explain("RL18")
 #   At a fixed one, a head that only counts places scores just as high.
 # - The output of attention is a sum over heads, so each head's part can be measured and taken away.
 # - Map, contribution and ablation have to agree before we say what a head does. A head picked from 270 has to be
-#   tested on examples that were not used to pick it.
+#   tested on examples that were not used to pick it, and its ablation compared with that of its neighbors.
 #
 # | what | shape |
 # |---|---|
@@ -1024,8 +1134,8 @@ explain("RL18")
 #
 # ## Cut for 60 minutes
 #
-# Write `previous_token_score` and `induction_score`; show `head_contributions` solved. Leave out the sixteen twins and the rollout. Keep
-# the removal of 16.0: it is the heart of the lesson.
+# Write `previous_token_score` and `induction_score`; show `head_contributions` solved. Leave out the rollout and the sixteen twins:
+# of *it*, show the two maps of 13.8 and the honest answer. Keep the removal of 16.0: it is the heart of the lesson.
 #
 # ## Cut for 90 minutes
 #

@@ -311,6 +311,33 @@ def paris(share: Any, gap: float, tokens: Sequence[str], row: Any) -> None:
                   + ", ".join(f"{_seen(token)} {weight:.2f}" for token, weight in zip(tokens, row, strict=True)) + ".")  # fmt: skip
 
 
+def capitals(cities: Mapping[str, str], whole: Any, without: Any, chosen: int) -> None:
+    """The probability of each capital: with all heads (n,), and without each head of a layer (heads, n), of which one was chosen."""
+    whole, without = np.asarray(whole, float), np.asarray(without, float)
+    fig, (ax,) = panels(1, width=8.6, height=3.1)
+    rows = np.arange(len(cities))
+    ax.barh(rows, whole, color="#E3E3E3", height=0.66, label="the whole model")
+    for head, values in enumerate(without):
+        if head != chosen:
+            ax.plot(values, rows, "|", color=COLOURS["blue"], markersize=13, markeredgewidth=1.6,
+                    label="" if head else "without another head of layer 23")
+    ax.plot(without[chosen], rows, "D", color=COLOURS["vermillion"], markersize=7, label=f"without 23.{chosen}")
+    for row, left in enumerate(without[chosen]):
+        ax.text(left + 0.02, row, f"{left:.2f}", va="center", fontsize=9)
+    chosen_on, *others = (f"{country}: {city}" for country, city in cities.items())
+    ax.set_yticks(rows, [f"{chosen_on} (chosen here)", *others])
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    ax.set(xlim=(0, 1), xlabel="probability of the capital", title=f"Of layer 23, 23.{chosen} is missed most on every prompt")
+    said = "; ".join(
+        f"{city} {whole[row]:.2f}, without 23.{chosen} {without[chosen, row]:.2f}, without another head of the layer "
+        f"{np.delete(without[:, row], chosen).min():.2f} to {np.delete(without[:, row], chosen).max():.2f}"
+        for row, city in enumerate(cities.values())
+    )
+    show(fig, alt=f"The probability of the capital after “The capital of … is”: {said}.")
+
+
 def splits(on_half: Any, on_other: Any) -> None:
     """For each split of the pairs: how far the head that one half chose leans on that half, and on the other."""
     fig, (ax,) = panels(1, width=8.2, height=2.8)

@@ -33,11 +33,11 @@ class induction_score:
         yield case("long", "twenty-four tokens, period 9", 2, 3, 24, 9)
         yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, any_weights)
         sure = np.zeros((2, 3, 9, 9))
-        sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the last occurrence
+        sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the previous occurrence
         sure[:, 2] = causal_weights(rng, 2, 1, 9)[:, 0]
-        yield Case("sure", "head 0 always looks at the token after the last occurrence, period 4", (tensor(sure), 4))
+        yield Case("sure", "head 0 always looks at the token after the previous occurrence, period 4", (tensor(sure), 4))
 
-    @holds("a head that always looks at the token after the last occurrence has the score 1", needs=("sure",))
+    @holds("a head that always looks at the token after the previous occurrence has the score 1", needs=("sure",))
     def sure(case, parts):
         found = float(parts["result"][0])
         return None if abs(found - 1) < 1e-4 else f"such a head got the score {found:.4g}."
@@ -142,8 +142,8 @@ class induction_score:
         "IN16": mistake(
             patch(RETURN, "return torch.stack([weights[:, :, i, (i - c * period + 1).clamp(min=0)] * (i >= c * period) for c in "
                           "range(1, weights.shape[-1] // period + 1)]).sum(dim=0).mean(dim=(0, 2))"),
-            says="All earlier occurrences were counted; only the last one should be, at i − period + 1.",
+            says="All earlier occurrences were counted; only the previous one should be, at i − period + 1.",
             why="""From the third copy on there are several places that show what came next: with period 4, row 9 has column 6 and also
-            column 2. Lesson and contract read the nearest, column 6.""",
+            column 2. The score reads the nearest, column 6.""",
         ),
     }
