@@ -363,7 +363,7 @@ if passed(additive_attention):
 # %% [markdown]
 # On average over 256 sequences {{ on_line:.0% }} of a row's weight lies on the right letter. This is an alignment, and it was learned from
 # pairs alone. The order within the step matters for the map: three models with Bahdanau's order, trained for 600 steps, also write more
-# than 90 % of 12 letters correctly, but only 30 % of their weight lies on the line, and about half of it on the letter just written.
+# than 90% of 12 letters correctly, but only 30% of their weight lies on the line, and about half of it on the letter just written.
 #
 # ## The bottleneck, measured
 #
@@ -413,8 +413,8 @@ if passed(additive_attention):
 # %% [markdown]
 # For two letters one vector is enough. With every further letter it becomes harder to learn how to pack them all into the same numbers, so
 # the dashed curves, those of one vector, fall early. The solid ones, with attention, stay high, even beyond the lengths of the training.
-# Thin curves are two seeds of each kind, thick ones a single seed. We ran everything with three seeds: at ten letters attention had 97 % to
-# 99 %, one vector 44 % to 47 %, the wider one 54 % to 58 %, and the one with 800 steps 57 % to 63 %. After 1,200 steps it had at most 72 %.
+# Thin curves are two seeds of each kind, thick ones a single seed. We ran everything with three seeds: at ten letters attention had 97% to
+# 99%, one vector 44% to 47%, the wider one 54% to 58%, and the one with 800 steps 57% to 63%. After 1,200 steps it had at most 72%.
 # Bahdanau et al. drew similar curves for real sentences (their figure 2).
 #
 # ## A translator of dates
@@ -485,8 +485,8 @@ if passed(additive_attention):
 # Not every row has its weight on the very character that it writes, because an encoder's state also knows the characters around it. For
 # the same reason a map of weights shows where a model looks, and not always which character made it decide.
 #
-# Read nothing into the rows of the hyphens. Where their weight goes is a matter of chance: we trained with three seeds, and 61 %, 47 % and
-# 7 % of the first hyphen's weight lay on the padding of short dates. The rest lay here and there in the text. Large language models
+# Read nothing into the rows of the hyphens. Where their weight goes is a matter of chance: we trained with three seeds, and 61%, 47% and
+# 7% of the first hyphen's weight lay on the padding of short dates. The rest lay here and there in the text. Large language models
 # settle on one place for weight that finds nothing, mostly the first token of the text. It is called an **attention sink** (Xiao et al.
 # 2024).
 #
@@ -535,7 +535,7 @@ if passed(additive_attention):
 # %% [markdown]
 # Without its tanh the trained translator gets {{ scored["tanh removed afterwards"]:, }} dates right, because it had
 # learned to rely on weights that change from step to step. A translator trained without tanh finds another way, here
-# through its recurrent state. With three seeds, 80 % to 88 % of the dates came out right without tanh, and 96 % to 98 % without any
+# through its recurrent state. With three seeds, 80% to 88% of the dates came out right without tanh, and 96% to 98% without any
 # attention. So a good result does not show that attention did the work. To see whether attention
 # does something, change the query: the weights have to change with it.
 
