@@ -12,8 +12,8 @@
 # We go back to 2014, three years before the Transformer. Translation was done by two recurrent networks: an
 # **encoder** read the sentence word by word, and a **decoder** wrote the translation. All that the decoder got from
 # the encoder was a single vector. You will write a recurrent network, write the two kinds of attention that let the
-# decoder see more than this vector, measure how much they help, and train a translator of dates with your own
-# function.
+# decoder see more than this vector, measure how much they help, and see where two trained models look: one that
+# writes words backwards, and one that translates dates.
 
 # %% role="given"
 import torch
@@ -228,17 +228,27 @@ check(additive_attention)
 # ## A translator in four cells
 #
 # The translator has two parts. The *encoder* reads the source in both directions, so that its state at each place depends on what stands
-# to the left and to the right of it. The *decoder* writes one character at a time. At each step it gets the state that it left, the
-# character that it wrote last, and a context from the encoder. The code is in four cells: the layers, one step of the decoder, a whole
-# translation, and the training.
+# to the left and to the right of it. The *decoder* writes one token at a time. Before we write its step in code, here is one in a picture.
+# The three scores are set by hand; the weights and the context follow from them.
+
+# %% role="demo"
+figures.lesson_10.one_step()
+
+# %% [markdown]
+# From left to right: the state takes in the token written last and becomes the next state. This state is the query. It gets a score with
+# each key, softmax turns the scores into weights, and the weights blend the keys into the context. State and context together choose what
+# is written, and both are passed on.
 #
-# The first cell makes the layers: `read` and `write` are embeddings, `start` makes the decoder's first state, and `choose` gives a score
-# to every character that could come next. `attend` is your function, or None. With None every step gets the same single vector as its
-# context.
+# Bahdanau's decoder asks *before* it has taken in the last token. Luong, Pham and Manning (2015, section 3.1) take the token in first, and
+# so do we: a query that knows what was just written can ask for what comes next.
+#
+# Now the code, in four cells: the layers, this step, a whole translation, and the training. The first cell makes the layers: `read` and
+# `write` are embeddings, `start` makes the decoder's first state, and `choose` gives a score to every token that could come next. `attend`
+# is your function, or None.
 
 # %% role="demo"
 class Translator(nn.Module):
-    """A recurrent encoder and decoder (Bahdanau et al. 2015, appendix A, made small)."""
+    """A recurrent encoder and decoder: Bahdanau et al. 2015, appendix A, made small, with the order of Luong et al. 2015."""
 
     def __init__(self, n_in, n_out, attend, hidden):
         super().__init__()
@@ -248,37 +258,35 @@ class Translator(nn.Module):
         self.start = nn.Linear(2 * hidden, hidden)
         self.decoder = nn.GRUCell(32 + 2 * hidden, hidden)
         self.choose = nn.Linear(3 * hidden, n_out)
-        sizes = (hidden, hidden), (2 * hidden, hidden), (hidden,)
+        sizes = (hidden, 32), (2 * hidden, 32), (32,)  # d_a = 32
         self.w_query, self.w_key, self.v = (nn.Parameter(torch.randn(size) / size[0] ** 0.5) for size in sizes)
 
 # %% [markdown]
-# The second cell is one step of the decoder, and here attention is used. The decoder's state is the query, and the encoder's states are
-# the keys. The context that comes out goes into the decoder together with the last character written.
+# The second cell is the step in the picture. Without attention the context stays what it was before the first step: one vector.
 
 # %% role="demo"
-def decoder_step(model, last, state, keys, summary):
-    """Writes one character. Returns: scores of all characters (B, n_out), the new state, weights (B, T) or None."""
-    context, weights = summary, None
+def decoder_step(model, last, state, context, keys):
+    """Writes one token. Returns: scores of all tokens (B, n_out), the next state, the context, weights (B, T) or None."""
+    state, weights = model.decoder(torch.cat([model.write(last), context], dim=-1), state), None
     if model.attend is not None:
         context, weights = model.attend(state, keys, model.w_query, model.w_key, model.v)
-    state = model.decoder(torch.cat([model.write(last), context], dim=-1), state)
-    return model.choose(torch.cat([state, context], dim=-1)), state, weights
+    return model.choose(torch.cat([state, context], dim=-1)), state, context, weights
 
 # %% [markdown]
-# The third cell translates a whole batch. It runs the encoder once and the decoder step by step. `summary` is the
+# The third cell translates a whole batch. It runs the encoder once and the decoder step by step. The first context is the
 # single vector of the old translators: the last state of each direction, side by side. In training, each step is
-# given the correct previous character, so that one early mistake does not spoil everything after it. This is called
-# *teacher forcing*. After training, each step gets the character that the decoder itself wrote last.
+# given the correct previous token, so that one early mistake does not spoil everything after it. This is called
+# *teacher forcing*. After training, each step gets the token that the decoder itself wrote last.
 
 # %% role="demo"
 def translate(model, source, steps, target=None):
-    """(B, T) ids to scores (B, steps, n_out) and a list of weights. In training the right characters are fed back."""
+    """(B, T) ids to scores (B, steps, n_out) and a list of weights. In training the right tokens are fed back."""
     keys, final = model.encoder(model.read(source))
-    summary = final.transpose(0, 1).flatten(1)  # the one vector: the last state of each direction
-    state, last = torch.tanh(model.start(summary)), torch.full_like(source[:, 0], model.begin)
+    context = final.transpose(0, 1).flatten(1)  # the one vector: the last state of each direction
+    state, last = torch.tanh(model.start(context)), torch.full_like(source[:, 0], model.begin)
     written, maps = [], []
     for step in range(steps):
-        scores, state, weights = decoder_step(model, last, state, keys, summary)
+        scores, state, context, weights = decoder_step(model, last, state, context, keys)
         last = scores.argmax(dim=-1) if target is None else target[:, step]
         written.append(scores)
         maps.append(weights)
@@ -310,10 +318,10 @@ def train(name, model, draw, steps, rate=1e-2):
     return model.eval()
 
 # %% [markdown]
-# ## The bottleneck, measured
+# ## A task where attention counts: write it backwards
 #
-# We choose a very simple task: read up to 12 different letters, and write them down again. Nothing has to be translated, and everything
-# has to be kept. We vary three things: with attention or with one vector, the width of the vectors, and the number of training steps.
+# We begin with a task whose alignment we know. The source is up to 12 different letters in random order, and the target is the same
+# letters from the last to the first. Nothing is translated, everything has to be kept, and there is one right place to look at each step.
 
 # %% role="demo"
 def letters(count, length):
@@ -321,35 +329,63 @@ def letters(count, length):
     return torch.rand(count, 26).argsort(dim=-1)[:, :length]
 
 
-def copying():
+def backwards():
     source = letters(64, 2 * int(torch.randint(1, 7, ())))
-    return source, source
+    return source, source.flip(1)
 
 
 @torch.no_grad()
 def shares_right(model, lengths=range(2, 17, 2)):
-    """The share of letters that come back at their place, by the length of the sequence."""
+    """The share of letters that are written in their right place, by the length of the sequence."""
     tests = {length: letters(256, length) for length in lengths}
-    return {length: (translate(model, x, length)[0].argmax(dim=-1) == x).float().mean().item() for length, x in tests.items()}
+    return {length: (translate(model, x, length)[0].argmax(dim=-1) == x.flip(1)).float().mean().item() for length, x in tests.items()}
+
+# %% [markdown]
+# We train one model with your function for 400 steps. Then it writes 12 letters backwards, and we look at its weights: a row for each
+# letter written, a column for each letter read. The first letter written is the last one read, so the right map is a line from the upper
+# right corner to the lower left one. Nobody tells the model about this line: all that it is given is pairs of words.
+
+# %% role="payoff" exercise="additive_attention"
+if passed(additive_attention):
+    torch.manual_seed(0)
+    writer, source = Translator(26, 26, additive_attention, 32), letters(256, 12)
+    with torch.no_grad():
+        before = torch.stack(translate(writer, source, 12)[1], dim=1)
+    train("backwards", writer, backwards, 400)
+    with torch.no_grad():
+        scores, after = translate(writer, source, 12)
+    after = torch.stack(after, dim=1)  # (256, 12, 12): sequence, letter written, letter read
+    on_line = after.flip(2).diagonal(dim1=1, dim2=2).mean().item()
+    assert on_line > 0.7 > before.max()
+    names = [["abcdefghijklmnopqrstuvwxyz"[i] for i in row] for row in (source[0], scores[0].argmax(dim=-1))]
+    figures.lesson_10.reversed_letters(*names, before[0], after[0])
+
+# %% [markdown]
+# On average over 256 sequences {{ on_line:.0% }} of a row's weight lies on the right letter. This is an alignment, and it was learned from
+# pairs alone. The order within the step matters for the map: three models with Bahdanau's order, trained for 600 steps, also write more
+# than 90% of 12 letters correctly, but only 30% of their weight lies on the line, and about half of it on the letter just written.
+#
+# ## The bottleneck, measured
+#
+# How much does attention help here? We vary three things: with attention or with one vector, the width of the vectors, and the number of
+# training steps.
 
 # %% [markdown]
 # @predict
 #
-# One vector of 2 · 32 numbers has to carry 10 letters. After 300 steps of training the decoder writes about four in
-# ten of them correctly. What would raise that number? More than one answer may be right.
+# One vector of 2 · 32 numbers has to carry 10 letters. After 400 steps of training the decoder writes fewer than
+# half of them in the right place. What would raise that number? More than one answer may be right.
 #
 # - **A** nothing: ten letters do not fit into 64 numbers
-# - **B** four times as many steps
-# - **C** four times the width
+# - **B** twice as many steps
+# - **C** twice the width
 #
 # @answer
 #
-# **B** and **C** both help: the share rises from {{ shares["one vector"][10]:.0% }} to
-# {{ shares["one vector, 1,200 steps"][10]:.0% }} with more steps, and to
-# {{ shares["one vector, 4 times as wide"][10]:.0% }} with more width. So the letters do fit. What is hard is to
-# *learn* how to put them into the vector and get them out again. Attention at the small width reaches
-# {{ shares["attention"][10]:.0% }} in 300 steps and {{ shares["attention, 1,200 steps"][10]:.0% }} in 1,200. With
-# attention the model only has to learn where each letter is. It does not have to store the letter in a vector.
+# **B** and **C** both help: the share rises from {{ shares["one vector, 400 steps"][0][10]:.0% }} to {{ longer[10]:.0% }} with
+# more steps, and to {{ shares["one vector, twice as wide, 400 steps"][0][10]:.0% }} with more width. So the letters do fit. What is
+# hard is to *learn* how to put them into the vector and get them out again. Attention at the small width reaches {{ low:.0% }} or
+# more in 400 steps. With attention the model only has to learn where each letter is. It does not have to store the letter in a vector.
 #
 # @wrong
 #
@@ -359,27 +395,37 @@ def shares_right(model, lengths=range(2, 17, 2)):
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
     plans = {
-        "one vector": (None, 32, 300), "one vector, 4 times as wide": (None, 128, 300), "attention": (additive_attention, 32, 300),
-        "one vector, 1,200 steps": (None, 32, 1200), "attention, 1,200 steps": (additive_attention, 32, 1200),
+        "attention, 400 steps": (additive_attention, 32, 400, [1]), "one vector, 400 steps": (None, 32, 400, [0, 1]),
+        "one vector, twice as wide, 400 steps": (None, 64, 400, [0]), "one vector, 800 steps": (None, 32, 800, [0]),
     }
-    shares = {}
-    for name, (attend, hidden, steps) in plans.items():
-        torch.manual_seed(0)
-        shares[name] = shares_right(train(name, Translator(26, 26, attend, hidden), copying, steps))
+    shares = {"attention, 400 steps": [shares_right(writer)]}  # seed 0 is the model of the map
+    for name, (attend, hidden, steps, seeds) in plans.items():
+        for seed in seeds:
+            torch.manual_seed(seed)
+            model = train(f"{name}, seed {seed}", Translator(26, 26, attend, hidden), backwards, steps)
+            shares.setdefault(name, []).append(shares_right(model))
     figures.lesson_10.bottleneck(shares, longest=12)
-    assert shares["attention, 1,200 steps"][16] > shares["one vector, 1,200 steps"][16] + 0.2
+    low = min(row[10] for row in shares["attention, 400 steps"])
+    high = max(row[10] for row in shares["one vector, 400 steps"])
+    longer = shares["one vector, 800 steps"][0]
+    assert low > high + 0.4 and low > longer[10] + 0.1 and min(row[16] for row in shares["attention, 400 steps"]) > 0.8
 
 # %% [markdown]
-# For two letters one vector is enough. With every further letter it becomes harder to learn how to pack them all into
-# the same numbers, so the dashed curves, those of one vector, fall early. The curves with attention fall later. After
-# 1,200 steps the curve with attention lies far above the other even at lengths that did not occur in training.
+# For two letters one vector is enough. With every further letter it becomes harder to learn how to pack them all into the same numbers, so
+# the dashed curves, those of one vector, fall early. The solid ones, with attention, stay high, even beyond the lengths of the training.
+# Thin curves are two seeds of each kind, thick ones a single seed. We ran everything with three seeds: at ten letters attention had 97% to
+# 99%, one vector 44% to 47%, the wider one 54% to 58%, and the one with 800 steps 57% to 63%. After 1,200 steps it had at most 72%.
 # Bahdanau et al. drew similar curves for real sentences (their figure 2).
 #
 # ## A translator of dates
 #
-# Now the translator turns "3 March 2021", "Mar 3, 2021" or "03.03.2021" into "2021-03-03", one character at a time. In dates with dots
-# the day comes first. Short dates are padded with spaces to 18 characters. There is no mask, so your function can look at these spaces,
-# too.
+# The same four cells can translate. The source is a date such as "3 March 2021", "Mar 3, 2021" or "03.03.2021", and the target is
+# "2021-03-03", one character at a time. In dates with dots the day comes first. Short dates are padded with spaces to 18 characters. There
+# is no mask, so your function can look at these spaces, too.
+#
+# Attention is optional for this task. A date is short, and one vector learns to carry it: at the end of the lesson a translator without
+# attention gets nearly all dates right. We show dates for two other reasons. You know where you would look, so you can judge where the
+# model looks. And some of what is written needs nothing from the text, so we can see where weights go that have nothing to find.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -401,22 +447,22 @@ if passed(additive_attention):
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
     torch.manual_seed(0)
-    translator = train("dates", Translator(*dates.SIZES, additive_attention, 64), date_pairs, 350, rate=8e-3)
+    translator = train("dates", Translator(*dates.SIZES, additive_attention, 64), date_pairs, 200, rate=1.5e-2)
     right, maps = score(translator)
     print(f"{right} of {len(fresh)} fresh dates right to the last character")
 
 # %% [markdown]
 # @predict
 #
-# The translator reads "3 March 2021" and six spaces, and writes "2021-03-03". Where does it look while it writes the first 2? And where
+# The translator reads "3 March 2021" and six spaces, and writes "2021-03-03". Where does it look while it writes the year? And where
 # does it look while it writes a hyphen, for which it needs nothing from the text?
 #
 # @answer
 #
-# For the first 2 it looks at the year, at the end of the text. For a hyphen it looks mostly at the spaces of the
-# padding: they get {{ sink:.0% }} of the weight of the first hyphen, on average over short dates. Weights must sum to
-# 1 even when there is nothing to read, so a model learns a place where looking does no harm. Many language models use
-# their first token in this way; it is called an **attention sink** (Xiao et al. 2024).
+# For the year it looks at the year, at the end of the text: on average over the fresh dates, the largest weight is
+# {{ largest[3]:.0% }} while it writes the last digit of the year. While it writes the first hyphen, the largest weight is only
+# {{ largest[4]:.0% }}. The weights must sum to 1 even when there is nothing to find, so they are spread thinly
+# over places where looking does no harm; in short dates {{ sink:.0% }} of the weight lies on the padding.
 #
 # @wrong
 #
@@ -428,17 +474,21 @@ if passed(additive_attention):
     with torch.no_grad():
         scores, weights = translate(translator, dates.encoded([(text, "0000-00-00") for text in texts])[0], 10)
     written = [dates.decoded(row) for row in scores.argmax(dim=-1)]
-    figures.lesson_10.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks where the date says it")
+    figures.lesson_10.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks at the part it is writing")
+    largest = maps.max(dim=-1).values.mean(dim=0)  # (10,): of each character's row
     short = [i for i, (text, _) in enumerate(fresh) if len(text) < 15]
     sink = sum(maps[i, 4, len(fresh[i][0]):].sum().item() for i in short) / len(short)
-    assert sink > 0.5
+    assert largest[3] > 0.9 and largest[4] < 0.5
 
 # %% [markdown]
-# Nobody told the model where the year is. In the figure each row is one character written, and its weights say where the decoder looked.
-# For the year it looks at the end of the text, and then it goes back for month and day. So the order is exchanged as in "voiture bleue",
-# and the model learned this from pairs of dates alone. Not every row has its weight on the very character that it writes, because an
-# encoder's state also knows the characters around it. For the same reason a map of weights shows where a model looks, and not always
-# which character made it decide.
+# For the year it looks at the end of the text, and then it goes back for month and day, so the order is exchanged as in "voiture bleue".
+# Not every row has its weight on the very character that it writes, because an encoder's state also knows the characters around it. For
+# the same reason a map of weights shows where a model looks, and not always which character made it decide.
+#
+# Read nothing into the rows of the hyphens. Where their weight goes is a matter of chance: we trained with three seeds, and 61%, 47% and
+# 7% of the first hyphen's weight lay on the padding of short dates. The rest lay here and there in the text. Large language models
+# settle on one place for weight that finds nothing, mostly the first token of the text. It is called an **attention sink** (Xiao et al.
+# 2024).
 #
 # ## Break it on purpose: no tanh, and no attention
 #
@@ -451,15 +501,14 @@ if passed(additive_attention):
 # How many of 1000 dates does a translator get right if it is trained *without tanh* from the start?
 #
 # - **A** nearly none
-# - **B** about half
-# - **C** nearly all
+# - **B** fewer than half
+# - **C** more than three quarters
 #
 # @answer
 #
-# **C**: {{ scored["no tanh, trained so"]:, }}. Its weights are the same at every step, so attention has become one
-# fixed summary of the text: one vector again. And one vector is enough here: the translator with no attention at all
-# gets {{ scored["no attention"]:, }}. A date holds little information, and one vector learns to carry it. The copying
-# task above shows how quickly this becomes hard to learn as sequences grow longer.
+# **C**: {{ scored["no tanh from the start"]:, }}. Its weights are the same at every step, so attention has become one fixed summary of
+# the text: one vector again. And one vector carries most of what is needed here: the translator with no attention at all gets
+# {{ scored["no attention"]:, }}. Dates are short. The curves above show how soon this becomes hard to learn as sequences grow longer.
 #
 # @wrong
 #
@@ -474,18 +523,20 @@ if passed(additive_attention):
 
     translator.attend, scored = without_tanh, {"with tanh": right}
     scored["tanh removed afterwards"], _ = score(translator)
-    for name, attend in (("no tanh, trained so", without_tanh), ("no attention", None)):
+    for name, attend in (("no tanh from the start", without_tanh), ("no attention", None)):
         torch.manual_seed(0)
-        scored[name], weights = score(train(name, Translator(*dates.SIZES, attend, 64), date_pairs, 350, rate=8e-3))
+        scored[name], weights = score(train(name, Translator(*dates.SIZES, attend, 64), date_pairs, 200, rate=1.5e-2))
         if weights is not None:
             assert torch.allclose(weights[:, 0], weights[:, 9], atol=1e-5)  # every step looks at the same place
+    assert scored["no tanh from the start"] > 750 and scored["no attention"] > 900
     for name, count in scored.items():
         print(f"{name:24} {count:5,} of 1,000 dates right")
 
 # %% [markdown]
 # Without its tanh the trained translator gets {{ scored["tanh removed afterwards"]:, }} dates right, because it had
 # learned to rely on weights that change from step to step. A translator trained without tanh finds another way, here
-# through its recurrent state. So a good result does not show that attention did the work. To see whether attention
+# through its recurrent state. With three seeds, 80% to 88% of the dates came out right without tanh, and 96% to 98% without any
+# attention. So a good result does not show that attention did the work. To see whether attention
 # does something, change the query: the weights have to change with it.
 
 # %% role="demo"
@@ -590,7 +641,7 @@ if passed(luong_attention):
 #   place at every step.
 # - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$. Both are learned from pairs of sentences,
 #   without given alignments.
-# - The weights of softmax always sum to 1. When there is nothing to read, they go to a sink.
+# - The weights of softmax always sum to 1. When there is nothing to read, they go where it does no harm, to a sink.
 # - The context is a weighted sum of the keys themselves. Separate values came later.
 #
 # | what | shape |
@@ -610,7 +661,8 @@ if passed(luong_attention):
 #
 # ## Cut for 60 minutes
 #
-# `rnn_states` on the board only. `additive_attention`, the curves of the letters from the solved notebook, and the map of the dates.
+# `rnn_states` on the board only. `additive_attention`, one step of the decoder drawn at the board, and from the solved notebook the
+# map and the curves of the letters. Leave out the dates.
 #
 # ## Cut for 90 minutes
 #
@@ -628,10 +680,10 @@ if passed(luong_attention):
 # ## To discuss
 #
 # - Nearly all of 1000 dates come out right with one vector. Why use attention at all? (A good answer: a date fits
-#   into one vector, and the copying task shows how soon that becomes hard to learn; attention also learns in fewer
+#   into one vector, and writing backwards shows how soon that becomes hard to learn; attention also learns in fewer
 #   steps and shows where it looks.)
 # - Is the map of weights an explanation of the translation? (A good answer: it says where the decoder looked, not what it used. States
-#   know their neighbors, hyphens look at padding, and a model without useful weights can translate as well.)
+#   know their neighbors, a hyphen's row means nothing, and a model without useful weights can translate as well.)
 #
 # ## On paper
 #

@@ -1,4 +1,4 @@
-"""Figures of lesson 10: a state that fades, two roads through a sentence, why tanh, the bottleneck, alignment maps."""
+"""Figures of lesson 10: a state that fades, two roads through a sentence, why tanh, one step, alignment maps, the bottleneck."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def fading(felt: Any) -> None:
 
 
 _BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#9A9A9A", "linewidth": 1.2}
+_CELL = {**_BOX, "boxstyle": "square,pad=0.3"}
 
 
 def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
@@ -72,26 +73,98 @@ def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
     show(fig, alt="The weight of key 0 for queries from (0, 4) over (0, 0) to (4, 0): " + "; ".join(said) + ".")
 
 
-def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
-    """Share of letters that came back right, by name and length; longest: the longest sequence of the training."""
-    fig, axes = panels(2, width=9.6, height=3.6)
-    groups = [{name: row for name, row in shares.items() if ("1,200" in name) == more} for more in (False, True)]
-    for ax, group, title in zip(axes, groups, ("300 steps of training", "1,200 steps of training"), strict=True):
-        for name, row in group.items():
-            attends = name.startswith("attention")
-            color = COLOURS["orange" if attends else "sky" if "wide" in name else "blue"]
-            ax.plot(list(row), list(row.values()), "o-" if attends else "o--", markersize=4, color=color, label=name.partition(",")[0]
-                    + (", 4 times as wide" if "wide" in name else ""))  # fmt: skip
-        ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
-        lengths = list(next(iter(group.values())))
-        ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
-        ax.text(longest + 0.7, 0.07, "longer than\nin training", va="bottom", fontsize=8.5, color="#555555")
-        ax.set(xlabel="letters in the sequence", ylabel="share of letters right", ylim=(0, 1.05), xticks=lengths, title=title)
-        ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
-    said = "; ".join(
-        f"{name}: " + ", ".join(f"{share:.0%} at {length}" for length, share in row.items()) for name, row in shares.items()
-    )
-    show(fig, alt=f"Two panels: the share of letters that come back right against the length of the sequence. {said}.")
+SCORES = np.array([-1.0, 0.5, 3.0])  # of la, voiture, bleue while "blue" is written: set by hand
+HEIGHTS = (1.6, 1.0, 0.4)  # of their rows in the drawing
+
+
+def one_step() -> None:
+    """Draws one step of the decoder with its shapes; the scores are set by hand, weights and context follow from them."""
+    weights = np.exp(SCORES) / np.exp(SCORES).sum()
+    fig, (ax,) = panels(1, width=11.0, height=4.1)
+    ax.set_axis_off()
+    ax.set(xlim=(-0.75, 9.75), ylim=(-0.85, 2.75), title='One step of the decoder: it has written "the" and now writes "blue"')
+    for y, name, shape in ((2.0, "state", "(B, d_q)"), (1.0, 'last word "the"', "(B,)"), (0.0, "last context", "(B, d_h)")):
+        _part(ax, (0, y), name, shape)
+        _arrow(ax, (0.57 if y == 1 else 0.45, y), (1.32, 1 + 0.25 * (y - 1)), "grey")
+    _part(ax, (1.85, 1), "decoder", "one GRU step")
+    _arrow(ax, (2.38, 1), (2.7, 1), "grey")
+    _part(ax, (3.35, 1), "next state", "= query (B, d_q)", "vermillion")
+    _arrow(ax, (4.0, 1), (4.32, 1), "grey")
+    for x, name, numbers in ((5.55, "scores", SCORES), (6.9, "weights", weights)):
+        ax.text(x, 2.1, f"{name}\n(B, T)", ha="center", va="center", fontsize=9.5, color=COLOURS["blue"])
+        for y, number in zip(HEIGHTS, numbers, strict=True):
+            ax.text(x, y, f"{number:.2f}".replace("-", "−"), ha="center", va="center", fontsize=10, bbox=_CELL)
+    for y, key, word in zip(HEIGHTS, range(3), FRENCH, strict=True):
+        ax.text(5.15, y, f"$k_{key}$ {word}", ha="right", va="center", fontsize=9)
+        _arrow(ax, (5.85, y), (6.62, y), "grey")
+    ax.text(6.22, 1.68, "softmax", ha="center", va="bottom", fontsize=8, color="#555555")
+    _part(ax, (5.0, -0.5), "keys: the encoder's states", "(B, T, d_h)")
+    _arrow(ax, (5.0, -0.2), (5.0, 0.2), "grey")
+    _arrow(ax, (6.0, -0.4), (7.75, 0.62), "grey")
+    _arrow(ax, (7.2, 1), (7.5, 1), "grey")
+    blend = " + ".join(f"{weight:.2f} $k_{key}$" for key, weight in enumerate(weights))
+    _part(ax, (8.55, 1), "context", f"{blend}\n(B, d_h)", "vermillion")
+    _arrow(ax, (8.55, 1.38), (8.55, 2.2), "grey")
+    ax.plot([3.35, 3.35], [1.28, 2.5], color=COLOURS["grey"], linewidth=2, solid_capstyle="butt")
+    _arrow(ax, (3.335, 2.5), (7.93, 2.5), "grey")
+    _part(ax, (8.55, 2.5), 'choose "blue"', "(B, n_out)")
+    ax.text(8.55, -0.5, "The two framed in color\ngo on into the next step.", ha="center", va="center", fontsize=9,
+            color=COLOURS["vermillion"])  # fmt: skip
+    said = ", ".join(f"{word} score {score:g} and weight {weight:.2f}" for word, score, weight in zip(FRENCH, SCORES, weights, strict=True))
+    show(fig, alt="One step of the decoder, from left to right. The state (B, d_q), the last word, the, and the last context (B, d_h) go "
+                  "into one step of the decoder. Out comes the next state, which is the query. It meets the keys, the encoder's states "
+                  f"(B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The context (B, d_h) is the sum "
+                  "of the keys by these weights. State and context together choose the next word, blue, and both go into the next "
+                  "step.")  # fmt: skip
+
+
+def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = "") -> None:
+    """A box of a diagram: a name, and its shape below it in smaller letters."""
+    edge = {"edgecolor": COLOURS[color], "linewidth": 2} if color else {}
+    ax.text(*at, f"{name}\n{shape}", ha="center", va="center", fontsize=9.5, zorder=3, bbox={**_BOX, **edge})
+
+
+def reversed_letters(letters: Sequence[str], written: Sequence[str], before: Any, after: Any) -> None:
+    """Two maps of one sequence, before and after training: rows are the letters written, columns the letters read."""
+    before, after = np.asarray(before), np.asarray(after)
+    steps = [str(step) for step in range(len(written))]
+    fig, (left, right) = panels(2, width=9.6, height=4.4)
+    matrix(before, "Before training", ax=left, limits=(0, 1), columns=letters, rows=steps, xlabel="letter read", ylabel="step")
+    matrix(after, "After training", ax=right, limits=(0, 1), columns=letters, rows=written, xlabel="letter read", ylabel="letter written")
+    claim = "Trained to write backwards, the decoder looks from the last letter to the first"
+    fig.suptitle(claim, fontsize=11.5)
+    best = ", ".join(f"{out} at {letters[i]} ({i})" for out, i in zip(written, after.argmax(axis=1), strict=True))
+    show(fig, alt=f"{claim}. Two heat maps of attention weights for the letters {' '.join(letters)}. Before training no weight is above "
+                  f"{before.max():.2f}. After training the largest weight of each row lies, in the order of writing, for {best}: a line "
+                  "from the upper right to the lower left.")  # fmt: skip
+
+
+def bottleneck(shares: Mapping[str, Sequence[Mapping[int, float]]], longest: int) -> None:
+    """Share of letters that came out right, by name, seed and length; longest: the longest sequence of the training."""
+    fig, (ax,) = panels(1, width=8.2, height=4.0)
+    colors = {"attention": "orange", "wide": "sky", "800": "green"}
+    for name, rows in shares.items():
+        color = COLOURS[next((color for part, color in colors.items() if part in name), "blue")]
+        for number, row in enumerate(rows):
+            label = name + (f", {len(rows)} seeds" if len(rows) > 1 else "")
+            ax.plot(list(row), list(row.values()), "o-" if name.startswith("attention") else "o--", markersize=3.5, color=color,
+                    linewidth=1.1 if len(rows) > 1 else 2, label=None if number else label)  # fmt: skip
+    lengths = list(next(iter(shares.values()))[0])
+    ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
+    ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
+    ax.text(longest + 0.6, 0.07, "longer than in training", va="bottom", fontsize=8.5, color="#555555")
+    ax.set(xlabel="letters in the sequence", ylabel="share of letters right", ylim=(0, 1.05), xticks=lengths,
+           title="Backwards: one vector falls early, attention stays high")  # fmt: skip
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
+    said = "; ".join(f"{name}: " + ", ".join(f"{_spread([row[length] for row in rows])} at {length}" for length in rows[0])
+                     for name, rows in shares.items())  # fmt: skip
+    show(fig, alt=f"The share of letters that come out right against the length of the sequence. {said}.")
+
+
+def _spread(shares: Sequence[float]) -> str:
+    """The smallest and the largest of some shares, or the only one."""
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return low if low == high else f"{low} to {high}"
 
 
 def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray, claim: str) -> None:
