@@ -31,10 +31,10 @@ figures.lesson_16.blocks()
 #
 # | part | Transformer (Vaswani et al. 2017) | GPT-2 (Radford et al. 2019) | Llama (Touvron et al. 2023) | why |
 # |---|---|---|---|---|
-# | normalization | LayerNorm behind each sum (3.1) | LayerNorm before each branch (2.3) | RMSNorm there (2.2) | one mean less |
+# | normalization | LayerNorm after each sum (3.1) | LayerNorm before each branch (2.3) | RMSNorm there (2.2) | no mean needed |
 # | network | ReLU, 4 · d_model wide (3.3) | GELU, 4 · d_model wide | SwiGLU, about 8/3 · d_model wide (2.2) | better at the same cost |
-# | positions | sines and cosines, added (3.5) | a learned table, added | RoPE in each block (2.2) | distances; no table that ends |
-# | keys and values | each head its own (3.2.2) | each head its own | from Llama 2 70B on, heads share them | a smaller cache (lesson 15) |
+# | positions | sines and cosines, added (3.5) | a learned table, added | RoPE in each block (2.2) | relative; no table to outgrow |
+# | keys and values | one set per head (3.2.2) | one set per head | from Llama 2 70B on, heads share them | a smaller cache (lesson 15) |
 # | biases | in the network (3.3) | everywhere | none | steadier training of large models |
 #
 # The numbers in parentheses are sections of these papers; where GPT-2 has none, the source is its code. Heads that
@@ -511,7 +511,7 @@ if passed(LlamaBlock) and smol:
     assert likely[0][0] == " Paris" and likely[0][1] > 0.7
 
 # %% [markdown]
-# **Paris.** If the weights are on your machine, your attention has just run a model that others have trained. In the run that came with
+# **Paris.** If the weights are on your machine, your blocks have just run a model that others have trained. In the run that came with
 # this copy the list was:
 #
 # | next token | probability |
@@ -521,8 +521,66 @@ if passed(LlamaBlock) and smol:
 # | {{ likely[2][0] }} | {{ likely[2][1]:.3f }} |
 # | {{ likely[3][0] }} | {{ likely[3][1]:.3f }} |
 #
-# Is {{ likely[0][1]:.3f }} the right number, or only a plausible one? To find out, we compute the same model a second
-# time with none of your code in it: in float64, one head at a time, each rotated pair as one complex number
+# How much of that is yours? The blocks are, but two of their parts may be torch's. Your `GroupedQuerySelfAttention` may
+# leave the softmax to `F.scaled_dot_product_attention`, and your `LlamaBlock` may use `nn.RMSNorm`, as `Llama` does for
+# its last norm. So we run the model once more without either. In place of torch's operator we put the formula that you
+# wrote in lesson 03, and with a mask in lesson 06. It takes the operator's arguments and always hides the future, as
+# this model does:
+
+# %% role="demo"
+def by_formula(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=True, scale=None, enable_gqa=False):
+    """Lessons 03 and 06: softmax(q kᵀ / √d) v, the future hidden. The arguments are those of torch's operator."""
+    if enable_gqa:  # the operator was asked to share the keys
+        key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], dim=-3) for each in (key, value))
+    scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return torch.softmax(scores.masked_fill(future, -math.inf), dim=-1) @ value
+
+# %% [markdown]
+# In place of torch's norm we put your `rms_norm`. Your classes stay as they are: while a `TorchFunctionMode` is open, torch
+# asks it about every call of a torch function, and the one below answers two of them itself.
+
+# %% role="payoff" exercise="LlamaBlock"
+if passed(LlamaBlock) and passed(rms_norm) and smol:
+    from torch.overrides import TorchFunctionMode
+
+    def by_yours(x, shape, weight=None, eps=None):
+        return rms_norm(x, torch.ones(shape) if weight is None else weight, eps)
+
+    instead, replaced = {F.scaled_dot_product_attention: by_formula, F.rms_norm: by_yours}, []
+
+    class WithoutTorchs(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function in instead:
+                replaced.append(function.__name__)
+            return instead.get(function, function)(*args, **(kwargs or {}))
+
+# %% role="payoff" exercise="LlamaBlock"
+if passed(LlamaBlock) and passed(rms_norm) and smol:
+    replaced.clear()
+    ids = torch.tensor([smol.encode(prompt)])
+    with torch.no_grad():
+        before = model(ids)[0]
+        with WithoutTorchs():
+            after = model(ids)[0]
+    rounding, word = (after - before).abs().max().item(), smol.token(after[-1].argmax().item())
+    print({name: replaced.count(name) for name in ("scaled_dot_product_attention", "rms_norm")}, "calls replaced")
+    print(f"next token {word!r}; {after.numel():,} logits differ by at most {rounding:.0e}")
+    assert rounding < 1e-3 and word == likely[0][0]
+
+# %% [markdown]
+# In this copy {{ replaced.count("scaled_dot_product_attention") }} calls of torch's attention were replaced, one in
+# each block, and {{ replaced.count("rms_norm") }} of its norm: two in each block, and the last one. Your numbers may
+# differ: what you wrote out yourself needs no replacing. The next word is again `{{ word }}`, and the logits differ by
+# {{ rounding:.0e }} at most, which is float32's rounding.
+#
+# This is exactly what is yours in the second run: the blocks, the grouped attention, the gated network and all norms,
+# the last one included, are your code from this lesson; the formula of attention and the rotation are the course's
+# copies of what you wrote in lessons 06 and 07; `Llama`, which looks up the tokens, stacks the blocks and multiplies by
+# the table, is given; the tokenizer and the weights are SmolLM2's; and torch does the arithmetic of each line.
+#
+# Is {{ likely[0][1]:.3f }} the right number, or only a plausible one? Both runs share your blocks. So we compute the
+# same model with none of your code in it: in float64, one head at a time, each rotated pair as one complex number
 # multiplied by e^(iθ).
 
 # %% role="demo"
@@ -629,14 +687,13 @@ if passed(LlamaBlock) and smol:
 # Its first choice is `{{ crossing[0][0] }}` ({{ crossing[0][1]:.2f }}). *Tired* gets {{ both[" tired"]:.4f }}, and
 # *wide* {{ both[" wide"]:.4f }}. What its heads look at in this sentence is the subject of lesson 17.
 #
-# ## The other way in
+# ## The same weights in another order
 #
 # The course's file stores the weights for a program that rotates neighboring pairs, as lesson 07 does. The Hugging
-# Face Hub has the same model as a safetensors file. Its numbers are not rounded to 4 bits, and it is stored for a
-# program that rotates number i together with number i + d_head/2: *halves* instead of neighbors. As lesson 07
-# promised, we only have to move rows. Each row of `w_q` makes one number of q, so moving rows moves numbers, and
-# `w_k` is treated alike. In each head, row i of the first half becomes row 2i, and row i of the second half becomes
-# row 2i + 1. `w_v` and `w_o` stay as they are, since values are not rotated.
+# Face Hub has the same model for a program that rotates number i together with number i + d_head/2: *halves* instead
+# of neighbors. As lesson 07 promised, we only have to move rows. Each row of `w_q` makes one number of q, so moving
+# rows moves numbers, and `w_k` is treated alike. In each head, row i of the first half becomes row 2i, and row i of the
+# second half becomes row 2i + 1. `w_v` and `w_o` stay as they are, since values are not rotated.
 
 # %% role="demo"
 def neighbors_from_halves(weight, num_heads):
@@ -652,54 +709,9 @@ rows = torch.arange(12.0)[:, None]  # two heads of six rows, each row holding it
 print(neighbors_from_halves(rows, num_heads=2).flatten().int().tolist())
 
 # %% [markdown]
-# A check on made-up weights: a rotation in halves before the move, and lesson 07's rotation of neighbors after it,
-# give the same scores. They have to. A dot product doesn't depend on the order of its terms; q and k are reordered
-# alike, and each pair keeps its frequency.
-
-# %% role="demo"
-torch.manual_seed(16)
-w_q, w_k, x, at = torch.randn(24, 10), torch.randn(24, 10), torch.randn(7, 10), torch.arange(7)
-
-def halves(y, base=10000.0):
-    a, b = y.chunk(2, dim=-1)
-    angles = at[:, None] * base ** (-torch.arange(0, y.shape[-1], 2) / y.shape[-1])
-    return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1)
-
-def scores_of(w_q, w_k, rotate):
-    q, k = (rotate((x @ w.T).unflatten(-1, (3, 8)).transpose(0, 1)) for w in (w_q, w_k))  # three heads of eight
-    return q @ k.mT
-
-before = scores_of(w_q, w_k, halves)
-after = scores_of(*(neighbors_from_halves(w, 3) for w in (w_q, w_k)), lambda y: apply_rope(y, at))
-assert torch.allclose(before, after, atol=1e-4)
-
-# %% [markdown]
-# If your machine can reach the Hub, run `pip install huggingface_hub safetensors`. Then this is all it takes, with
-# `from_the_hub` from the next cell:
+# The scores stay the same. A dot product doesn't depend on the order of its terms; q and k are reordered alike, and
+# each pair keeps its frequency. The appendix confirms it with numbers, and loads the Hub's file.
 #
-# ```python
-# from huggingface_hub import hf_hub_download
-# from safetensors.torch import load_file
-#
-# state = load_file(hf_hub_download("HuggingFaceTB/SmolLM2-135M-Instruct", "model.safetensors"))
-# model = Llama(smollm2.CONFIG, from_the_hub(state, smollm2.CONFIG))
-# ```
-
-# %% role="demo"
-def from_the_hub(state, c):
-    """Weights by the names of a hub, as the course names and orders them."""
-    ours = {"model.embed_tokens": "token", "model.norm": "norm", "model.layers.": "blocks.", "input_layernorm": "attn_norm",
-            "post_attention_layernorm": "mlp_norm", "self_attn.": "attn.", "_proj": "", "attn.q": "attn.w_q", "attn.k": "attn.w_k",
-            "attn.v": "attn.w_v", "attn.o": "attn.w_o"}
-    weights = {}
-    for name, weight in state.items():
-        for theirs, mine in ours.items():
-            name = name.replace(theirs, mine)
-        heads = c.heads if "w_q" in name else c.kv_heads if "w_k" in name else 0
-        weights[name] = neighbors_from_halves(weight.float(), heads) if heads else weight.float()
-    return weights
-
-# %% [markdown]
 # ### What is wrong in print
 #
 # With grouped keys, `w_k` has fewer heads than `w_q`, so the move has to use *its* number of heads. The converter of
@@ -815,6 +827,65 @@ if passed(LlamaBlock) and smol:
 # after some 800 tokens (lyogavin/airllm#368). Good answers don't show that a model was loaded correctly. The same
 # logits as another program's, on a long text, do.
 #
+# ## After Llama
+#
+# Newer models keep this block and change four things. **QK-norm:** q and k are normalized in each head, which keeps the
+# scores from growing too large in training (Dehghani et al. 2023, section 2; Qwen3: Yang et al. 2025, section 2).
+# **Output layer:** SmolLM2 uses its table of tokens twice (Press and Wolf 2017). Qwen3 does so up to 4B; its dense
+# models from 8B on have a second matrix (table 1). **Longer texts:** positions are scaled down to the range that RoPE
+# was trained on, and training goes on for a while (Chen et al. 2023, section 2.3); YaRN leaves the pairs that turn fast
+# as they are (Peng et al. 2023, section 3). **Mixture of experts:** a block has several networks, and a router picks a
+# few of them for each token: two of eight SwiGLUs in Mixtral (Jiang et al. 2024, section 2.1).
+#
+# ## Appendix: the Hub's file
+#
+# First the promised check, on made-up weights: a rotation in halves before the move, and lesson 07's rotation of
+# neighbors after it, give the same scores.
+
+# %% role="demo"
+torch.manual_seed(16)
+w_q, w_k, x, at = torch.randn(24, 10), torch.randn(24, 10), torch.randn(7, 10), torch.arange(7)
+
+def halves(y, base=10000.0):
+    a, b = y.chunk(2, dim=-1)
+    angles = at[:, None] * base ** (-torch.arange(0, y.shape[-1], 2) / y.shape[-1])
+    return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1)
+
+def scores_of(w_q, w_k, rotate):
+    q, k = (rotate((x @ w.T).unflatten(-1, (3, 8)).transpose(0, 1)) for w in (w_q, w_k))  # three heads of eight
+    return q @ k.mT
+
+before = scores_of(w_q, w_k, halves)
+after = scores_of(*(neighbors_from_halves(w, 3) for w in (w_q, w_k)), lambda y: apply_rope(y, at))
+assert torch.allclose(before, after, atol=1e-4)
+
+# %% [markdown]
+# The Hub has the model as a safetensors file, whose numbers are not rounded to 4 bits. If your machine can reach it, run
+# `pip install huggingface_hub safetensors`. Then this is all it takes, with `from_the_hub` from the next cell:
+#
+# ```python
+# from huggingface_hub import hf_hub_download
+# from safetensors.torch import load_file
+#
+# state = load_file(hf_hub_download("HuggingFaceTB/SmolLM2-135M-Instruct", "model.safetensors"))
+# model = Llama(smollm2.CONFIG, from_the_hub(state, smollm2.CONFIG))
+# ```
+
+# %% role="demo"
+def from_the_hub(state, c):
+    """Weights by the names of a hub, as the course names and orders them."""
+    ours = {"model.embed_tokens": "token", "model.norm": "norm", "model.layers.": "blocks.", "input_layernorm": "attn_norm",
+            "post_attention_layernorm": "mlp_norm", "self_attn.": "attn.", "_proj": "", "attn.q": "attn.w_q", "attn.k": "attn.w_k",
+            "attn.v": "attn.w_v", "attn.o": "attn.w_o"}
+    weights = {}
+    for name, weight in state.items():
+        for theirs, mine in ours.items():
+            name = name.replace(theirs, mine)
+        heads = c.heads if "w_q" in name else c.kv_heads if "w_k" in name else 0
+        weights[name] = neighbors_from_halves(weight.float(), heads) if heads else weight.float()
+    return weights
+
+# %% [markdown]
 # ## What we keep
 #
 # - RMSNorm divides by the root of the mean square and subtracts nothing; compute it in float32, whatever type the
@@ -850,7 +921,7 @@ if passed(LlamaBlock) and smol:
 #
 # ## Cut for 90 minutes
 #
-# All four exercises. Leave out the task with products and the hub's names; keep the move of rows.
+# All four exercises. Leave out the task with products and the appendix; keep the move of rows.
 #
 # ## Mistakes to expect
 #

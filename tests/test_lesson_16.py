@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from grader.authoring.execute import run
 from grader.course import registry
 from grader.data import smollm2
 from tests import llama
+from tests.zoo import lesson_16
 
 NAME = "16_todays_block"
 SMALL = smollm2.Config(layers=2, d_model=24, heads=6, kv_heads=2, d_hidden=20, base=300.0, eps=1e-5, vocabulary=11)
@@ -63,6 +66,39 @@ def test_the_real_model_gives_them_too(lesson):
     model = smollm2.load()
     ids = model.encode("The animal didn't cross the street because it was too tired.")
     np.testing.assert_allclose(logits(lesson, model.weights, ids, model.config), elsewhere(model.weights, ids, model.config), atol=1e-3)
+
+
+@pytest.mark.parametrize("asked", [{}, {"scale": 0.3}, {"enable_gqa": True}])
+def test_the_formula_answers_as_torch_s_operator(lesson, asked):
+    q, k, v = torch.randn(2, 6, 5, 4), *torch.randn(2, 2, 2 if asked.get("enable_gqa") else 6, 5, 4)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, **asked)
+    torch.testing.assert_close(lesson["by_formula"](q, k, v, is_causal=True, **asked), expected)
+
+
+def cell(begins: str) -> str:
+    """The lesson's cell that begins like this."""
+    (text,) = [each.text for each in checked_cells(NAME)[0] if each.text.startswith(begins)]
+    return text
+
+
+def blocks() -> list[str]:
+    """Right blocks of a learner's, and the lesson's own on right attentions of a learner's."""
+    attentions = lesson_16.RIGHT["GroupedQuerySelfAttention"]
+    return lesson_16.RIGHT["LlamaBlock"] + [each + "\n" + cell("class LlamaBlock(") for each in attentions]
+
+
+@pytest.mark.parametrize("block, norm", list(zip(blocks(), itertools.cycle(lesson_16.RIGHT["rms_norm"]), strict=False)), ids=map(str, itertools.count()))
+def test_however_they_are_written_a_block_runs_on_the_formula_and_the_learner_s_norm(lesson, block, norm):
+    held, tokens = weights(SMALL), [3, 0, 7, 7, 10, 1, 2, 5]
+    made = {**lesson, "passed": lambda _: True, "prompt": "", "smol": SimpleNamespace(encode=lambda _: tokens, token=str)}
+    exec("\n".join((block, norm, cell("class Llama("))), made)
+    made["model"] = made["Llama"](SMALL, held)
+    made["likely"] = [(str(elsewhere(held, tokens, SMALL)[-1].argmax()), 1.0)]
+    for each in checked_cells(NAME)[0]:
+        if each.text.startswith("if passed(LlamaBlock) and passed(rms_norm)"):
+            exec(each.text, made)
+    assert made["replaced"][-1] == "rms_norm", "the last norm of all, at least"
+    np.testing.assert_allclose(made["after"].numpy(), elsewhere(held, tokens, SMALL), atol=1e-3)
 
 
 def published_permutation(weight: torch.Tensor, heads: int) -> torch.Tensor:
@@ -132,5 +168,6 @@ def test_the_stored_run_says_paris():
     stored = json.loads(registry.solution_path(NAME).read_text(encoding="utf-8"))
     texts = [said(cell["outputs"]) for cell in stored["cells"] if cell["cell_type"] == "code"]
     assert any("␣Paris 0.77" in text for text in texts) and any("The capital of France is Paris." in text for text in texts)
+    assert any("{'scaled_dot_product_attention': 30, 'rms_norm': 61} calls replaced\nnext token ' Paris'" in text for text in texts)
     learner = registry.notebook_path(NAME).read_text(encoding="utf-8")
     assert "|  Paris | 0.77" in learner, "the learner's notebook shows the stored run as a table"
