@@ -52,7 +52,7 @@ TEXTS = (
         "tenstorrent/tt-metal#56406"),
     MistakeText("SD8", "Queries and keys were exchanged, in the scores or in the weights; row i of both should belong to query i.",
         "Two slips exchange the roles. k qᵀ is the transpose of q kᵀ, with one row per key, so softmax normalizes over the queries. Or "
-        "right weights are transposed before they meet v. Where T_q and T_k differ, the shapes show it; where they agree no "
+        "right weights are transposed before the product with v. Where T_q and T_k differ, the shapes show it; where they agree no "
         "error is raised, and where the exchanged matrix is symmetric even the numbers are right.\n\n"
         "Take the three-token table: Q = [[1, 0], [0, 1], [1, 1]], K = [[1, 1], [1, 0], [0, 1]]. Query 0 meets the keys with scores [1, "
         "1, 0], the first row of Q Kᵀ. The first row of K Qᵀ is [1, 1, 2]: key 0 against all queries.",

@@ -32,7 +32,7 @@ TEXTS = (
         "k = torch.cat([cache_k, new_k], dim=1)", "k = torch.cat([cache_k, new_k], dim=-2)"),
     MistakeText("KV4", "The causal mask was skipped because there is a cache; several new tokens need it all the same.",
         "A single new token may see everything, so the mask seems needless once a cache exists. A prompt fed in chunks brings several "
-        "tokens at once, and within the chunk the earlier must not see the later. The full run and the chunked run then differ.\n\n"
+        "tokens at once, and within the chunk the earlier ones must not see the later ones. The full run and the chunked run then differ.\n\n"
         "Take 2 cached and 2 new tokens, equal scores and values 1, 2, 3, 4. The first new token should average 1, 2, 3, which is 2. "
         "Without the mask it averages all four, which is 2.5.",
         "mask = None if has_cache else torch.ones(t_q, t_k, dtype=torch.bool).tril()",

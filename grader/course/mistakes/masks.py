@@ -68,7 +68,7 @@ TEXTS = (
     MistakeText("MK10", "The padding mask blocks queries instead of keys; keys are the last axis, so its shape should be (B, 1, T_k).",
         "A padded token must not be looked at, so its column should be hidden. On the query axis its row is hidden instead: real queries "
         "still read the padding, and the padded query sees nothing. In self-attention both axes have the same length, and no "
-        "shape tells.\n\n"
+        "shape shows it.\n\n"
         "Take length 2 of 3 and equal scores. Query 0 should have the weights [0.50, 0.50, 0]. With the mask on the queries it has "
         "[0.33, 0.33, 0.33].",
         "scores = scores.masked_fill(~real[:, :, None], -torch.inf)",

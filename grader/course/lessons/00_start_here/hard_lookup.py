@@ -122,7 +122,7 @@ class hard_lookup:
                 "best = np.argmax(scores)", "weights = np.exp(scores - scores.max())",
                 "values[best]", "weights / weights.sum() @ values",
             ), says="All values were blended; the best key's value alone is asked for.",
-            why="Softmax weights make the soft look-up that the next section meets. The hard one takes a single entry."),
+            why="Softmax weights make the soft look-up of the next section. The hard one takes a single entry."),
         "HL9": mistake(patch("np.argmax(scores)", "scores == scores.max()"),
             says="Every entry with the largest score was returned, as a matrix; one value of shape (d_v,) is asked for.",
             why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows."),

@@ -26,7 +26,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("large-wide", "scores of ±5,000 with d_k = 16", (queries, wide, rng.normal(size=(2, 4))), stage="extremes")
     mixed = np.array([[40.0, 0, 0, 1], [0, -40.0, 1, 0], [0, 0, 1, 0], [0, -10.0, 0, 1]])  # exp(−400) is not 0, exp(−800) is
     keys = np.array([[80.0, 80, 2, 0], [80.0, 80, 0, 2], [-80.0, 80, 1, 1], [80.0, 80, 1, 0]])
-    yield Case("mixed", "a row from −3,200 to 3,200 beside one near −3,200 and one near −800",
+    yield Case("mixed", "a row from −3,200 to 3,200, one near −3,200 and one near −800",
                (mixed, keys, rng.normal(size=(4, 2))), stage="extremes")
     floats = tuple(array.astype(np.float32) for array in (mixed[:3], keys * [-1, 1, 1, 1], rng.normal(size=(4, 6))))
     yield Case("large-float32", "float32 scores of ±3,200", floats, stage="extremes")
@@ -97,7 +97,7 @@ class three_token_attention:
         **of(softmax_rows, "TT14"),
         "TT27": mistake(patch("(output, weights)", "(weights, output)"),
             says="The weights were returned first; the output should come first, then the weights.",
-            why="Both are arrays, so nothing complains until the shapes differ."),
+            why="Both are arrays, so no error is raised until the shapes differ."),
         "TT28": mistake(patch("Q.shape[1]", "V.shape[1]"),
             says="The scale was taken from d_v, the length of a value; take it from d_k, the length of a query.",
             why="A dot product adds up d_k products. In the table d_k and d_v are both 2; in general they differ."),

@@ -32,7 +32,7 @@ class previous_token_projections:
         "x is the identity, so row i of w_q *is* the query of token i, and row j of w_k the key of token j. Which dot products "
         "q_i · k_j must be large, and which token is left for token 0?",
         "Give each token a key that no other has: the rows of the identity. The query of token i is then the key of token i − 1, "
-        "and that of token 0 its own. What remains is how large: one score of s beside t − 1 scores of 0 gets the weight "
+        "and that of token 0 its own. What remains is how large: one score of s among t − 1 scores of 0 gets the weight "
         "e^s / (e^s + t − 1). Solve for s; then remember that attention divides your dot products by √d_k.",
         "```python\nscore = math.log(share * (t - 1) / ____)\nw_q = np.eye(t, k=____)  # row i has its 1 in column i − 1\n"
         "w_q[0, ____] = 1\nw_k = score * ____ * np.eye(t)\nreturn w_q, w_k\n```",

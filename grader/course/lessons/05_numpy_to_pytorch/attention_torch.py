@@ -85,7 +85,7 @@ class attention_torch:
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."
 
     hints = ("Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
-        "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions whatever stands before them; `torch.softmax(scores, dim=-1)` "
+        "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions, whatever comes before them; `torch.softmax(scores, dim=-1)` "
         "already subtracts each row's maximum. Stay in torch from q to the result: `.numpy()`, `.detach()`, `.data` and "
         "`torch.no_grad()` cut the graph.",
         "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
@@ -113,6 +113,6 @@ class attention_torch:
         "NT30": mistake(patch("transpose(-2, -1)", "transpose(1, 2)"),
             says="The axes of k were counted from the front; exchange the last two, with `k.transpose(-2, -1)` or `k.mT`.",
             why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the
-            end, the last two are tokens and width whatever stands before them."""),
+            end, the last two are tokens and width, whatever comes before them."""),
         "TT4": patch("k.transpose", "q.transpose"),
     }

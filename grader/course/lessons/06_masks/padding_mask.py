@@ -39,7 +39,7 @@ class padding_mask:
             says="One padded position was left visible; position j should be real where j < length.",
             why="Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in position 2."),
         "MA5": mistake(patch("real[:, None, :]", "real"), says="The axis for the queries is missing: (B, 1, max_len) is asked for.",
-            why="""A mask of shape (B, max_len) meets scores of shape (B, T_q, T_k) from the right, so its batch axis lands on the
+            why="""A mask (B, max_len) is lined up with scores (B, T_q, T_k) from the right, so its batch axis lands on the
             queries. An axis of length 1 in the middle makes every query of an item share its row."""),
         "MA6": mistake(patch("positions < lengths[:, None]", "positions >= max_len - lengths[:, None]"),
             says="The padding was taken to be at the front; here the real tokens should come first.",

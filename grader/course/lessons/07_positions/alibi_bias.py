@@ -24,7 +24,7 @@ class alibi_bias:
         yield Case("many heads", "num_heads 32, t 14", (32, 14), show=False, rtol=1e-4, atol=1e-6)
         yield Case("far", "150 tokens", (1, 150), stage="extremes", show=False)  # beyond int8, and quick for three loops
 
-    @holds("no key is rewarded")
+    @holds("no entry is above 0: the bias rewards no key")
     def no_reward(case, parts):
         highest = parts["result"].max()
         return None if highest < 1e-6 else f"an entry is {highest:.4g}."
@@ -60,7 +60,7 @@ class alibi_bias:
             says="The slopes were put in reverse order, the flattest first; head 0 should have the steepest.",
             why="2^(−8(h + 1)/num_heads) falls with h. Head 0 looks at what is near, the last head far back."),
         "PO25": mistake(patch("* distance", "* distance ** 2"), says="The distance was squared; the bias should be linear in it.",
-            why="The name tells: attention with *linear* biases. Two steps away cost twice what one step does."),
+            why="ALiBi means attention with *linear* biases: two steps away cost twice what one step does."),
         "PO26": mistake(patch("-8 * torch", "-torch", " / num_heads", ""),
             says="The number of heads is never used: 2^(−(h + 1)) is right for eight only; use −8(h + 1)/num_heads as the exponent.",
             why="""The example in the paper has 8 heads and slopes ½, ¼, …, 1/256. For another number of heads the same range, down

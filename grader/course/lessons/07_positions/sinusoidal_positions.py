@@ -71,7 +71,7 @@ class sinusoidal_positions:
         "PO2": mistake(patch("arange(n_positions)", "arange(1, n_positions + 1)"),
             says="Every position was made one too large; positions should count from 0.",
             why="""Counting from 1 shifts a table by a row and every rotation by a step. Distances stay right, so attention hardly
-            changes, until weights or positions meet code that counts from 0."""),
+            changes, until weights or positions are used by code that counts from 0."""),
         "PO3": ANGLES["PO3"],
         "PO4": mistake(patch("sine, cosine =", "cosine, sine ="),
             says="Sine and cosine were exchanged; at position 0 the sine should be 0 and the cosine 1.",

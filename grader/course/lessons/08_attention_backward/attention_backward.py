@@ -153,7 +153,7 @@ class attention_backward:
             which makes all three gradients wrong."""),
         "GB13": mistake(*(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
             says="The gradients came back in another order; (grad_q, grad_k, grad_v) is asked for.",
-            why="Callers unpack by position, and where sizes agree no error tells that an array is updated with another's gradient."),
+            why="Callers unpack by position, and where sizes agree an array is updated with another's gradient, without an error."),
         "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q),
             says="The factor 1/√d_k is missing from grad_q; both grad_q and grad_k should carry it.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
@@ -190,7 +190,7 @@ class attention_backward:
             number of the output, and the chain rule starts from that."""),
         "GB28": mistake(*(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
             says="Finite differences came back, slopes over a step of fixed size; the derivative by its formula is asked for.",
-            why="""A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and a slope over such a distance is not
+            why="""A step of 1e-5 in a query, with keys of 1e7, moves a score by 100/√d_k, and a slope over such a distance is not
             the slope at this point: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. With a step short
             enough for that, small gradients are lost in rounding. Besides, each entry takes one or two forward passes of its own."""),
     }
