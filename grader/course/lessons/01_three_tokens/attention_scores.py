@@ -52,7 +52,7 @@ class attention_scores:
         "TT4": mistake(patch("K.T", "Q.T"), says="The queries were multiplied by the queries; multiply them by the keys.",
             why="A score says how well a key fits a query, so both are needed."),
         "TT5": mistake(patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
-            says="The scores were divided by the lengths of query and key (cosine similarity); the lengths should stay in.",
+            says="The scores were divided by the lengths of query and key (cosine similarity); the lengths should be kept.",
             why="Scaled dot-product attention divides by √d_k alone, the same number for every pair."),
         "TT6": mistake(patch("Q @ K.T", "softmax_rows(Q @ K.T)"),
             says="Softmax was already applied, which gives weights; the scores before it are asked for.",

@@ -138,7 +138,7 @@ class query_for:
             why="""An index such as `keys[target]` gives a view of the same memory. `own = own * c` makes a new array, and `own *= c` writes
             into the keys; where they are whole numbers, it stops with a UFuncTypeError."""),
         "QF10": mistake(patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "(len(keys) - 1) * share / (1 - share)"),
-            says="For a small share the logarithm was negative, which turns the query away from the key; use 0 at least.",
+            says="For a small share the logarithm was negative, which turns the query away from the key; take 0 then.",
             why="""Where share is at most 1/n, no lead is needed: (n − 1) · share / (1 − share) is below 1 and its logarithm below 0.
             A query of zeros, which shares equally, is then enough."""),
         "QF11": mistake(patch(f"own * ({SCALE})", "keys @ own"),

@@ -70,6 +70,6 @@ class weighted_sum:
             says="The sum ran over the features; it should run over the keys.",
             why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number per query and key."),
         "TT32": mistake(patch("weights @ V", "V @ weights"),
-            says="The product was formed as `V @ weights`; rows of the weights belong to queries, so they should come first.",
+            says="The product was formed as `V @ weights`; rows of the weights belong to queries, so the weights should come first.",
             why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q."),
     }

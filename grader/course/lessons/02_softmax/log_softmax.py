@@ -49,7 +49,7 @@ class log_softmax:
         "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH)),
         "SM6": (COMMON["SM6"], *by_math("x", "x.max()", "logs", LOGS_BY_MATH)),
         "SX30": mistake(patch(LOGS, "np.log(np.exp(shifted) / total)"),
-            says="The logarithm was taken after softmax, which rounds small weights to 0, and ln 0 is −∞; do not leave the logarithms.",
+            says="The logarithm was taken after softmax, which rounds small weights to 0, and ln 0 is −∞; compute it without softmax.",
             why="""e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer is
             −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
         "SX31": mistake(patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),

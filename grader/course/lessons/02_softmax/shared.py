@@ -65,7 +65,7 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
         "SM4": (total(keep=LOST), total(keep=LOST) + top(keep=LOST)),
         "SM5": patch(f"{x} - top", x),
         "SM6": top("None"),
-        "SX1": mistake(both("-1"), total("-1"), says="The argument `axis` is not used: the last axis was taken, whatever was asked for.",
+        "SX1": mistake(both("-1"), total("-1"), says="The argument `axis` is never used: the last axis was taken, whatever was asked for.",
             why="""Along the last axis the result is right, so a test with rows alone cannot tell. Asked for axis=0, the columns have
             to sum to 1, and here the rows still do."""),
         "SX4": mistake(patch(".max(", ".mean("),

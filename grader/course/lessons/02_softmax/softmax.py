@@ -68,7 +68,7 @@ class softmax:
             why="""Dividing by the sum makes them add up to 1, and keeps negative ones negative. For (1, −1, 2) it gives (½, −½, 1),
             which is no set of weights; where the sum is 0 it divides by 0."""),
         "SX3": mistake(patch("x - top", "x.astype(float) - top"),
-            says="float32 was turned into float64; the result should have the type of the input.",
+            says="float32 was turned into float64; the result should be float32 again.",
             why="""A model in float32 then carries on in float64 from here, at twice the memory. It happens with a float64 array or
             `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float."""),
         "SX5": mistake(*(patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")

@@ -60,6 +60,6 @@ class attention_einsum:
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
         "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
         "AB24": mistake(patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
-            says="The letter b is missing from the scores, so they are summed over the batch; each item should have its own.",
+            says="The letter b is missing from the scores, so they are summed over the batch; keep b, for each item has scores of its own.",
             why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there."),
     }

@@ -69,7 +69,7 @@ class previous_token_projections:
         ),
         "PT5": mistake(
             patch("gap * math.sqrt(t) *", "gap *"),
-            says="The dot products were made as large as the scaled scores should be; multiply by √d_k, by which attention divides.",
+            says="The dot products were made as large as the scaled scores should be; multiply by √d_k, since attention divides by it.",
             why="""The score that softmax sees is q · k / √d_k. For a scaled score of s the dot product has to be s · √d_k. With d_k = t
             the shortfall grows with the number of tokens.""",
         ),

@@ -79,7 +79,7 @@ class row_entropy:
             says="The logarithm was taken with base 10; nats are asked for: use the natural logarithm.",
             why="log₁₀ x = ln x / ln 10, so every figure is 0.434 times as large. Two equal weights have 0.301 in base 10, 0.693 nats."),
         "WS31": mistake(patch(SEEN, "weights", RETURN, "return np.nan_to_num(entropy)"),
-            says="NaN was replaced by 0 after the sum, so a row with one weight of 0 gets the entropy 0; replace the single term.",
+            says="NaN was replaced by 0 after the sum, so a row with one weight of 0 gets the entropy 0; replace single terms.",
             why="""0 · ln 0 is NaN on a computer, and a sum with one NaN in it is NaN. Replaced after the sum, all other terms of the
             row are lost: (½, ½, 0) gives 0, where 0.693 is right. It is the single term that is 0."""),
         "WS32": mistake(patch(RETURN, "return np.exp(entropy)"),

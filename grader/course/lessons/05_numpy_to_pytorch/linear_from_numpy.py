@@ -72,7 +72,7 @@ class linear_from_numpy:
             tensor or an array to it raises 'cannot assign … as parameter'."""),
         "NT29": mistake(patch(f"with torch.no_grad():\n        {COPY}", COPY),
             patch(f"with torch.no_grad():\n        {COPY}", "layer.weight[:] = torch.tensor(w.T)"),
-            says="The weight was overwritten while autograd records; write into it inside `torch.no_grad()`.",
+            says="The weight was overwritten while autograd was recording; write into it inside `torch.no_grad()`.",
             why="""The graph is torch's record of which tensor was computed from which; a leaf is one that was not computed, such as a
             parameter. A recorded change in place would make it computed, so torch refuses. A first value needs no record."""),
     }

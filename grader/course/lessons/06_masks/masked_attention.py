@@ -186,7 +186,7 @@ class masked_attention:
         "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
-            says="Hidden keys were removed only after exp, where one far above the visible leaves these no weight; hide the scores first.",
+            says="Hidden keys were removed only after exp, where one far above the rest takes all the weight; hide the scores first.",
             why="""A second normalization repairs the sums only if something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),

@@ -100,7 +100,7 @@ class apply_rope:
         "PO6": ANGLES["PO6"],
         "PO7": (*ANGLES["PO7"].ways, patch("-two_i", "two_i") + ROUNDED_ANGLES),
         "PO10": mistake(patch("positions[:, None]", "torch.arange(x.shape[-2])[:, None]"),
-            says="The positions that were passed in are never used: the tokens were counted from 0.",
+            says="The positions that are passed in are never used: the tokens were counted from 0.",
             why="""The tokens of x need not be the first of their sequence, nor in order. A model that has already read 37 tokens
             rotates the next one by position 37; counted from 0 it would be at the beginning."""),
         "PO11": mistake(patch(NEW_A, NEW_A.replace("-", "+"), NEW_B, "new_b = b * cos - a * sin"),

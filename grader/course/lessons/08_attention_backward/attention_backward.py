@@ -181,7 +181,7 @@ class attention_backward:
             why="""output = weights v has no factor besides the weights, and each query's weights sum to 1. The values together
             receive all of grad_output; with d_k = 4 they would receive half of it."""),
         "GB26": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
-            says="The sign of all three gradients was reversed; they should say how the result grows.",
+            says="The sign of all three gradients was reversed; return them without the minus.",
             why="""The minus sign of gradient descent is in the step that uses a gradient, not in the gradient. With one key the
             output is its value, so grad_v is the sum of grad_output over the queries, not minus that."""),
         "GB27": mistake(patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),

@@ -79,7 +79,7 @@ class numerical_gradient:
             central one that term cancels, and the error shrinks with h². For x³ at 1 with h = ½ the one-sided slope is 4.75, the
             central one 3.25, the derivative 3."""),
         "ND2": mistake(patch("2 * step", "step"),
-            says="The difference was divided by one step, so each slope is twice too large; divide by 2 · step, the points' distance.",
+            says="The difference was divided by one step, so each slope is twice too large; divide by the distance, 2 · step.",
             why="""From x − h to x + h it is 2h. The slope between two points is the rise divided by the whole way between them. For
             x² at 1 the right slope is 2; divided by h it is 4."""),
         "ND3": mistake(patch("/ (2 * step)", "/ 2 * step"),

@@ -27,7 +27,7 @@ MISTAKES = {
         with its score, so the score's gradient is positive and descent lowers it. Reversed, a step of descent climbs. With
         weights (½, ½) and grad_weights (1, 0) the weighted mean is ½ and the result (¼, −¼)."""),
     "GB4": mistake(patch(MEAN, "grad_weights.sum(axis=-1, keepdims=True)"),
-        says="grad_weights was summed as it is; each entry should count by its weight.",
+        says="grad_weights was summed as it is; each entry should be multiplied by its weight.",
         why="""The weighted mean is the sum of weights[j] · grad_weights[j] over j. A plain sum is about as many times as large as
         there are keys, and the rows no longer sum to 0. With weights (½, ½) and grad_weights (1, 1) the result should be (0, 0);
         the plain sum gives (−½, −½)."""),
