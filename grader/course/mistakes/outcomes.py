@@ -3,19 +3,19 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("RS1", "The numbers were rounded before they were returned.",
-        "Rounding belongs to printing. A rounded row of weights no longer sums to 1, and every later step computes with the error.\n\n"
+    MistakeText("RS1", "The numbers were rounded before they were returned; return them as they were computed.",
+        "Round only what you print. A rounded row of weights no longer sums to 1, and every later step computes with the error.\n\n"
         "With two digits the weights 0.6652, 0.2447 and 0.0900 become 0.67, 0.24 and 0.09. Print with `round` or within "
         "`np.printoptions(precision=2)`, and return what was computed.",
         "return np.round(weights, 2)", "return weights"),
     MistakeText("RS2", "One result serves for all: along one axis every item, row or head has the result of the first one, or of the last.",
-        "Typical causes are an index that stands still in a loop (`x[0]` for `x[i]`), a `return` or an assignment outside of the loop, and "
+        "Typical causes are an index that stays the same in a loop (`x[0]` for `x[i]`), a `return` or an assignment outside of it, and "
         "an operation on one slice whose result is then broadcast. A batch of one item does not show it.\n\nWith two items whose results "
         "are [1, 2] and [3, 4], the result is [[1, 2], [1, 2]].",
         "for i in range(n):\n    result[i] = f(x[0])", "for i in range(n):\n    result[i] = f(x[i])"),
     MistakeText("RS3", "Every number has the wrong sign.",
         "Only the sign differs from what was expected, so the rest of the way is right. Look for a difference that was taken the other way "
-        "round, `a - b` where `b - a` belongs, and for a minus sign that is missing or stands twice. A gradient says how the loss grows; "
+        "round, `a - b` for `b - a`, and for a minus sign that is missing or written twice. A gradient says how the loss grows; "
         "the minus of gradient descent belongs to the step.",
         "return -result", "return result"),
     MistakeText("RS4", "A part was never filled: along one axis the first or the last entry, or all but one of them, is still 0.",
@@ -28,15 +28,15 @@ TEXTS = (
         "with + 1 or − 1. An index of −1 raises no error in Python; it means the last entry.\n\nThe rows a, b and c came back as c, a and b, "
         "or with a row of zeros in front.",
         "result[i + 1] = f(x[i])", "result[i] = f(x[i])"),
-    MistakeText("RS6", "The results are right and stand in reverse order along an axis.",
+    MistakeText("RS6", "The results are right but in reverse order along an axis.",
         "The numbers are right. The axis was walked from its end, or `flip` or `[::-1]` was applied once too often. A list that grows by "
         "`insert(0, …)` is in reverse order, too.\n\nThe rows a, b and c came back as c, b and a. Where all rows are equal, nothing "
         "shows it.",
         "return result[::-1]", "return result"),
     MistakeText("RS7", "Two axes of the result are exchanged.",
-        "The numbers are right and the axes are not in the order that was asked for. Where both axes have the same length, no error is "
-        "raised, and nothing but the numbers tells.\n\n[[1, 2], [3, 4]] came back as [[1, 3], [2, 4]]. Write the shape of the result "
-        "beside the shapes of its factors, and see which factor brings which axis.",
+        "The numbers are right, but the axes are not in the order that was asked for. Where both axes have the same length, no error is "
+        "raised, and only the numbers show it.\n\n[[1, 2], [3, 4]] came back as [[1, 3], [2, 4]]. Write the shape of the result "
+        "next to the shapes of its factors, and see which factor brings which axis.",
         "return result.swapaxes(-1, -2)", "return result"),
     MistakeText("RS8", "An axis of length 1 was removed: a bare `squeeze()` takes every one of them, the batch's included.",
         "With one item, one head or one query, that axis is part of the shape that was asked for. A plain `squeeze()` removes it whenever "
@@ -63,25 +63,25 @@ TEXTS = (
         "with weights that sum to 1 is a mean already.\n\nWith two keys and the weights ½ and ½, the values 2 and 4 give 3. Taking the "
         "mean of ½ · 2 and ½ · 4 gives 1.5.",
         "return x.mean(axis=-1)", "return x.sum(axis=-1)"),
-    MistakeText("RS14", "All numbers are right, but invalid input raises a different exception from the one that was asked for.",
+    MistakeText("RS14", "Invalid input raised the wrong exception; the one that the task names is expected. All numbers are right.",
         "A caller who catches the exception that the task names does not catch another one. An `assert` raises "
-        "AssertionError and vanishes under `python -O`. An exception that comes from inside NumPy or torch says nothing about what the "
-        "caller did wrong.\n\nTest the condition first, and raise with a sentence that says what was expected.",
+        "AssertionError and vanishes under `python -O`. An exception that comes from inside NumPy or torch does not tell the caller "
+        "what was wrong.\n\nTest the condition first, and raise with a sentence that says what was expected.",
         'assert temperature > 0, "…"', 'if temperature <= 0:\n    raise ValueError("…")'),
-    MistakeText("RS15", "All numbers are right, but input that should be refused gets a result all the same.",
+    MistakeText("RS15", "Invalid input got a result; it should be refused with the exception that the task names. All numbers are right.",
         "Where there is no right result, an error is the right answer. Without it the mistake is found three functions later, if at "
         "all.\n\nA temperature of 0 divides by 0, and a d_model that is no multiple of num_heads silently loses numbers. Test the "
         "condition first, and raise with a sentence that says what was expected.",
         "return x / temperature", 'if temperature <= 0:\n    raise ValueError("…")\nreturn x / temperature'),
-    MistakeText("RS16", "All numbers are right, and an input was changed on the way.",
+    MistakeText("RS16", "All numbers are right, but an input was changed on the way; inputs should stay as they were.",
         "`x -= y`, `x[mask] = …` and methods that end in `_` write into the array that the caller still holds. A second call with the same "
         "array then gets other numbers.\n\nAfter `scores -= scores.max()` the caller's scores [3, 1] have become [0, −2]. Write "
         "`scores = scores - scores.max()`, which makes a new array, or work on a copy.",
         "scores -= scores.max()", "scores = scores - scores.max()"),
-    MistakeText("RS17", "The results are whole numbers: they are right up to the decimal point, and everything after it is cut off.",
+    MistakeText("RS17", "Everything after the decimal point was cut off; the results should keep their decimals.",
         "An array keeps the type with which it was made, and a number that is stored in it is cut to fit, without an error. "
         "`np.zeros_like(scores)` holds integers if the scores are integers, and `.astype(x.dtype)` turns a result into integers if x "
         "holds integers. Inputs of type float don't show it.\n\nThe weights 0.67 and 0.33 become 0 and 0, and the score 2.5 becomes 2. "
-        "Say which type the result has, or leave it to NumPy: `np.zeros(scores.shape)` holds floats.",
+        "Say which type the result should have, or leave it to NumPy: `np.zeros(scores.shape)` holds floats.",
         "result = np.zeros_like(x)", "result = np.zeros(x.shape)"),
 )

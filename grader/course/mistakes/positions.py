@@ -3,7 +3,7 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("PE1", "The loop variable already is 2i: the exponent was doubled. Use `base ** (i / d_model)`.",
+    MistakeText("PE1", "The exponent was doubled: the loop variable already is 2i; use `base ** (i / d_model)`.",
         "The paper writes 2i / d_model with i counting pairs: 0, 1, 2, … A loop over `range(0, d_model, 2)` counts columns, so its "
         "variable is that 2i already. Doubled, the frequencies fall twice as fast and most columns hardly change over a sentence. "
         "Column pair 0 is right either way.\n\n"
@@ -12,7 +12,7 @@ TEXTS = (
         "i = torch.arange(0, d_model, 2)\nangles = position / base ** (2 * i / d_model)",
         "i = torch.arange(0, d_model, 2)\nangles = position / base ** (i / d_model)",
         "jadore801120/attention-is-all-you-need-pytorch#32"),
-    MistakeText("PE2", "The sine and the cosine of a pair turn at different speeds here; column 2i + 1 should use the exponent of column 2i.",
+    MistakeText("PE2", "Sine and cosine of a pair were given different frequencies; column 2i + 1 should use the exponent of column 2i.",
         "A pair (sin, cos) of one angle is a point on a circle, and a shift by k positions turns it by the same angle everywhere: the "
         "dot product of PE(p) and PE(p + k) does not depend on p. With another frequency in the cosine that is lost.\n\n"
         "Take d_model = 2 and k = 1. With one frequency the dot product is cos(1) = 0.5403 for every p. With the cosine's exponent at 1/2 "
@@ -20,7 +20,7 @@ TEXTS = (
         "column = torch.arange(d_model)\nangles = position / base ** (column / d_model)",
         "column = torch.arange(d_model)\nangles = position / base ** ((column - column % 2) / d_model)",
         "SamLynnEvans/Transformer#25"),
-    MistakeText("PE3", "Operator precedence: write `(d_model // 2)`, or the quotient itself is rounded down.",
+    MistakeText("PE3", "`//` rounded the whole quotient down; put the divisor in brackets: `(d_model // 2)`.",
         "Division and `//` have the same rank and are read from the left: `a / d // 2` is `(a / d) // 2`. Here that rounds a small "
         "negative number down to a whole one. For wide models it is −1 whatever the width, and the frequencies collapse within a few "
         "columns.\n\n"
@@ -28,21 +28,21 @@ TEXTS = (
         "left, −2.3026 // 2 is −2, and the frequency is 0.1353.",
         "frequency = math.exp(-math.log(10000.0) / d_model // 2)", "frequency = math.exp(-math.log(10000.0) / (d_model // 2))",
         "zju3dv/LoFTR#41"),
-    MistakeText("PE4", "The layout is not the one asked for: sines and cosines should alternate, column by column.",
+    MistakeText("PE4", "All sines came first, then all cosines; they should alternate, column by column.",
         "All sines first and all cosines after them is a valid encoding, used by several libraries, and a model trains on it equally "
         "well. Its columns are those of the paper in another order, so weights and numbers cannot be exchanged between the two.\n\n"
         "Take d_model = 4 and position 1, with angles 1 and 0.01. Alternating, the row is [0.841, 0.540, 0.010, 1.000]. Sines first, it "
         "is [0.841, 0.010, 0.540, 1.000].",
         "encoding = torch.cat([torch.sin(angles), torch.cos(angles)], dim=-1)",
         "encoding = torch.stack([torch.sin(angles), torch.cos(angles)], dim=-1).flatten(-2)", "tensorflow/tensor2tensor#391"),
-    MistakeText("RO1", "A valid rotation with the other pairing; here neighbors form a pair.",
+    MistakeText("RO1", "The two halves of x were paired, which is a valid rotation; here neighbors should form a pair.",
         "Two layouts of RoPE are in use. One turns (x[0], x[1]), (x[2], x[3]), …; the other turns x[i] with x[i + d/2]. Both keep norms "
         "and depend on relative positions alone, so a model trained with either is fine. Mixed with weights of the other, attention is "
         "wrong without an error.\n\n"
         "Take x = [1, 0, 0, 0] at position 1, with angles 1 and 0.01. Neighbors give [0.540, 0.841, 0, 0]. Halves give [0.540, 0, "
         "0.841, 0].",
         "first, second = x.chunk(2, dim=-1)", "first, second = x[..., 0::2], x[..., 1::2]", "NeuraLegion/shainet#111"),
-    MistakeText("RO2", "The layout of the angles and the pairing disagree: both numbers of a pair need the same angle.",
+    MistakeText("RO2", "The angles were laid out for another pairing than that of x; both numbers of a pair should turn by the same angle.",
         "Angles repeated as [θ0, θ0, θ1, θ1] belong to neighbors, angles tiled as [θ0, θ1, θ0, θ1] to halves. Crossed over, the two "
         "numbers of a pair turn by different angles. That is no rotation, and lengths change.\n\n"
         "Take x = [1, 0, 0, 0] at position 1, angles 1 and 0.01 repeated for neighbors, pairs by halves. The result is [cos 1, 0, sin "
@@ -53,9 +53,9 @@ TEXTS = (
         "repeated = angles.repeat_interleave(2, dim=-1)\n"
         "turned = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)\n"
         "result = x * repeated.cos() + turned * repeated.sin()"),
-    MistakeText("RO3", "One half of each rotation needs a minus sign: (a cos θ − b sin θ, a sin θ + b cos θ).",
+    MistakeText("RO3", "A minus sign is missing; each pair should become (a cos θ − b sin θ, a sin θ + b cos θ).",
         "A rotation keeps lengths because its two sines have opposite signs. With two plus signs the vector is stretched or squeezed, "
-        "depending on where it points. Where b is 0 nothing shows, so the test vector [1, 0] passes.\n\n"
+        "depending on where it points. Where b is 0 nothing shows it, so the test vector [1, 0] passes.\n\n"
         "Take [1, 1] and the angle 1. The rotation gives [−0.301, 1.382], of length 1.414 as before. With two plus signs we get [1.382, "
         "1.382], of length 1.954.",
         "new_a, new_b = a * cos + b * sin, a * sin + b * cos\nturned = torch.stack([new_a, new_b], dim=-1)",

@@ -16,21 +16,21 @@ class corrected_first_row:
         "```python\noutput, weights = three_token_attention(Q, K, V)\ncorrected_first_row = output[____]\n```")
 
     mistakes = {
-        "TT34": mistake([5.3, 4.2], says="[5.3, 4.2] is one of the printed results, and its parts sum to 9.5.",
+        "TT34": mistake([5.3, 4.2], says="[5.3, 4.2] is one of the printed results, but its parts sum to 9.5; they should sum to 10.",
             why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10."),
-        "TT35": mistake([5.0, 4.0], says="[5, 4] is one of the printed results, and its parts sum to 9.",
+        "TT35": mistake([5.0, 4.0], says="[5, 4] is one of the printed results, but its parts sum to 9; they should sum to 10.",
             why="Every row of V sums to 10 and the weights sum to 1, so every output sums to 10. The 4 is 0.4 · 10, without 0.2 · 5."),
         "TT36": mistake([0.4011, 0.4011, 0.1978],
-            says="These three numbers are the first token's weights; the output is two numbers, weights @ V.",
+            says="The first token's three weights were given; its output is asked for, two numbers: weights @ V.",
             why="output = weights @ V: 10 times the first weight plus 5 times the third, and likewise for the second number."),
         "TT37": mistake([0.4223, 0.4223, 0.1554],
-            says="These three numbers are the weights without the scale; the output is two numbers, weights @ V.",
+            says="Three weights without the scale were given; the first token's output is asked for, two numbers: weights @ V.",
             why="[0.42, 0.42, 0.16] is what softmax gives for [1, 1, 0], before the division by √2."),
         "TT38": mistake([4.0111, 4.0111],
-            says="The third token's share is missing: 10 times the weight, but not 5 times the third weight.",
+            says="The third token's share is missing: add 5 times the third weight to each number.",
             why="The third value is [5, 5], so both numbers gain 5 times the third weight."),
-        "TT39": mistake([6.0167, 3.9833], says="That is the second token's output; the first token's was asked for.",
+        "TT39": mistake([6.0167, 3.9833], says="The second token's output was given; the first token's is asked for.",
             why="Row i of the output belongs to query i; counting starts at 0, so the first token has row 0."),
-        "TT40": mistake([0.5, 0.5], says="The two numbers are shares of 1; an output is a blend of rows of V, and those sum to 10.",
+        "TT40": mistake([0.5, 0.5], says="Shares of 1 were given; a blend of the rows of V is asked for, and those sum to 10.",
             why="Nothing divides the output. Its parts sum to what the rows of V sum to."),
     }

@@ -26,7 +26,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("large-wide", "scores of ±5,000 with d_k = 16", (queries, wide, rng.normal(size=(2, 4))), stage="extremes")
     mixed = np.array([[40.0, 0, 0, 1], [0, -40.0, 1, 0], [0, 0, 1, 0], [0, -10.0, 0, 1]])  # exp(−400) is not 0, exp(−800) is
     keys = np.array([[80.0, 80, 2, 0], [80.0, 80, 0, 2], [-80.0, 80, 1, 1], [80.0, 80, 1, 0]])
-    yield Case("mixed", "a row from −3,200 to 3,200 beside one near −3,200 and one near −800",
+    yield Case("mixed", "a row from −3,200 to 3,200, one near −3,200 and one near −800",
                (mixed, keys, rng.normal(size=(4, 2))), stage="extremes")
     floats = tuple(array.astype(np.float32) for array in (mixed[:3], keys * [-1, 1, 1, 1], rng.normal(size=(4, 6))))
     yield Case("large-float32", "float32 scores of ±3,200", floats, stage="extremes")
@@ -96,24 +96,24 @@ class three_token_attention:
         **of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
         **of(softmax_rows, "TT14"),
         "TT27": mistake(patch("(output, weights)", "(weights, output)"),
-            says="The pair is returned in the wrong order: the output comes first, then the weights.",
-            why="Both are arrays, so nothing complains until the shapes differ."),
+            says="The weights were returned first; the output should come first, then the weights.",
+            why="Both are arrays, so no error is raised until the shapes differ."),
         "TT28": mistake(patch("Q.shape[1]", "V.shape[1]"),
-            says="The scale is taken from d_v, the length of a value; dot products add up d_k numbers.",
-            why="In the table both are 2. They differ in general."),
+            says="The scale was taken from d_v, the length of a value; take it from d_k, the length of a query.",
+            why="A dot product adds up d_k products. In the table d_k and d_v are both 2; in general they differ."),
         "TT29": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights, K)"),
-            says="The keys are blended; attention blends the values.",
+            says="The keys were blended; blend the values.",
             why="Keys decide how much of each value is taken. V itself never enters this output."),
         "TT30": mistake(patch("(output, weights)", "(output, scaled)"),
-            says="The scaled scores are returned beside the output; the weights after softmax were asked for.",
+            says="The scaled scores were returned with the output; the weights after softmax are asked for.",
             why="Weights are positive and each row of them sums to 1."),
         **of(scale_scores, "TT31"),
         "TT33": mistake(patch("return (output, weights)", "return output"),
-            says="Only the output is returned; the pair (output, weights) was asked for.",
-            why="The weights tell who looked at whom. Later lessons need both."),
+            says="Only the output was returned; the pair (output, weights) is asked for.",
+            why="The weights tell which query looked at which key. Later lessons need both."),
         "TT41": patch("scores = attention", "Q /= math.sqrt(Q.shape[1])\n    scores = attention",
             "scale_scores(scores, Q.shape[1])", "scores"),
         "TT44": mistake(patch("weighted_sum(weights, V)", "weighted_sum(weights.T, V)"), *of(weighted_sum, "SD8")["SD8"][1:],
-            says="The weights are transposed before they meet V: row i of the weights belongs to query i.",
+            says="The weights were transposed before the product with V; row i of the weights should belong to query i.",
             why="`weights @ V` adds up over the keys; transposed, over the queries. That fits only with as many queries as keys."),
     }

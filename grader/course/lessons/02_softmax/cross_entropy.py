@@ -49,18 +49,18 @@ class cross_entropy:
         "SM6": BY_ALL,
         "SX27": log_softmax("axis: int=-1", "axis: int=0"),
         "CE1": mistake(patch(PICKED, "picked[..., 0]"),
-            says="The sign is missing: the logarithm of a weight is at most 0, and a loss is minus that.",
+            says="The minus sign is missing: a loss should be minus the logarithm of a weight, which is at most 0.",
             why="""A good prediction has a large logarithm, near 0. A loss should be small for it, so it is minus the
             logarithm: 0 for a weight of 1, 0.69 for ½, and more the smaller the weight."""),
         "CE2": mistake(patch(PICKED, "-picked.mean()"),
-            says="All losses were averaged into one number; one loss for each target was asked for.",
-            why="""Frameworks average by default. The losses themselves say which prediction was bad; their mean is one more step that
-            whoever calls the function can take."""),
+            says="All losses were averaged into one number; one loss for each target is asked for.",
+            why="""Frameworks average by default. The losses themselves show which prediction was poor; their mean is one more step, which
+            the caller can take."""),
         "CE3": mistake(patch(PICKED, "-picked.sum()"),
-            says="All losses were added up into one number; one loss for each target was asked for.",
+            says="All losses were added up into one number; one loss for each target is asked for.",
             why="The sum is what the next exercise differentiates. This function gives the losses one by one, in the shape of targets."),
         "CE4": mistake(patch(PICKED, "1 - np.exp(picked[..., 0])"), patch(PICKED, "-np.exp(picked[..., 0])"),
-            says="The logarithm is missing: the weight itself was used.",
+            says="The logarithm is missing: the weight itself was used, and minus its logarithm is asked for.",
             why="""A weight lies between 0 and 1, so a loss made of it never exceeds 1: a prediction that gives the right answer one
             in a million is charged hardly more than one that gives it one in ten. The logarithm charges 13.8 against 2.3."""),
         "CE5": mistake(patch(PICKED, "-logs.max(axis=-1)"),
@@ -68,25 +68,25 @@ class cross_entropy:
             why="""The largest weight says how sure the model is, not whether it is right. The loss looks at one weight only, that of the
             right answer."""),
         "CE6": mistake(patch("log_softmax(scores)", "scores"),
-            says="Minus the target's score came back: softmax is missing.",
-            why="""A score alone says nothing: adding 100 to a whole row changes no weight. The loss is ln Σ exp(scores) minus the
+            says="Softmax is missing: minus the target's score came back; take the logarithm of its weight.",
+            why="""A score alone tells nothing: adding 100 to a whole row changes no weight. The loss is ln Σ exp(scores) minus the
             target's score; log_softmax brings in that first term."""),
         "CE7": mistake(patch("np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)", "logs[..., targets]", PICKED, "-picked"),
-            says="`logs[..., targets]` takes all the targets' columns in every row; each row has one target of its own.",
+            says="`logs[..., targets]` took the columns of all targets in every row; take each row's own target.",
             why="""With 2 rows and 2 targets this gives a (2, 2) array, and only its diagonal was meant. `np.take_along_axis` pairs
             row i with target i, as `logs[np.arange(n), targets]` does in two dimensions."""),
         "CE8": mistake(patch(PICKED, "-picked"),
-            says="An axis of length 1 is left over: the shape asked for is that of targets.",
+            says="An axis of length 1 was left over; the result should have the shape of targets.",
             why="`np.take_along_axis` keeps the axis along which it picks. `[..., 0]` or `.squeeze(-1)` drops it."),
         "CE9": mistake(patch(PICKED, "-(np.exp(logs) * logs).sum(axis=-1)"),
-            says="That is the entropy of the weights, −Σ p ln p: the targets have no part in it.",
-            why="""Entropy says how undecided the weights are. Cross entropy puts the target in place of the first p: it has 1 at
+            says="The entropy of the weights came back, −Σ p ln p, in which no target occurs; −ln p[target] is asked for.",
+            why="""Entropy measures how undecided the weights are. Cross entropy puts the target in place of the first p: it has 1 at
             the right answer and 0 elsewhere, so one term of the sum remains, −ln p[target]."""),
         "CE10": mistake(patch("expand_dims(targets", "expand_dims(targets - 1"),
-            says="The entry before the target was charged: targets are counted from 0.",
-            why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and nothing complains."),
+            says="The entry before the target was used; targets are counted from 0.",
+            why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and no error is raised."),
         "CE11": mistake(patch(PICKED, "-(np.expand_dims(targets, -1) * logs).sum(axis=-1)"),
-            says="The logarithms were multiplied by the target's position; a target says *which* of them counts.",
+            says="The logarithms were multiplied by the target's position; a target says *which* of them to take.",
             why="""In the formula −Σ y ln p, y is 1 at the target and 0 elsewhere (one-hot). The position is not that y:
             `np.eye(n)[targets]` turns positions into such rows. Or pick the entry directly, without any y."""),
     }

@@ -49,22 +49,22 @@ class log_softmax:
         "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH)),
         "SM6": (COMMON["SM6"], *by_math("x", "x.max()", "logs", LOGS_BY_MATH)),
         "SX30": mistake(patch(LOGS, "np.log(np.exp(shifted) / total)"),
-            says="The logarithm was taken after softmax, which had already rounded small weights to 0: ln 0 is −∞.",
+            says="The logarithm was taken after softmax, which rounds small weights to 0, and ln 0 is −∞; compute it without softmax.",
             why="""e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer is
             −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
         "SX31": mistake(patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
-            says="A small number was added before the logarithm; it hides −∞ and keeps every result above about −27.6.",
+            says="A small number was added before the logarithm, which keeps results above −27.6; they should go as low as the scores do.",
             why="ln(10⁻¹²) = −27.6, so every answer below that becomes −27.6. Such a loss cannot tell a poor prediction from a worse one."),
-        "SX32": mistake(patch(LOGS, "shifted"), says="Only the maximum was subtracted; the logarithm of the sum is missing.",
-            why="""x − max puts the largest at 0, which would be a probability of 1. What remains to be subtracted is ln Σ e^(x −
+        "SX32": mistake(patch(LOGS, "shifted"), says="The logarithm of the sum is missing: only the maximum was subtracted; subtract both.",
+            why="""x − max puts the largest at 0, which would be a weight of 1. What remains to be subtracted is ln Σ e^(x −
             max). For (0, 0) both have to be −0.693."""),
         "SX33": mistake(patch("return logs", "return logs / np.log(2)"), patch("np.log(", "np.log2("),
-            says="The logarithm has base 2; the natural one is meant.",
+            says="The logarithm was taken with base 2; the natural one is asked for.",
             why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1."),
-        "SX34": mistake(patch("return logs", "return -logs"), says="The sign is reversed: logarithms of weights are negative.",
-            why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, a useful thing with another name."),
+        "SX34": mistake(patch("return logs", "return -logs"), says="The sign was reversed; the logarithm of a weight should be 0 or below.",
+            why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, which is useful and has another name."),
         "SX35": mistake(patch("shifted - np", "x - np"),
-            says="The maximum was subtracted only inside the sum; it has to be subtracted from x as well.",
+            says="The maximum was subtracted only inside the sum; subtract it from x as well.",
             why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
             gives 999.3, where ln ½ is −0.693."""),
     }

@@ -1,4 +1,4 @@
-"""How each weight of softmax answers to each score."""
+"""How each weight of softmax changes with each score."""
 
 import numpy as np
 
@@ -38,34 +38,35 @@ class softmax_jacobian:
         "return np.diag(____) - np.outer(____, ____)")
 
     mistakes = {
-        "SX40": mistake(patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"), says="The sign is reversed: it is diag(p) − p pᵀ.",
+        "SX40": mistake(patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"), says="The sign was reversed; the Jacobian should be diag(p) − p pᵀ.",
             why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill."),
-        "SX41": mistake(patch(PRODUCT, "p"), says="p was subtracted as a row; the product p pᵀ is a matrix.",
+        "SX41": mistake(patch(PRODUCT, "p"), says="p was subtracted as a row; subtract the matrix p pᵀ.",
             why="`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. Its rows sum to p_i − 1, not to 0."),
-        "SX42": mistake(patch("return", "p = softmax(p)\n    return"), says="Softmax was applied once more: p already is its output.",
+        "SX42": mistake(patch("return", "p = softmax(p)\n    return"),
+            says="Softmax was applied to p once more; use p as it is, the output of softmax.",
             why="""The formula takes the weights themselves. A second softmax makes them more even, (0.9, 0.1) becomes (0.69, 0.31),
             and the result is the Jacobian at other scores."""),
-        "SX43": mistake(patch("np.diag(p) - ", "-"), says="The diagonal diag(p) is missing: only −p pᵀ came back.",
+        "SX43": mistake(patch("np.diag(p) - ", "-"), says="The term diag(p) is missing: −p pᵀ alone came back.",
             why="As score j rises, weight i falls at the rate p_i p_j. With its own score it grows, by p_i − p_i²: diag(p) adds the p_i."),
-        "SX44": mistake(patch(" - ", " + "), says="p pᵀ was added; it is subtracted.",
+        "SX44": mistake(patch(" - ", " + "), says="p pᵀ was added; subtract it from diag(p).",
             why="""Raising one score takes weight from all others, so the entries off the diagonal are negative. Each row sums to 0, because
             adding the same to all scores changes no weight; with a plus sign it sums to 2 p_i."""),
-        "SX45": mistake(patch(PRODUCT, "p @ p"), says="`p @ p` of two vectors is one number; the outer product is meant.",
-            why="The dot product Σ p_i² is subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix."),
+        "SX45": mistake(patch(PRODUCT, "p @ p"), says="`p @ p`, one number, was subtracted; subtract the outer product, a matrix.",
+            why="The dot product Σ p_i² was subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix."),
         "SX46": mistake(patch(JACOBIAN, "np.diag(p * (1 - p))"),
-            says="The entries off the diagonal are missing: every score moves every weight.",
-            why="p(1 − p) is how a weight answers its own score. In softmax it answers all others, too, by −p_i p_j."),
+            says="The entries off the diagonal are missing; every score moves every weight, so they should be −p_i p_j.",
+            why="p(1 − p) is how a weight changes with its own score; with any other it changes by −p_i p_j."),
         "SX47": mistake(patch(JACOBIAN, "p * (1 - p)"),
-            says="A vector came back, p(1 − p): how each weight answers its own score, and no other.",
-            why="The Jacobian has a row for each weight and a column for each score. p(1 − p) is its diagonal; off it stands −p_i p_j."),
-        "SX48": mistake(patch(DIAGONAL, "np.eye(len(p))"), says="The identity matrix stands where diag(p) belongs.",
+            says="The vector p(1 − p) came back, how each weight changes with its own score; the whole matrix is asked for.",
+            why="The Jacobian has a row for each weight and a column for each score. Off the diagonal p(1 − p) are the entries −p_i p_j."),
+        "SX48": mistake(patch(DIAGONAL, "np.eye(len(p))"), says="The identity matrix was used in place of diag(p).",
             why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0."),
         "SX49": mistake(patch(DIAGONAL, "p"), patch(JACOBIAN, "np.outer(p, 1 - p)"),
-            says="p was added to every entry; diag(p) adds it on the diagonal only.",
+            says="p was added to every entry; add it on the diagonal only, with diag(p).",
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
             diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others."""),
         "SX50": mistake(patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
-            says="Off the diagonal −p_j² came out, and −p_i p_j was expected: row i has the factor p_i.",
+            says="Off the diagonal −p_j² came out; −p_i p_j is expected: row i should have the factor p_i.",
             why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`."),
         "WS14": patch(JACOBIAN, DIAGONAL),
     }

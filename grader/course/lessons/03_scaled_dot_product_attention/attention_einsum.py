@@ -47,7 +47,7 @@ class attention_einsum:
     alone, order = item_alone("result"), unordered("result")
 
     hints = ("Give each axis a letter: b batch, i query, j key, d feature. Which letter do q and k share that the scores do not have?",
-        "A letter that stands left of the arrow and not right of it is summed. The scores keep b, i and j; the output keeps b and i"
+        "A letter that is left of the arrow and not right of it is summed. The scores keep b, i and j; the output keeps b and i"
         " and takes the letter of v's last axis, so j is summed there.",
         "```python\nscores = np.einsum(\"bid,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)\n"
@@ -60,6 +60,6 @@ class attention_einsum:
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
         "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
         "AB24": mistake(patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
-            says="The letter b is missing from the scores: summed over the batch, they give each item the same weights.",
-            why="einsum sums every letter that does not stand right of the arrow. An axis that should stay needs its letter there."),
+            says="The letter b is missing from the scores, so they are summed over the batch; keep b, for each item has scores of its own.",
+            why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there."),
     }

@@ -83,8 +83,8 @@ def extremes(rng: np.random.Generator) -> Iterator[Case]:
     for key, title, centre, t_k, d_v in (
         ("large", "scores near 1,000", [[1000.0] * 3] * 2, 5, 6),
         ("large-negative", "scores near −1,000 and near −400", [[-1000.0, -400.0, -1000.0]] * 2, 4, 5),
-        ("rows-apart", "a row of scores near 1,000 beside one near −1,000", [[1000.0, -1000.0]], 3, 5),
-        ("items-apart", "an item with scores near 9,900 beside one near −9,900", [[9900.0] * 3, [-9900.0] * 3], 5, 6),
+        ("rows-apart", "a row of scores near 1,000 and one near −1,000", [[1000.0, -1000.0]], 3, 5),
+        ("items-apart", "an item with scores near 9,900 and one near −9,900", [[9900.0] * 3, [-9900.0] * 3], 5, 6),
         ("mixed", "rows of scores a thousand apart in each item", [[0.0, -1000.0, 1000.0]] * 2, 4, 6),
         ("mixed-float32", "rows of scores a thousand apart in float32", [[-1000.0, 1000.0, 0.0]], 4, 2),
     ):

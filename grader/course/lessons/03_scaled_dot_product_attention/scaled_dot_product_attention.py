@@ -55,8 +55,8 @@ class scaled_dot_product_attention:
         return None if gap < 1e-4 else f"output and weights differ by up to {gap:.4g}."
 
     hints = (
-        "Four steps: scores, scale, softmax, weighted sum. Write the shape of each result beside it. Which axis of the weights belongs "
-        "to the keys, whatever stands in front?",
+        "Four steps: scores, scale, softmax, weighted sum. Write the shape of each result next to it. Which axis of the weights belongs "
+        "to the keys, whatever comes before it?",
         "Count axes from the end. `k.swapaxes(-1, -2)` has shape (..., d_k, T_k); the keys are axis -1 of the scores, and both the "
         "maximum and the sum of softmax run along it with `keepdims=True`.",
         "```python\nscores = q @ k.swapaxes(____, ____) / math.sqrt(q.shape[____])\n"
@@ -67,39 +67,41 @@ class scaled_dot_product_attention:
         "SD6": (MISTAKES["SD6"], patch(f" / {ROOT}", "", OUTPUT, f"{OUTPUT} / {ROOT}")),
         "SD8": (patch("q @ k.swapaxes", "k @ q.swapaxes"), by_einsum("...qd,...kd->...kq"), patch(SCORES, ONE_BY_ONE)),
         "AB8": (patch("scores = q", "batch, queries, d_k = q.shape\n    scores = q"), by_einsum("bid,bjd->bij", "bqk,bkv->bqv")),
-        "AB10": mistake(softmax_over(1), says="Softmax runs along axis 1, counted from the front: the keys are the last axis, -1.",
+        "AB10": mistake(softmax_over(1),
+            says="Softmax ran along axis 1, counted from the front; it should run along the keys, the last axis, -1.",
             why="""Axis 1 of the scores is the keys in a matrix, the queries in a batch, the heads with two leading dimensions.
             Counted from the end, the keys are always axis -1."""),
         "AB11": mistake(softmax_over(2),
-            says="Softmax runs along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
+            says="Softmax ran along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
             why="Axis 2 of a matrix is an error, and with two leading dimensions it is the queries."),
         "AB15": mistake(patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
-            says="The keys were reshaped where their axes should have been swapped: numbers of different tokens are mixed.",
+            says="The keys were reshaped, which mixes numbers of different tokens; their last two axes should be swapped.",
             why="""`reshape` reads the numbers in their old order into a new shape: the first column of the result holds parts of
             several keys. `swapaxes(-1, -2)` turns each key into a column. Both have shape (d_k, T_k)."""),
-        "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reverses all axes, the batch axis too; only the last two should be swapped.",
+        "AB16": mistake(patch(KEYS, "k.T"), says="`k.T` reversed all axes, the batch axis too; only the last two should be swapped.",
             why="""A (2, 3, 4) array becomes (4, 3, 2), and the product fails. A (4,
             4, 4) array becomes (4, 4, 4), and the product is wrong without any error.
             `k.swapaxes(-1, -2)` or `k.mT` leaves the batch where it is.""", evidence="flrngel/Self-Attentive-tensorflow#3"),
         "AB17": mistake(patch(KEYS, "k.transpose(0, 2, 1)"),
-            says="`transpose(0, 2, 1)` names three axes, so a matrix or an array with two leading dimensions fails.",
+            says="`transpose(0, 2, 1)` works for three axes only; swap the last two of any number: `swapaxes(-1, -2)`.",
             why="It is right for one batch axis. `swapaxes(-1, -2)` says the same for any number of leading dimensions."),
         "AB18": mistake(patch("(output, weights)", "(weights, output)"),
-            says="The weights are returned before the output; (output, weights) was asked for.",
+            says="The weights were returned before the output; (output, weights) is asked for.",
             why="Where T_k equals d_v no shape tells them apart, and a caller would take weights for output."),
         "AB19": mistake(patch("(output, weights)", "(output, scores)"),
-            says="The scores are returned in place of the weights: softmax was applied for the output alone.",
+            says="The scores were returned in place of the weights; return what softmax made of them.",
             why="Weights are what softmax gives: none is negative and each row sums to 1."),
         "AB21": mistake(patch(OUTPUT, "output = (weights @ v).astype(v.dtype)"),
-            says="The output was stored in an array of integers, which cuts off all decimals.",
+            says="The output was stored in an array of integers, which cuts off all decimals; store floats.",
             why="""`np.zeros_like(v)` takes the type of v. For whole-number inputs the averages are cut to whole numbers when they
             are stored. `np.zeros(shape)` holds floats."""),
         "AB22": mistake(patch(OUTPUT, "output = weights.swapaxes(-1, -2) @ v"),
             by_einsum("...qd,...kd->...qk", "...kq,...kv->...qv"),
-            says="The weights are transposed before they meet v: each row of the output should be one query's average.",
+            says="The weights were transposed before the product with v; each row of the output should be one query's average.",
             why="""Output row i is the sum over keys j of weights[i, j] · v[j]. Transposed, the sum runs over the queries. It runs
             without an error where T_q = T_k."""),
-        "AB23": mistake(patch(KEYS, "k"), says="The keys meet the queries untransposed: features are summed against tokens.",
+        "AB23": mistake(patch(KEYS, "k"),
+            says="The keys were not transposed, so features are summed against tokens; swap the last two axes of k.",
             why="""The first product sums over d_k, the last axis of q and of k. `q @ k` sums over the last axis of q and the tokens
             of k; in letters, 'bid,bdj->bij' calls k's tokens d. Where T_k = d_k it runs and is wrong."""),
         "AB25": (patch("scores = q", "queries, d_k = q.shape\n    scores = q"), by_einsum("qd,kd->qk")),

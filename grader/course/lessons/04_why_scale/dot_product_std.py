@@ -47,42 +47,43 @@ class dot_product_std:
 
     mistakes = {
         "WS1": mistake(drawn("rng.random((n_samples, d_k))"),
-            says="The vectors are uniform on [0, 1); standard-normal ones were asked for.",
+            says="The vectors were drawn uniform on [0, 1); standard-normal ones are asked for.",
             why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
             √d_k. They also hide the effect: all queries then tend to prefer the same keys, the long ones."""),
-        "WS2": mistake(patch("dots.std()", "dots.var()"), says="The variance came back; the standard deviation is its square root.",
+        "WS2": mistake(patch("dots.std()", "dots.var()"),
+            says="The variance came back; its square root is asked for, the standard deviation.",
             why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
             of that, √d_k: with d_k = 64 it is 8, not 64."""),
         "WS3": mistake(patch("dots.std()", "np.abs(dots).mean()"),
-            says="The mean size of the dot products came back; their standard deviation was asked for.",
+            says="The mean size of the dot products came back; their standard deviation is asked for.",
             why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64."),
         "WS4": mistake(patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
-            says="The dot products were scaled before they were measured: the result is 1 for every d_k.",
-            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what should be seen."),
-        "WS5": mistake(patch("q * k", "q * q"), says="Each vector was multiplied with itself; a pair is two independent vectors.",
+            says="The dot products were divided by √d_k first, so the result is near 1 for every d_k; measure them unscaled.",
+            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what it should show."),
+        "WS5": mistake(patch("q * k", "q * q"), says="Each vector was multiplied by itself; draw two independent vectors for each pair.",
             why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
             are independent and the mean is 0."""),
-        "WS6": mistake(patch("(q * k).sum(axis=-1)", "q * k"), says="The single products were measured before they were summed over d_k.",
+        "WS6": mistake(patch("(q * k).sum(axis=-1)", "q * k"), says="The single products were measured; sum them over d_k first.",
             why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k."),
         "WS7": mistake(patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
-            says="The function makes a generator of its own; its numbers are the same for every rng.",
+            says="The numbers come from a generator made inside the function; draw them from rng.",
             why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed
-            returns the same figure for ever, and the spread of repeated runs looks like 0."""),
-        "WS8": mistake(drawn(f"np.random.{DRAWN}"), says="The numbers come from NumPy's global generator and not from rng.",
-            why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so that the figure
+            returns the same figure every time, and the spread of repeated runs looks like 0."""),
+        "WS8": mistake(drawn(f"np.random.{DRAWN}"), says="The numbers come from NumPy's global generator; draw them from rng.",
+            why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so the figure
             depends on what ran before. With rng passed in, the same state gives the same figure."""),
         "WS13": mistake(patch("q = rng", "n_samples = 1000\n    q = rng"),
-            says="n_samples is not used: a fixed number of pairs is drawn.",
+            says="n_samples is never used: a fixed number of pairs was drawn; draw n_samples pairs.",
             why="""How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can neither spend
             less time nor get a sharper figure."""),
         "WS29": mistake(patch("axis=-1", "axis=0"), drawn("rng.standard_normal((d_k, n_samples))"),
-            says="The products were summed over the pairs; a dot product sums over the d_k features of one pair.",
+            says="The products were summed over the pairs; sum them over the d_k features of each pair.",
             why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k,
             n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
             spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0."""),
         "WS30": mistake(patch(Q, "q = rng.standard_normal(d_k)"),
             patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
-            says="One query was drawn for all keys; each pair has a query of its own.",
+            says="One query was drawn for all keys; each pair should have a query of its own.",
             why="""With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
             is the size of one normal number, anything between 0 and 3."""),
     }

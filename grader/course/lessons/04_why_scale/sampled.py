@@ -43,8 +43,8 @@ def judge(case: Case, expected: Observation, got: Observation) -> str | None:
     parts = {name: part.array for name, part in got.parts.items()}
     if "every number that is drawn counts" in parts:
         return None if parts["every number that is drawn counts"] else (
-            "The result does not use all the numbers that are drawn from rng: it should be 0 where all of them are equal, and not 0 "
-            "where a third of them is changed.")  # fmt: skip
+            "The result does not use all the numbers that are drawn from rng: it should be 0 if all of them are equal, and not 0 "
+            "if a third of them is changed.")  # fmt: skip
     if "repeats" in parts:
         return _from_rng(case, parts)
     if "mean result" in parts:
@@ -64,13 +64,13 @@ def judge(case: Case, expected: Observation, got: Observation) -> str | None:
 def _from_rng(case: Case, parts: Mapping[str, np.ndarray]) -> str | None:
     d_k, n_samples = case.args
     if not parts["repeats"]:
-        return "The same generator state gave two different results: some numbers come from another source than rng."
+        return "Some numbers do not come from rng: the same generator state gave two different results."
     if not parts["varies"]:
-        return "Two different generators gave the same result: it does not come from rng."
+        return "The numbers do not come from rng: two different generators gave the same result."
     drawn, wanted = float(parts["numbers drawn"]), 2 * d_k * n_samples
     if 0.49 * wanted <= drawn <= 3.5 * wanted:  # float32 takes half a step; a rejecting sampler made of uniform numbers nearly three
         return None
-    return f"{_count(drawn)} were drawn from rng; {n_samples} pairs of length {d_k} take {wanted}."
+    return f"{_count(drawn)} were drawn from rng; {n_samples} pairs of length {d_k} should take {wanted}."
 
 
 def _count(drawn: float) -> str:
@@ -90,16 +90,16 @@ def _few(case: Case, parts: dict[str, float]) -> str | None:
         return f"With {n_samples} pairs the standard deviation is not a finite number."
     # In proportion, whatever the sampler: how many numbers a normal one takes is its own affair.
     if drawn < 0 or drawn_more < 0 or not 0.75 * drawn_more <= drawn * more / n_samples <= 1.33 * drawn_more:
-        return (f"{_count(drawn)} were drawn from rng for {n_samples} pairs, {_count(drawn_more).lower()} for {more} pairs: "
-                "is n_samples used as it is?")  # fmt: skip
+        return (f"How many numbers are drawn does not follow n_samples: {_count(drawn).lower()} for {n_samples} pairs, "
+                f"{_count(drawn_more).lower()} for {more} pairs.")  # fmt: skip
     if mean == 0:
-        return f"With {n_samples} pairs every result is 0; two independent dot products differ."
+        return f"With {n_samples} pairs every result is 0; two independent dot products should differ."
     if not (0.435 < mean < 0.565 or 0.615 < mean < 0.8):
-        return (f"With {n_samples} pairs of length 1 the mean result is {mean:.3g}; of {n_samples} independent dot products it is "
-                "0.5 (ddof 0) or 0.71 (ddof 1).")  # fmt: skip
+        return ("The results do not fit independent pairs of standard-normal numbers: with "
+                f"{n_samples} pairs of length 1 the mean result is {mean:.3g}; 0.5 (ddof 0) or 0.71 (ddof 1) is expected.")  # fmt: skip
     tenth, square = parts["a tenth below"] / mean, parts["mean square"] / mean**2
     if not 0.06 < tenth < 0.147 or not 1.75 < square < 2.35:
-        return (f"With {n_samples} pairs of length 1 a tenth of the results lie below {tenth:.3f} of their mean, and their mean square is "
-                f"{square:.3f} times the square of their mean; these are 0.105 and 2 where each query meets its own key, both are "
-                "standard-normal, and the spread is measured from the mean of the dot products.")  # fmt: skip
+        return ("A query does not meet a key of its own, or one of them is not standard-normal, or the spread is not measured from the "
+                f"mean of the dot products: with {n_samples} pairs of length 1 a tenth of the results lie below {tenth:.3f} times their "
+                f"mean; 0.105 is expected. Their mean square is {square:.3f} times the square of their mean; 2 is expected.")  # fmt: skip
     return None

@@ -58,30 +58,30 @@ class as_numpy:
 
     mistakes = {
         "NT10": mistake(patch(".detach()", ""), patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),
-            says="NumPy cannot take a tensor that requires grad: detach it first.",
+            says="A tensor that requires grad was handed to NumPy, which cannot take it; detach it first.",
             why="""An array has no graph. Rather than cut the tensor's graph silently, torch raises 'Can't call numpy() on Tensor that
             requires grad'."""),
-        "NT11": mistake(UNCONVERTED, says="bfloat16 has no NumPy type: convert it to float32 first.",
+        "NT11": mistake(UNCONVERTED, says="A bfloat16 tensor was handed to NumPy, which lacks that type; convert it to float32 first.",
             why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
             float32 number as well, so `float()` loses nothing."""),
         "NT10+NT11": patch(".detach()", "") + UNCONVERTED,
         "NT12": mistake(patch(CONVERT, "tensor = tensor.float()"), patch(CONVERT, "tensor = tensor.double()"),
             patch("tensor.dtype == torch.bfloat16", "tensor.is_floating_point()"),
-            says="More than bfloat16 is converted to one float type; NumPy has the others, and their dtype should be kept.",
+            says="More than bfloat16 was converted to one float type; every other dtype should be kept, since NumPy has it.",
             why="float64 loses digits, integers stop being indices, a mask stops being one. Convert only where NumPy lacks the type."),
         "NT13": mistake(patch(".cpu()", ""),
-            says="The tensor stays on its device: NumPy reads the computer's own memory, so `cpu()` comes first.",
-            why="""On a laptop without a GPU nothing shows this. On one with a GPU, `.numpy()` raises 'can't convert cuda:0 device
+            says="`cpu()` is missing: the tensor stays on its device, but NumPy reads the computer's own memory.",
+            why="""On a laptop without a GPU nothing shows it. On one with a GPU, `.numpy()` raises 'can't convert cuda:0 device
             type tensor to numpy'. `cpu()` costs nothing where the tensor is there already."""),
         "NT14": mistake(LEAVE, LEAVE + UNCONVERTED,
             patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    return tensor.numpy()", "return tensor"),
-            says="A tensor came back; a NumPy array was asked for.",
+            says="A tensor came back; a NumPy array is asked for.",
             why="`detach()` and `cpu()` return tensors; `numpy()` makes the array."),
         "NT15": mistake(patch("tensor.detach()", "tensor.requires_grad_(False)"),
-            says="The caller's own tensor was switched to requires_grad=False: it no longer trains.",
+            says="The caller's own tensor was switched to requires_grad=False and no longer trains; use `detach()`, which makes another.",
             why="""`requires_grad_(False)` and `detach_()` end in an underscore because they change the tensor itself. `detach()`
             returns another tensor and leaves the first alone."""),
         "NT16": mistake(patch("tensor.numpy()", "np.array(tensor.tolist())"),
-            says="The way through Python lists loses the dtype, and the shape of an empty tensor.",
+            says="The tensor went through Python lists, which lose the dtype, and the shape of an empty tensor; use `numpy()`.",
             why="A list of Python floats becomes a float64 array, and a (2, 0) tensor becomes `[[], []]` or less."),
     }

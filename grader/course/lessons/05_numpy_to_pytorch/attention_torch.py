@@ -85,7 +85,7 @@ class attention_torch:
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."
 
     hints = ("Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
-        "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions whatever stands before them; `torch.softmax(scores, dim=-1)` "
+        "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions, whatever comes before them; `torch.softmax(scores, dim=-1)` "
         "already subtracts each row's maximum. Stay in torch from q to the result: `.numpy()`, `.detach()`, `.data` and "
         "`torch.no_grad()` cut the graph.",
         "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
@@ -98,21 +98,21 @@ class attention_torch:
         "SM4+SM5": softmax_by_hand("scores", "e.sum(dim=-1)", 4),
         "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4),
         "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
-            says="Something is turned into float32 on the way; the input's precision should be kept.",
+            says="Something was turned into float32 on the way; the input's precision should be kept.",
             why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
             float32 and float64 do not multiply."""),
         "AB16": patch("k.transpose(-2, -1)", "k.T"),
         "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
-            says="Something is turned into float64 on the way; the input's precision should be kept.",
+            says="Something was turned into float64 on the way; the input's precision should be kept.",
             why="""A float64 tensor with at least one axis, such as `torch.tensor([8.0], dtype=torch.float64)`, turns what it divides
             into float64; `.double()` does so directly. A Python number from `math.sqrt` leaves the tensor's type as it is."""),
         "NT27": mistake(patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
-            says="Each matrix of scores was normalized as a whole; each of its rows needs its own sum.",
+            says="Each matrix of scores was normalized as a whole; each of its rows should have its own sum.",
             why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries."),
         "NT30": mistake(patch("transpose(-2, -1)", "transpose(1, 2)"),
-            says="The axes of k to exchange are counted from the front; exchange the last two, `k.transpose(-2, -1)` or `k.mT`.",
+            says="The axes of k were counted from the front; exchange the last two, with `k.transpose(-2, -1)` or `k.mT`.",
             why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the
-            end, the last two are tokens and width whatever stands before them."""),
+            end, the last two are tokens and width, whatever comes before them."""),
         "TT4": patch("k.transpose", "q.transpose"),
     }

@@ -47,32 +47,32 @@ class linear_from_numpy:
         "PJ1": (patch("w.T", "w"), assigned("nn.Parameter(torch.tensor(w, dtype=torch.float32))")),
         "NT1": mistake(patch("w.T", "w.reshape(d_out, d_in)"),
             assigned("nn.Parameter(torch.tensor(w).float().view(d_out, d_in))"),
-            says="The weight was reshaped, not transposed: the shape fits, and the numbers sit in other places.",
+            says="The weight was reshaped, which fits the shape and puts the numbers in other places; transpose it.",
             why="""`reshape` keeps the order of the numbers in memory and only cuts the rows elsewhere. A transpose puts the number
             of row i, column j into row j, column i. Both turn (2, 3) into (3, 2)."""),
-        "NT26": mistake(patch("bias=False, ", ""), says="The layer has a bias, and x @ w has none: pass `bias=False`.",
-            why="""`nn.Linear` has a bias unless told otherwise. Drawn at random, it shifts every output by the same vector, and a
+        "NT26": mistake(patch("bias=False, ", ""), says="A layer has a bias, but x @ w has none; pass `bias=False`.",
+            why="""`nn.Linear` has a bias by default. Drawn at random, it shifts every output by the same vector, and a
             zero input no longer gives zeros. Set to zero, it is still a parameter, which the first step of training moves."""),
         "NT2": mistake(assigned("nn.Parameter(torch.as_tensor(w.T, dtype=torch.float32))"),
-            says="The layer and the array share memory: a change of one changes the other.",
-            why="""`torch.from_numpy`, `torch.as_tensor` and `torch.asarray` do not copy a float32 array; they look at its memory.
+            says="The layer shares memory with the array, so a change of one changes the other; copy the numbers.",
+            why="""`torch.from_numpy`, `torch.as_tensor` and `torch.asarray` do not copy a float32 array; they use its memory.
             The first step of an optimizer would then overwrite w."""),
         "NT3": mistake(patch("return layer", "return layer.requires_grad_(False)"),
-            says="The weight does not require grad, so no optimizer would change it.",
+            says="The weight was frozen, so no optimizer would change it; it should require grad.",
             why="""`nn.Parameter` requires grad unless `requires_grad=False` is passed or `requires_grad_(False)` is called. A frozen
             weight gets no gradient from `backward()`."""),
         "NT4": mistake(assigned("nn.Parameter(torch.tensor(w.T))"), says="The weight kept NumPy's type; the layer should be float32.",
             why="NumPy makes float64 by default, torch float32, and a float64 layer refuses a float32 input: 'must have the same dtype'."),
         "NT5": mistake(patch(f"with torch.no_grad():\n        {COPY}\n    ", ""),
-            says="The layer still has its random initial weight: w never reached it.",
+            says="w was never copied: the layer still has its random initial weight; copy w into it.",
             why="`nn.Linear(d_in, d_out)` draws its weight at random. The numbers of w must be copied into it."),
         "NT28": mistake(*(assigned(weight) for weight in ("torch.tensor(w.T).float()", "torch.tensor(w.T)", "w.T.copy()")),
-            says="A layer's weight takes an `nn.Parameter` and nothing else: wrap the tensor, or copy the numbers into the weight.",
-            why="""A module keeps account of what is learned, and a parameter's name is reserved for a parameter. Assigning a plain
+            says="A plain tensor or array was assigned to the layer's weight; wrap it in `nn.Parameter`, or copy it into the weight.",
+            why="""A module keeps a list of its parameters, and the name of one is reserved for a parameter. Assigning a plain
             tensor or an array to it raises 'cannot assign … as parameter'."""),
         "NT29": mistake(patch(f"with torch.no_grad():\n        {COPY}", COPY),
             patch(f"with torch.no_grad():\n        {COPY}", "layer.weight[:] = torch.tensor(w.T)"),
-            says="The weight is overwritten while autograd watches: write into it inside `torch.no_grad()`.",
-            why="""A parameter is a leaf of the graph that requires grad. A change in place would be a step of the computation, and a
-            leaf has none before it, so torch refuses. Filling in a first value is no step of the computation."""),
+            says="The weight was overwritten while autograd was recording; write into it inside `torch.no_grad()`.",
+            why="""The graph is torch's record of which tensor was computed from which; a leaf is one that was not computed, such as a
+            parameter. A recorded change in place would make it computed, so torch refuses. A first value needs no record."""),
     }

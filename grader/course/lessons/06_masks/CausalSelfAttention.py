@@ -135,23 +135,23 @@ class CausalSelfAttention:
         "MA1": patch("triu(diagonal=1)", "tril(diagonal=-1)"),
         "MA8": patch(HIDE, "pass"),
         "MA14": mistake(patch("persistent=False", "persistent=True"),
-            says="The mask is saved with the weights: register the buffer with `persistent=False`.",
+            says="The mask was saved with the weights; register the buffer with `persistent=False`.",
             why="""A mask follows from max_len alone. Saved in `state_dict` it makes checkpoints larger, by max_len² entries, and a
             checkpoint no longer loads into a model of another max_len."""),
         "MA15": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
-            says="The whole mask is used for every length: cut it to the T tokens that came.",
+            says="The whole mask was used for every length; cut it to the T tokens of the input.",
             why="The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting: `mask[:T, :T]`."),
         "MA16": mistake(patch(REFUSE, ""), patch(REFUSE, "assert t <= self.max_len"),
             patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
-            says="A sequence longer than max_len is not refused with ValueError.",
+            says="A sequence longer than max_len was not refused; it should raise a ValueError.",
             why="Without the check the failure comes later, in a message on shapes that does not name max_len, or never."),
         "MA18": (by_hand("weights * ~self.hidden[:t, :t]", TOTAL, GUARDED), by_hand("weights * ~self.hidden[:t, :t]", TOTAL, UNGUARDED)),
         "MA19": mistake(patch("return weights @ v", "return (weights @ v, weights)"),
-            says="Output and weights came back; the output alone was asked for.",
-            why="""This module is made to stand in a model, where the next layer takes its result as it is. `SelfAttention` of lesson
+            says="Output and weights came back; the output alone is asked for.",
+            why="""This module is made for a model, where the next layer takes its result as it is. `SelfAttention` of lesson
             05 returned both, to be looked at."""),
         "MA25": mistake(patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
-            says="The mask was added as 0 and 1: every key stays visible; hidden scores must be set to −∞.",
+            says="The mask was added as 0 and 1, so every key stays visible; hidden scores should be set to −∞.",
             why="""An additive mask holds 0 for allowed and −∞ for hidden. With True and False, or 1.0 and 0.0, the allowed scores
             gain 1 and the hidden ones stay as they were. Scores [1, 1] with the second hidden become [2, 1], with the weights
             [0.7311, 0.2689]."""),

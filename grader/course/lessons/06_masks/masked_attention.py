@@ -162,48 +162,50 @@ class masked_attention:
         "MK12": patch(HIDE, """hidden = (~mask).expand(scores.shape).clone()
         hidden[..., scores.shape[-2]:] = False
         scores = scores.masked_fill(hidden, lowest)""") + UNZEROED,
-        "MA8": mistake(patch(HIDE, "pass") + UNZEROED, says="The mask is not used: every query sees every key.",
+        "MA8": mistake(patch(HIDE, "pass") + UNZEROED,
+            says="The mask is never used: every query sees every key; hide those that the mask does not allow.",
             why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
-            answer from the next position: its loss falls close to 0, and the text that it generates is nonsense."""),
+            answer from the next position: its loss falls close to 0, but the text that it generates is nonsense."""),
         "MA12": mistake(
             patch(ZERO, "return (torch.where(mask.any(dim=-1, keepdim=True), weights @ v, torch.zeros((), dtype=v.dtype)), weights)"),
-            says="An empty row gives zeros in the output, and its weights are still those of a visible row.",
-            why="Weights of an empty row show attention that never happened. Zero the weights, and the output made of them is zero."),
+            says="The output of an empty row was set to zeros, but its weights were not; they should be zeros, too.",
+            why="Weights of an empty row show attention that never happened. Set the weights to 0, and the output made of them is 0."),
         "MA13": mistake(patch(
                 HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
                 ZERO, "weights = weights.nan_to_num(0.0)",
-            ), says="The output is repaired, the gradient is NaN: −∞ was added, and softmax had already divided 0 by 0.",
+            ),
+            says="The gradient of an empty row is still NaN, although its result was repaired; hide with `masked_fill`, not by adding −∞.",
             why="""Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num` makes of
             the value later. Through an addition the NaN goes on to q and k, and one empty row turns every weight of the model into
             NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
             makes it."""),
         "MA17": mistake(patch("scores = q @", "q, k, v = (q.float(), k.float(), v.float())\n    scores = q @"),
-            says="Output and weights are in float32; the output should keep the input's dtype.",
-            why="""To compute half precision in float32 is sound. What comes next in the model is still float16 or bfloat16, and
-            torch refuses to multiply it with float32."""),
+            says="Output and weights came back in float32; the output should keep the input's dtype.",
+            why="""Computing in float32 is fine. But what comes next in the model is still float16 or bfloat16, and
+            torch refuses to multiply it by float32."""),
         "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
-            says="Hidden scores are removed only after exp: if one lies far above the visible scores, all visible weights are 0 by then.",
-            why="""A second normalization repairs the sums only while something visible is left. exp(−104) is 0 in float32: with a
+            says="Hidden keys were removed only after exp, where one far above the rest takes all the weight; hide the scores first.",
+            why="""A second normalization repairs the sums only if something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),
         "MA22": mistake(*(patch(LOWEST, f"mask = mask.{turned}\n        {LOWEST}") for turned in ("mT", "transpose(-2, -1)")),
-            says="The mask is transposed: its rows are the queries and its columns the keys already, as in the scores.",
+            says="The mask was transposed; use it as it is, with a row for each query and a column for each key.",
             why="""A mask of shape (B, 1, T_k) becomes one of (B, T_k, 1), which hides queries and no key. One of (T_q, T_k) no
-            longer fits the scores, or fits and exchanges who may look at whom."""),
+            longer fits the scores, or fits, and a query then sees the wrong keys."""),
         "MA23": mistake(*(patch("if mask is not None:\n        lowest", "if True:\n        lowest") + hidden for hidden in (
                 patch(HIDE, "scores = scores.masked_fill(~mask, -torch.inf)"),
                 patch(HIDE, "scores = scores.masked_fill(mask == 0, lowest)"),
                 patch(HIDE, "scores = torch.where(mask, scores, lowest)"),
                 patch(HIDE, "scores = scores * mask if mask is None else scores.masked_fill(~mask, lowest)"),
                 patch(HIDE, "scores = scores.masked_fill(mask.logical_not(), lowest)"),
-            )), says="A call without a mask fails: with mask=None every query sees every key.",
-            why="`None` is no tensor: it can't be negated, compared or multiplied. What uses the mask stands where there is one."),
+            )), says="A call without a mask fails; with mask=None every query should see every key.",
+            why="`None` can't be negated, compared or multiplied like a tensor. Use the mask only inside `if mask is not None:`."),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
-            says="`if mask:` asks whether a whole tensor is true, which torch refuses; ask `if mask is not None:`.",
+            says="`if mask:` tests whether a whole tensor is true, which torch refuses; test `if mask is not None:`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
-            value is ambiguous'. What should be known is whether a mask was given at all."""),
+            value is ambiguous'. The question is whether a mask was given at all."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),

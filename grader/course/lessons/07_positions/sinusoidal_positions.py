@@ -64,23 +64,25 @@ class sinusoidal_positions:
             patch(REFUSE, "", f"return {TABLE}.float()", """table = torch.zeros(n_positions, d_model)
     table[:, 0::2] = sine.float()
     table[:, 1::2] = cosine.float()
-    return table"""), patch(REFUSE, "", ".flatten(-2)", ".flatten(-2)[:, :d_model]"), says="An odd width is not refused with ValueError.",
+    return table"""), patch(REFUSE, "", ".flatten(-2)", ".flatten(-2)[:, :d_model]"),
+            says="An odd width was not refused; it should raise a ValueError.",
             why="""Both encodings work on pairs of columns, and an odd width leaves one column alone. Without a check the failure
             comes later, as a message about shapes, or not at all where something broadcasts."""),
         "PO2": mistake(patch("arange(n_positions)", "arange(1, n_positions + 1)"),
-            says="Every position is one too large: the first token stands at position 0.",
-            why="""Counting from 1 shifts the whole table by a row. Distances stay right, so attention hardly notices, until weights
-            or positions meet code that counts from 0."""),
+            says="Every position was made one too large; positions should count from 0.",
+            why="""Counting from 1 shifts a table by a row and every rotation by a step. Distances stay right, so attention hardly
+            changes, until weights or positions are used by code that counts from 0."""),
         "PO3": ANGLES["PO3"],
-        "PO4": mistake(patch("sine, cosine =", "cosine, sine ="), says="Sine and cosine are exchanged.",
+        "PO4": mistake(patch("sine, cosine =", "cosine, sine ="),
+            says="Sine and cosine were exchanged; at position 0 the sine should be 0 and the cosine 1.",
             why="""At position 0 every angle is 0, where the sine is 0 and the cosine 1. The encoding's first row is therefore 0, 1,
             0, 1, …; and a rotation by 0 must leave a vector as it is."""),
         "PO5": ANGLES["PO5"],
         "PO6": ANGLES["PO6"],
         "PO7": ANGLES["PO7"],
-        "PO8": mistake(patch(".float()", ".float().T"), says="Rows and columns are exchanged: a row belongs to a position.",
+        "PO8": mistake(patch(".float()", ".float().T"), says="Rows and columns were exchanged; each row should belong to a position.",
             why="The table is added to embeddings of shape (T, d_model), so row p must hold all numbers of position p."),
-        "PO9": mistake(patch("angles.cos()", "angles.sin()"), says="Every column is a sine; the odd columns are cosines.",
+        "PO9": mistake(patch("angles.cos()", "angles.sin()"), says="Every column was made a sine; the odd columns should be cosines.",
             why="""A sine alone cannot tell the angle θ from π − θ. Sine and cosine of one angle together fix the point on the circle,
             and only then does a shift become a rotation."""),
         "PO15": ANGLES["PO15"],

@@ -106,7 +106,7 @@ class attention_backward:
     def keys_cancel(case, parts):
         # A vector added to every key raises all scores of a query alike, so softmax does not see it.
         total = np.abs(parts["grad_k"].sum(axis=-2)).max()
-        return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}, where it cancels to 0."
+        return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}; it should be 0."
 
     hints = ("The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
         "output = weights v. So grad_weights = grad_output vᵀ and grad_v = weightsᵀ grad_output; then softmax_backward; then the "
@@ -128,64 +128,69 @@ class attention_backward:
         "SD6": (scores_with("") + patch(GRAD_V, f"{GRAD_V} / root"), small_weights() + NO_ROOT, small_weights()),
         "SD8": (TURNED, TURNED + GRAD_V_LAST, TURNED + GRAD_V_LAST + patch("grad_weights * weights", "weights * grad_weights")),
         "GB7": mistake(patch(GRAD_K, "grad_k = grad_scores @ q"),
-            says="grad_k uses grad_scores as it stands; its rows belong to queries and have to become columns.",
+            says="grad_k was formed with grad_scores untransposed; its rows belong to queries and should become columns.",
             why="""scores = q kᵀ has a row for each query. The gradient of key j collects column j: grad_k = grad_scoresᵀ q. Without
             the transpose the shapes fit only where there are as many queries as keys, and then the numbers are wrong."""),
         "GB8": mistake(patch(GRAD_V, "grad_v = scores.swapaxes(-1, -2) @ grad_output"),
-            says="grad_v was formed with the scores; the output was made of the weights.",
+            says="grad_v was formed with the scores; form it with the weights, of which the output is made.",
             why="""output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum to 1: the
-            values together then receive another gradient than the output did."""),
-        "GB9": mistake(patch(f"{GRAD_K} / root", GRAD_K), says="grad_q is scaled and grad_k is not: both pass through the same 1/√d_k.",
+            values together then receive another gradient than the outputs did."""),
+        "GB9": mistake(patch(f"{GRAD_K} / root", GRAD_K),
+            says="The factor 1/√d_k is missing from grad_k; both grad_q and grad_k should carry it.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
             forgotten one makes grad_k exactly twice as large."""),
-        "GB10": mistake(patch("(grad_q, grad_k", "(grad_k, grad_q"), says="grad_q and grad_k are exchanged.",
+        "GB10": mistake(patch("(grad_q, grad_k", "(grad_k, grad_q"),
+            says="grad_q and grad_k were exchanged; (grad_q, grad_k, grad_v) is asked for.",
             why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k. Where there
-            are as many queries as keys the shapes cannot tell, only the numbers can."""),
+            are as many queries as keys, only the numbers tell them apart."""),
         "GB11": mistake(patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
-            says="The factor 1/√d_k came in twice in the backward pass.",
+            says="The factor 1/√d_k was used twice in the backward pass; use it once.",
             why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
             again makes both gradients too small by √d_k, while grad_v is right."""),
         "GB12": mistake(scores_with("") + NO_ROOT, scores_with(""),
-            says="The weights were computed again without 1/√d_k, so this is the backward pass of another function.",
+            says="The weights were computed without 1/√d_k; the weights of the forward pass are needed, with the scale.",
             why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper,
-            and all three gradients are those of unscaled attention."""),
+            which makes all three gradients wrong."""),
         "GB13": mistake(*(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
-            says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
-            why="Callers unpack by position, and where sizes agree nobody notices that values are updated with the queries' gradient."),
-        "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q), says="grad_k is scaled and grad_q is not: both pass through the same 1/√d_k.",
+            says="The gradients came back in another order; (grad_q, grad_k, grad_v) is asked for.",
+            why="Callers unpack by position, and where sizes agree an array is updated with another's gradient, without an error."),
+        "GB14": mistake(patch(f"{GRAD_Q} / root", GRAD_Q),
+            says="The factor 1/√d_k is missing from grad_q; both grad_q and grad_k should carry it.",
             why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
             forgotten one makes grad_q exactly twice as large."""),
         "GB15": mistake(patch(GRAD_V, "grad_v = weights @ grad_output"),
-            says="grad_v uses the weights as they stand; their rows belong to queries and have to become columns.",
+            says="grad_v was formed with the weights untransposed; their rows belong to queries and should become columns.",
             why="""output = weights v has a row for each query. The gradient of value j collects column j of the weights: grad_v =
             weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as keys, and then the
             numbers are wrong."""),
         "GB22": mistake(patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
-            says="The backward pass multiplies by √d_k. It has to divide by it, as the forward pass does.",
+            says="The backward pass multiplied by √d_k; it should divide by it, as the forward pass does.",
             why="""scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along.
             Multiplied by its reciprocal, the gradients of q and k are too large by d_k, and that of v is right."""),
         "GB23": mistake(FLAT_TOP,
-            says="The rows' maxima lost their axis and were subtracted across the columns: keep it with `keepdims=True`.",
+            says="The rows' maxima lost their axis and were subtracted across the columns; keep it with `keepdims=True`.",
             why="""A maximum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where
-            T_q and T_k differ; where they agree, column j loses the maximum of row j, which changes the weights."""),
+            T_q and T_k differ; where they agree, the maximum of row j is subtracted from column j, which changes the weights."""),
         "GB24": mistake(patch(GRAD_Q, "grad_q = grad_scores @ q"), patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ k"),
-            says="One of grad_q and grad_k was made of its own array: grad_q is made of the keys, grad_k of the queries.",
+            says="One of grad_q and grad_k was made from its own array; make grad_q from the keys and grad_k from the queries.",
             why="""In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query moves:
             grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many
             queries as keys."""),
-        "GB25": mistake(patch(GRAD_V, f"{GRAD_V} / root"), says="grad_v was scaled by 1/√d_k; that factor belongs to the scores alone.",
-            why="""output = weights v has no factor beside the weights, and each query's weights sum to 1. The values together
+        "GB25": mistake(patch(GRAD_V, f"{GRAD_V} / root"),
+            says="grad_v was scaled by 1/√d_k; leave that out: only the scores carry the factor.",
+            why="""output = weights v has no factor besides the weights, and each query's weights sum to 1. The values together
             receive all of grad_output; with d_k = 4 they would receive half of it."""),
-        "GB26": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"), says="All three gradients have the opposite sign.",
-            why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step
-            that uses it. With one key the output is its value, so grad_v is the sum of grad_output over the queries, not minus that."""),
+        "GB26": mistake(patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
+            says="The sign of all three gradients was reversed; return them without the minus.",
+            why="""The minus sign of gradient descent is in the step that uses a gradient, not in the gradient. With one key the
+            output is its value, so grad_v is the sum of grad_output over the queries, not minus that."""),
         "GB27": mistake(patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
-            says="grad_output was not used: these are the gradients for ones in its place.",
-            why="""Ones are the gradient of a plain sum of the outputs. Every other result hands back a gradient of its own for each
+            says="grad_output is never used: these are the gradients for ones in its place; start from grad_output.",
+            why="""Ones are the gradient of a plain sum of the outputs. Any other loss has a gradient of its own for each
             number of the output, and the chain rule starts from that."""),
         "GB28": mistake(*(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
-            says="Finite differences came back, slopes over a step of fixed size; the derivative's formula was asked for.",
-            why="""A step of 1e-5 in a query that meets keys of 1e7 moves a score by 100/√d_k, and a slope over such a distance is not
+            says="Finite differences came back, slopes over a step of fixed size; the derivative by its formula is asked for.",
+            why="""A step of 1e-5 in a query, with keys of 1e7, moves a score by 100/√d_k, and a slope over such a distance is not
             the slope at this point: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. With a step short
-            enough for that, small gradients drown in rounding. Besides, each entry takes one or two forward passes of its own."""),
+            enough for that, small gradients are lost in rounding. Besides, each entry takes one or two forward passes of its own."""),
     }

@@ -48,14 +48,14 @@ class softmax_backward:
     hints = (
         "When one score grows, what happens to the other weights of its row? And when all scores of a row grow by the same amount, what "
         "happens to its weights? What does that say about the sum of a row of the gradient?",
-        "Multiply the Jacobian diag(p) − p pᵀ by the gradient g: the first part gives p·g, the second p times one number. Which number?",
-        "total = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)")
+        "With weights p and grad_weights g, multiply diag(p) − p pᵀ by g: the first part gives p·g, the second p times a number. Which?",
+        "mean = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)")
 
     mistakes = {
         **MISTAKES,
         "GB6": mistake(patch("weights).sum", "weights).mean"),
-            says="The row's total was divided by the number of keys: it is a sum, not a mean.",
-            why="""The weights already sum to 1, so `sum_j grad_j * weights_j` is a mean by itself. Dividing once more by the number
-            of keys makes it too small, and a constant gradient no longer gives 0."""),
+            says="The weighted mean was divided by the number of keys once more; use the sum as it is.",
+            why="""The weights already sum to 1, so the sum of weights[j] · grad_weights[j] over j is a mean by itself. Dividing it by
+            the number of keys makes it too small, and a constant grad_weights no longer gives 0."""),
         "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
     }
