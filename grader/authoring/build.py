@@ -99,7 +99,7 @@ def _stale_solution(path: Path, built: dict[str, Any]) -> str:
         if any(cell["metadata"]["grader"]["role"] == "check" and not cell["outputs"] for cell in code):
             return "has a check without its stored output."
     except (ValueError, KeyError, TypeError):
-        return "is not a notebook that `grader build` wrote."
+        return "was not written by `grader build`."
     return ""
 
 

@@ -105,7 +105,7 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
     ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean 'demo'"),
     ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean 'double'"),
     ('# %% role="check" exercise="double"', '# %% role="check" exercise="dobule"', 26, "no exercise of this lesson"),
-    ('# %% role="check" exercise="double"', '# %% role="check"', 26, "says which exercise"),
+    ('# %% role="check" exercise="double"', '# %% role="check"', 26, "the name of its exercise"),
     ("check(double)", "check(double, 1)", 27, "and nothing else"),
     ("if passed(double):", "if True:", 30, "begins with 'if passed(double):'"),
     ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 11, "not Python"),

@@ -169,7 +169,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
 @pytest.mark.parametrize("arguments, said", [
     (["grade", "nowhere.ipynb"], "nowhere.ipynb is not there"),
     (["grade", __file__], "is not a notebook"),
-    (["grade", "{empty}"], "holds no notebook"),
+    (["grade", "{empty}"], "contains no notebook"),
     (["grade"], "PATH"),
     (["grade", "{solved}", "--json", "no/such/folder/x.json"], "there is no folder no/such/folder"),
     (["grade", "{solved}", "--json", "{empty}"], "can't be written"),

@@ -135,7 +135,7 @@ def test_a_lesson_that_is_half_there_is_none_yet_and_keeps_no_other_back(mine, c
     (mine / "solutions" / "91_next.py").write_text("# %% [markdown]\n# # Next\n")
     assert main(["audit", "--course", str(mine)]) == 0
     assert main(["build", "91", "--course", str(mine)]) == 2
-    assert "there is no lesson '91'; there are 90_center. A lesson of one's own needs lessons/NN_name/__init__.py and" in capsys.readouterr().err
+    assert "there is no lesson '91'; there are 90_center. A lesson of your own needs lessons/NN_name/__init__.py and" in capsys.readouterr().err
 
 
 def test_an_option_without_its_folder_is_a_wrong_call(capsys):

@@ -117,7 +117,7 @@ def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(whole, 
     (folder / "ada" / f"{LESSON}.ipynb").write_text(notebook(RIGHT))
     again = run(folder, out, scratch, "--resume")
     assert again.returncode == 0, again.stderr
-    assert "1 results are in the journal already; 1 to grade" in again.stderr
+    assert "1 results are already in the journal; 1 to grade" in again.stderr
     assert scores(tmp_path / "out.backup-1")["ada"][1] == "failed" and scores(out)["ada"][1] == "passed"
     other = run(folder, out, scratch, "--resume", "--seed", "8")
     assert other.returncode == 2 and "seed 7 (now 8)" in other.stderr
@@ -143,7 +143,7 @@ def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsy
     (["{empty}", "--out", "{out}"], "holds no learner"),
     (["{class}", "--out", "{class}/reports"], "lie in each other"),
     (["{class}", "--out", "{class}/.."], "lie in each other"),
-    (["{class}", "--out", "{other}"], "holds other things"),
+    (["{class}", "--out", "{other}"], "contains something other"),
     (["{class}", "--out", "{other}/a file"], "is a file"),
     (["{class}", "--out", "{out}", "--jobs", "0"], "1 or more"),
     (["{class}", "--out", "{out}", "--max-points", "-1"], "above 0"),

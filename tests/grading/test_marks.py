@@ -62,7 +62,7 @@ def test_weights_that_are_nowhere_are_a_sentence(graded, tmp_path, capsys):
 def test_weights_that_leave_nothing_to_earn_are_a_sentence(graded, tmp_path, capsys):
     (tmp_path / "w").write_text("".join(f"{name},0\n" for name in registry.CONTRACT[FIRST]))
     assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "w")) == 2
-    assert "no exercise that is graded has points" in capsys.readouterr().err and graded.ran == []
+    assert "no graded exercise has points" in capsys.readouterr().err and graded.ran == []
 
 
 def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_for_them(graded, tmp_path, capsys):
@@ -75,8 +75,8 @@ def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_f
     assert [row["total"] for row in table(out / "grades.csv")] == [str(most), "0"]
     assert list(csv.reader((out / "canvas.csv").open()))[1][-1] == str(most)
     told = capsys.readouterr().out
-    assert f"2 of {len(registry.CONTRACT[FIRST])} exercises have points of the instructor's, the others the course's." in told
-    assert f"count for nothing: {registry.CONTRACT[SECOND][0]}." in told and "exercises have points of the instructor" in (out / "report.html").read_text()
+    assert f"2 of {len(registry.CONTRACT[FIRST])} exercises have the instructor's points, the others the course's." in told
+    assert f"so the weights have no effect: {registry.CONTRACT[SECOND][0]}." in told and "exercises have the instructor's points" in (out / "report.html").read_text()
 
 
 # --- part of the points ----------------------------------------------------------------------

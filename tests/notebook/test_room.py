@@ -234,7 +234,7 @@ def test_what_answers_may_be_no_room(bytes_):
     other = Other(bytes_)
     shown = said(join(other.address, "a-b-c", "ada"))
     other.socket.close()
-    assert "is no room of this course" in shown or "No room answers" in shown
+    assert "is not a room of this course" in shown or "No room answers" in shown
     assert membership.read() is None
 
 
@@ -328,7 +328,7 @@ def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
     checked(WRONG)
     until(lambda: rooms._kernel.sender.refused)
     shown = said(checked(RIGHT))
-    assert "takes nothing more from here: The room does not know this notebook. join() joins it again." in shown
+    assert "accepts nothing more from this notebook: The room does not know this notebook. join() joins it again." in shown
     del sent[:]
     assert "takes nothing more" not in said(checked(WRONG)) and not sent
     assert "You are in the room" not in str(progress())

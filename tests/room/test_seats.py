@@ -152,7 +152,7 @@ def test_a_damaged_line_costs_itself_alone(opened, tmp_path):
 @pytest.mark.parametrize("content", ["my thesis\n", "my thesis", '{"room": 99, "code": "x"}\n', '{"grader_journal": 1, "settings": {}}\n'])
 def test_another_file_is_left_as_it_is(tmp_path, content):
     (tmp_path / "x").write_text(content)
-    with pytest.raises(InputError, match="no journal of a room"):
+    with pytest.raises(InputError, match="not the journal of a room"):
         RoomJournal(tmp_path / "x")
     assert (tmp_path / "x").read_text() == content
 

@@ -112,7 +112,7 @@ def test_a_flood_costs_its_sender_alone(room):
     connection.close()
     assert found.count(200) >= 60 and found[-1] == 429 and "wait" in said["error"]
     assert room.post("/events", token=grace, events=[EVENT])[0] == 200
-    assert sum("sends more than" in line for line in room.told) == 1
+    assert sum("sends more messages than" in line for line in room.told) == 1
 
 
 def test_connections_without_end_leave_room_for_others(room):
