@@ -65,7 +65,7 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     wide = max((len(one.name) for one in learners), default=0)
     platforms = [form for form in forms if form != "folders"]
     own = not platforms
-    lines = ["One folder or notebook per learner:" if own else f"With the names that {' and '.join(platforms)}:"]
+    lines = ["One folder or notebook per learner:" if own else f"With the names from {' and '.join(platforms)}:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
     lines += _others(sorted(set(outcome.others)))
     lines += _absent(roster, {one.name for one in learners}) if roster else []

@@ -69,8 +69,8 @@ def repeated(rng):
     ({"hints": ("?", "", "____")}, "needs three hints"),
     ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
     ({"points": 0}, "0 points"),
-    ({"task": "Double each number"}, "full stop"),
-    ({"cases": equal_sizes}, "two sizes agree"),
+    ({"task": "Double each number"}, "ends with a period"),
+    ({"cases": equal_sizes}, "two sizes are equal"),
     ({"cases": one_of_each}, "cached result"),
     ({"cases": repeated}, "cached result"),
 ])  # fmt: skip

@@ -56,7 +56,7 @@ def test_a_lesson_with_everything_has_no_slips():
     ("# @wrong\n#\n# Six counts from one.\n", "", "no '@wrong'"),
     ("# Six counts from one.\n", "", "no '@wrong'"),
     ("# Six counts from one.\n", "# Six.\n#\n# @answer\n#\n# Again.\n", "then one '@answer', then one '@wrong'"),
-    ("# One line.\n", "# **Predict:** what stays?\n", "a cell of its own"),
+    ("# One line.\n", "# **Predict:** what stays?\n", "a separate cell"),
     ("# One line.\n", "# One line.\n#\n# @answer\n", "belongs to a cell"),
     ("{{ total:d }}", "{{ total; 1 }}", "not an expression"),
     ("{{ total:d }}", "{{ total:d }\n# }", "on the same line"),
@@ -67,7 +67,7 @@ def test_a_lesson_with_everything_has_no_slips():
     ("# ## To discuss\n#\n# Is one number an array?\n#\n", "", "these headings"),
     ("# ## To discuss", "# ## Discuss", "these headings"),
     ("# Nothing either.\n", "", "the section '## Cut for 90 minutes' is empty"),
-    ("# - double TY2: What", "# - doubel TY2: What", "no exercise of this lesson"),
+    ("# - double TY2: What", "# - doubel TY2: What", "not an exercise of this lesson"),
     ("# - double TY2: What", "# - double TY7: What", "has no mistake TY7; it has TY1, TY2, TY3"),
     ("# - double TY2: What is twice 0?\n", "", "1 mistakes to expect; 2 to 4 are wanted"),
     ("# - double TY2: What", "# Ask: what", "has the form '- exercise ID: a question to ask?'"),
@@ -251,7 +251,7 @@ def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
     for level in (None, 0, 4):
         lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=level),))
         monkeypatch.setattr(registry, "lesson", lambda name, lesson=lesson: lesson)
-        assert any(f"its difficulty is {level}; it is 1, 2 or 3" in slip for slip in audit([small.NAME]).slips)
+        assert any(f"its difficulty is {level}; it must be 1, 2 or 3" in slip for slip in audit([small.NAME]).slips)
 
 
 def test_the_audit_counts_predictions(monkeypatch, tmp_path):

@@ -140,9 +140,9 @@ def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsy
 @pytest.mark.parametrize("arguments, said", [
     (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
     (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
-    (["{empty}", "--out", "{out}"], "holds no learner"),
-    (["{class}", "--out", "{class}/reports"], "lie in each other"),
-    (["{class}", "--out", "{class}/.."], "lie in each other"),
+    (["{empty}", "--out", "{out}"], "contains no learner"),
+    (["{class}", "--out", "{class}/reports"], "is inside the other"),
+    (["{class}", "--out", "{class}/.."], "is inside the other"),
     (["{class}", "--out", "{other}"], "contains something other"),
     (["{class}", "--out", "{other}/a file"], "is a file"),
     (["{class}", "--out", "{out}", "--jobs", "0"], "1 or more"),

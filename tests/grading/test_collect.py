@@ -156,7 +156,7 @@ def test_what_has_no_place_is_told_and_the_rest_is_placed(tmp_path, capsys):
     told = capsys.readouterr()
     assert tree(tmp_path / "collected") == {"ada.lovelace/a.ipynb": "A"}
     assert "strangereve_4799_81501_a.ipynb  belongs to 4799, strangereve, who is not on the roster" in told.out
-    assert "readme.txt" in told.out and "its name is none that Canvas gives" in told.out
+    assert "readme.txt" in told.out and "its name is not one that Canvas gives" in told.out
     assert "On the roster, but nothing was handed in here: g.hopper." in told.out
     assert "2 files not placed or not opened, see above" in told.err
 
@@ -182,7 +182,7 @@ def test_what_is_there_is_recognized_and_what_changed_is_kept_beside(tmp_path, c
     assert collect(tmp_path, packed(tmp_path / "one.zip", files), CANVAS) == 0
     before, told = tree(collected), (collected / "collected.csv").read_text()
     assert collect(tmp_path, tmp_path / "one.zip", CANVAS) == 0
-    assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 as before" in capsys.readouterr().out
+    assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 unchanged" in capsys.readouterr().out
     later = packed(tmp_path / "two.zip", {"lovelaceada_4711_81999_a.ipynb": "A2", "hoppergrace_4712_81501_a.ipynb": "G"})
     assert collect(tmp_path, later, CANVAS) == 0
     assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", "backups/ada.lovelace/a.1.ipynb": "A1"}
@@ -348,7 +348,7 @@ def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, 
     monkeypatch.setattr(sources, "MOST_BYTES", 200_000)
     inner = packed(tmp_path / "i.zip", {f"{n}.ipynb": "\0" * 90_000 for n in range(5)})
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/work.zip": inner.read_bytes(), "bob/a.ipynb": "B"})) == 1
-    assert set(tree(tmp_path / "collected")) == {"ada/work.zip", "bob/a.ipynb"} and "stays one: it holds more than" in capsys.readouterr().out
+    assert set(tree(tmp_path / "collected")) == {"ada/work.zip", "bob/a.ipynb"} and "was not unpacked: it holds more than" in capsys.readouterr().out
 
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkeypatch):

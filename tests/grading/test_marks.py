@@ -44,7 +44,7 @@ def test_weights_are_read_as_people_write_them(tmp_path, said):
     (b"qqqq,3", "there is no exercise 'qqqq'; the notebooks and every report name them."),
     (b"weighted_sum,1\nsoftmax_rows,3\nweighted_sum,2", "line 3: weighted_sum has points already"),
     (b"softmax_rows", "such as 'softmax_rows,3'"), (b"softmax_rows,3,4", "such as 'softmax_rows,3'"),
-    (b"softmax_rows,-1", "'-1' is no number of points"), (b"softmax_rows,nan", "is no number"), (b"softmax_rows,three", "is no number"),
+    (b"softmax_rows,-1", "'-1' is not a number of points"), (b"softmax_rows,nan", "is not a number"), (b"softmax_rows,three", "is not a number"),
     (b"", "gives no exercise points"), (b"exercise,points\n", "gives no exercise points"), (b"softmax_rows,\xe9", "not text in UTF-8"),
 ])  # fmt: skip
 def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, said, told):
@@ -206,5 +206,5 @@ def test_what_the_grader_says_of_a_learner_loses_the_name_and_other_words_stay(t
     assert one.lessons[0].notes == (f"{aliases['ana']}/x.ipynb was passed over in the analysis.",) and one.message == f"{aliases['ana']} cannot be opened."
     assert '"\'=cmd"' in (tmp_path / "names.csv").read_text() and chosen(tmp_path, ["=cmd"])["=cmd"] == aliases["=cmd"]
     (tmp_path / "names.csv").write_text("something,else\n")
-    with pytest.raises(InputError, match="is no list of pseudonyms"):
+    with pytest.raises(InputError, match="is not a list of pseudonyms"):
         chosen(tmp_path, ["ana"])

@@ -301,5 +301,5 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
 def test_a_class_folder_of_links_alone_is_told(tmp_path):
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "list.txt").symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match="holds no learner"):
+    with pytest.raises(InputError, match="contains no learner"):
         roster.entries(tmp_path / "class")

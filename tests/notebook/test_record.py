@@ -82,7 +82,7 @@ def test_a_device_in_the_place_of_the_record_stays_where_it_is(monkeypatch):
     record = Record(Path(os.devnull))
     record.attempted("softmax", "a", "failed")
     assert record.entry("softmax").attempts == 1
-    assert "is no ordinary file" in record.take_notes()[0]
+    assert "is not a regular file" in record.take_notes()[0]
 
 
 def test_odd_values_inside_a_readable_file_count_as_nothing(path):

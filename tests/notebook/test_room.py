@@ -102,7 +102,7 @@ def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
     assert done.stdout.strip().endswith("[]"), done.stderr
     checked(WRONG)
     for call in (leave, stuck, fine):
-        assert "you are in n" in said(call()).lower()
+        assert "you are not in" in said(call()).lower()
     assert not sent and rooms._kernel.sender is None
 
 
@@ -449,7 +449,7 @@ def test_where_no_thread_starts_checks_go_on(room, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", none)
-    assert checked(RIGHT) and "no threads" in said(stuck())
+    assert checked(RIGHT) and "cannot start threads" in said(stuck())
 
 
 def test_a_cell_that_breaks_sockets_breaks_no_check(room, monkeypatch):

@@ -226,7 +226,7 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     cells.run("scores = 'mine'")
     cells.run("check(softmax_rows)")
     said = cells.run("replay(softmax_rows)")
-    assert said.startswith("What the last check of softmax_rows failed on: two rows of three scores")
+    assert said.startswith("The last check of softmax_rows failed here: two rows of three scores")
     names = cells.shell.user_ns
     assert names["scores"] == "mine" and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
     cells.run(cells.shell.rl_next_input)
@@ -289,7 +289,7 @@ def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
     assert cells.run("check(attention_scores)").startswith("PASSED")
     shown = cells.shell.run_cell("solution(attention_scores)").result
     said = str(shown)
-    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's none")
+    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's has none")
     assert said.index("for k in K") < said.index("return Q @ K.T") and '"""' not in said
     assert 'class="attn-k">return</span>' in shown.html and "attn-beside" in shown.html
 
@@ -309,7 +309,7 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     path.write_text(workspace.encode(notebook))
     cells.run(RIGHT, "s")
     said = cells.run('reset("softmax_rows")')
-    assert said.startswith("softmax_rows is as it was Save the notebook first") and not (tmp_path / "backups").exists()
+    assert said.startswith("softmax_rows was not changed Save the notebook first") and not (tmp_path / "backups").exists()
     notebook["cells"].append({"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None,
                               "source": ['reset("softmax_rows")']})  # fmt: skip
     path.write_text(workspace.encode(notebook))

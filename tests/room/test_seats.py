@@ -159,7 +159,7 @@ def test_another_file_is_left_as_it_is(tmp_path, content):
 
 def test_only_one_room_writes_to_a_journal(tmp_path):
     journal = RoomJournal(tmp_path / "room.jsonl")
-    with pytest.raises(InputError, match="another room is open"):
+    with pytest.raises(InputError, match="another room already uses"):
         RoomJournal(tmp_path / "room.jsonl")
     journal.close()
     RoomJournal(tmp_path / "room.jsonl").close()

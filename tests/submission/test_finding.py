@@ -59,7 +59,7 @@ def test_whatever_is_passed_over_is_told_with_its_path(tmp_path, monkeypatch):
     assert find(tmp_path).notes == [
         "a/work.zip is an archive; it was not opened. Unpack work.zip first.",
         "a/b/c/d/e was not searched: the limit is 4 folders deep.",
-        "02.ipynb was not read: at most 1 notebooks are.",
+        "02.ipynb was not read: at most 1 notebooks are read.",
     ]
 
 
@@ -85,8 +85,8 @@ def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
 
 def test_what_lies_there_in_place_of_notebooks(tmp_path):
     assert in_place_of_notebooks(tmp_path) == in_place_of_notebooks(tmp_path / "gone") == ""
-    assert in_place_of_notebooks(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "What is there: b.txt."
-    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "What is there: work.zip."
+    assert in_place_of_notebooks(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "It contains: b.txt."
+    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "It contains: work.zip."
     many = in_place_of_notebooks(lay(tmp_path / "m", *(f"{i}\n.txt" for i in range(8))))
     assert many.endswith("and 3 more.") and "\n" not in many
 

@@ -53,7 +53,7 @@ def test_what_a_learner_adds_to_a_given_cell_runs_after_the_course_s_copy(tmp_pa
     assert plan.cells[0].text.startswith("import numpy")
     added = plan.cells[1]
     assert added.own and added.text.split("\n") == ["import math", "", "", "@math.foo", "def helper():", "    return 1"]
-    assert any("Cell 2 is one of the lesson's own" in note for note in plan.notes)
+    assert any("Cell 2 belongs to the lesson" in note for note in plan.notes)
 
 
 def test_demonstrations_checks_and_payoffs_do_not_run(tmp_path):
@@ -222,7 +222,7 @@ def test_a_later_copy_that_does_not_count_is_told_to_the_learner(tmp_path, copy)
     os.utime(later, (2, 2))
     submission = read_submission(tmp_path)
     assert owner_text(submission.plan(toy.NAME), "double") == toy.STUBS["double"]
-    assert submission.message.startswith(f"{copy} was changed later than 01_toy.ipynb, and does not count, because the other ")
+    assert submission.message.startswith(f"{copy} was changed later than 01_toy.ipynb, but it does not count, because the other one ")
     assert submission.message.endswith("Hand in one notebook of each lesson, as 01_toy.ipynb.")
     report = grade_of(submission)
     assert copy in feedback.page(report, "ada", "toy") and copy in page.render(Report((report, report), 7))
