@@ -92,8 +92,8 @@ class Journal:
             was = ", ".join(
                 f"{key} {_shown(found.settings.get(key))} (now {_shown(settings[key])})" for key in differing
             )
-            raise InputError(f"{self.path} was begun with other settings: {was}. Give the same ones to go on with it, "
-                             "or another folder to start anew.")  # fmt: skip
+            raise InputError(f"{self.path} was begun with other settings: {was}. Give the same settings to continue it, "
+                             "or another folder to start a new run.")  # fmt: skip
         self._file.truncate(found.length)
         self.results, self.finished, self.dropped = found.results, found.finished, found.dropped
 

@@ -310,7 +310,7 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
     folder = hand_in(tmp_path / "class", ada=RIGHT)
 
     def refuse(pool, settings):
-        raise batch.TooOpen("isolation 'full' was asked for, and 'process' is what holds here")
+        raise batch.TooOpen("isolation 'full' is required, but this computer has only 'process'")
 
     monkeypatch.setattr(batch, "isolation_of", refuse)
     assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--require-isolation", "full"]) == 3
