@@ -73,7 +73,7 @@ def test_a_check_after_a_failed_run_is_no_stale_pass(cells, why):
     cells.run(broken, "s", raises=True)
     said = cells.run("check(softmax_rows)")
     assert said.startswith("ERROR: softmax_rows") and raised in said and line in said
-    assert "What `softmax_rows` was before is still in the kernel, but it was not judged." in said
+    assert "The earlier `softmax_rows` is still in the kernel, but it was not judged." in said
     assert "This opens once check(softmax_rows) passes." in cells.run("if passed(softmax_rows): print('open')")
     cells.run(RIGHT, "s")
     assert cells.run("check(softmax_rows)").startswith("PASSED")
@@ -289,7 +289,7 @@ def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
     assert cells.run("check(attention_scores)").startswith("PASSED")
     shown = cells.shell.run_cell("solution(attention_scores)").result
     said = str(shown)
-    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's has none")
+    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops; the course's has none")
     assert said.index("for k in K") < said.index("return Q @ K.T") and '"""' not in said
     assert 'class="attn-k">return</span>' in shown.html and "attn-beside" in shown.html
 
