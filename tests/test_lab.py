@@ -92,7 +92,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG.replace("np.exp(", "np.exp(("))
     lab.run(page, check)
     expect(output).to_contain_text("The last run of the cell that defines softmax_rows failed: SyntaxError")
-    expect(output).to_contain_text("still stands in the kernel, and was not judged")
+    expect(output).to_contain_text("is still in the kernel, but it was not judged")
     lab.picture(page, check, artefacts / "4-broken.png")
 
     lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG)
@@ -120,7 +120,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     page.keyboard.press("Control+s")
     page.wait_for_timeout(1500)
     lab.run(page, replayed)
-    expect(lab.output(replayed)).to_contain_text("softmax_rows is as the course has it")
+    expect(lab.output(replayed)).to_contain_text("softmax_rows is the course's original again")
     lab.menu(page, "File", "Reload Notebook from Disk")
     page.locator("dialog.jp-Dialog .jp-mod-accept").first.click()
     expect(lab.cell(page, "def softmax_rows").locator(".cm-content")).to_contain_text("softmax_rows is not written yet")

@@ -185,5 +185,5 @@ def test_the_command_updates_a_folder_of_old_notebooks(tmp_path, capsys):
     put(tmp_path, "12_gpu", before(GPU, {"pick_device": PICKS}))
     assert main(["update", "--folder", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "went to 12_language_model.ipynb" in said and "13_gpu.ipynb is the lesson as this version has it" in said
+    assert "went to 12_language_model.ipynb" in said and "13_gpu.ipynb is the lesson of this version" in said
     assert sorted(path.stem for path in tmp_path.glob("*.ipynb")) == [BLOCK, MODEL, GPU]

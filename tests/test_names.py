@@ -90,7 +90,7 @@ def test_a_class_tells_whose_names_are_alike(tmp_path):
     for name in (" ada", "ada", "bob", "b\u00adob", "cyd", "cy d"):
         (tmp_path / name).mkdir()
     ada, bob = same_names(entries(tmp_path)[0])
-    assert ada.startswith("ada, ␣ada differ in case, spaces") and "call them ada, ␣ada (2): see whose" in ada
+    assert ada.startswith("ada, ␣ada differ at most in case, spaces") and "call them ada, ␣ada (2): find out whose" in ada
     assert "call them bob, b\ufffdob (2)" in bob
 
 

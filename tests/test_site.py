@@ -196,7 +196,7 @@ def test_a_folder_with_other_things_is_left_as_it_is(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     done = build(tmp_path)
     assert done.returncode == 2 and [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-    assert done.stderr == f"{tmp_path} holds other things than a site; nothing was changed. Name a new or an empty folder.\n"
+    assert done.stderr == f"{tmp_path} contains something other than a site, so nothing was changed. Name a new or an empty folder.\n"
 
 
 def test_a_site_is_replaced_as_a_whole(site):

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
         return 2
     place = Path(arguments[0])
     if place.is_file() or (place.is_dir() and any(place.iterdir()) and not (place / ".buildinfo").is_file()):
-        print(f"{place} holds other things than a site; nothing was changed. Name a new or an empty folder.", file=sys.stderr)
+        print(f"{place} contains something other than a site, so nothing was changed. Name a new or an empty folder.", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as scratch:
         source, made = Path(scratch) / "pages", Path(scratch) / "made"

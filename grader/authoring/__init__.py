@@ -1,1 +1,1 @@
-"""What authors run: build, audit, release."""
+"""The commands for authors: build, audit, release."""

@@ -70,14 +70,14 @@ def audit(names: Sequence[str]) -> Findings:
             findings.slips += map(str, error.slips)
             continue
         if not lesson.outcome:
-            findings.slips.append(f"{name}: its outcome, what one can do after it, is not said.")
+            findings.slips.append(f"{name}: its outcome is missing (outcome=: what learners can do after the lesson).")
         findings.slips += _given_away(name, cells, lesson)
         for exercise in lesson.exercises:
             _examine(findings, name, exercise, stubs[exercise.name])
     findings.slips += _unknown_texts(names)
     mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
     if mean < WANTED_MISTAKES:
-        findings.remarks.append(f"{mean:.1f} mistakes an exercise on average; {WANTED_MISTAKES} are wanted.")
+        findings.remarks.append(f"{mean:.1f} mistakes per exercise on average; at least {WANTED_MISTAKES} are wanted.")
     return findings
 
 
@@ -98,7 +98,7 @@ def render(findings: Findings, width: int | None = None) -> str:
         console.print(table)
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    summary = f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} an exercise."
+    summary = f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise."
     slips = [f"broken: {slip}" for slip in findings.slips] or ["Every rule is kept."]
     lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *slips]
     return "\n".join(line.rstrip() for line in lines)
@@ -110,7 +110,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
 
     verdict = judge(exercise, Live(exercise.name, references.reference(exercise.name)))
     if not verdict.passed:
-        slip(f"its own solution does not pass. {verdict.headline} {verdict.experiment}")
+        slip(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
     if verdict.status != "not_started":
         slip(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
@@ -131,7 +131,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
             named.add(mistake.id)
             told = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
             for other in sorted(told - {mistake.id} - _alike(exercise, mistake.id)):
-                slip(f"mistake {mistake.id} gives the results of {other}, too: a case has to tell them apart.")
+                slip(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
     cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
     for sentence in _rules(exercise, cases):
         slip(sentence)
@@ -157,8 +157,8 @@ def _patches(exercise: Exercise) -> Iterator[str]:
             continue
         text = "\n".join(map(_code, changed.values()))
         if text in known:
-            yield f"the patch of mistake {mistake.id} makes the same code as {known[text]}."
-        known[text] = f"that of {mistake.id}"
+            yield f"the patch of mistake {mistake.id} produces the same code as {known[text]}."
+        known[text] = f"the patch of mistake {mistake.id}"
 
 
 def _code(text: str) -> str:
@@ -167,9 +167,9 @@ def _code(text: str) -> str:
 
 def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
     if exercise.points < 1 or exercise.minutes < 1:
-        yield f"it has {exercise.points} points and {exercise.minutes} minutes; both are at least 1."
+        yield f"it has {exercise.points} points and {exercise.minutes} minutes; both must be at least 1."
     if exercise.difficulty not in (1, 2, 3):
-        yield f"its difficulty is {exercise.difficulty}; it is 1, 2 or 3."
+        yield f"its difficulty is {exercise.difficulty}; it must be 1, 2 or 3."
     if len(exercise.hints) != 3 or not all(hint.strip() for hint in exercise.hints):
         yield "it needs three hints: a question, where to look, code with a blank."
     elif "____" not in exercise.hints[2]:
@@ -177,15 +177,15 @@ def _rules(exercise: Exercise, cases: Sequence[Case]) -> Iterator[str]:
     if len({mistake.id for mistake in exercise.mistakes}) < MIN_MISTAKES:
         yield f"it has fewer than {MIN_MISTAKES} mistakes."
     if not exercise.task.strip().endswith("."):
-        yield "its task is one sentence, with a full stop."
+        yield "its task must be one sentence that ends with a period."
     keys = [case.key for case in cases]
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         yield f"two of its cases are called {key!r}."
     if exercise.kind != "answer":
         if not any(_sizes_differ(exercise, case) for case in cases if case.stage == "values"):
-            yield "in each of its cases two sizes agree, so code that confuses them could pass."
+            yield "in each of its cases two sizes are equal, so code that confuses them could pass."
         if not _repeats_a_shape(cases):
-            yield "no two of its cases have the same shapes and other numbers, so a cached result could pass."
+            yield "no two of its cases have the same shapes but different numbers, so a cached result could pass."
 
 
 def _sizes_differ(exercise: Exercise, case: Case) -> bool:

@@ -95,11 +95,11 @@ def _stale_solution(path: Path, built: dict[str, Any]) -> str:
         if not all(cell["execution_count"] for cell in code):
             return "has cells that were not run."
         if any(output["output_type"] == "error" for cell in code for output in cell["outputs"]):
-            return "holds an error."
+            return "contains an error."
         if any(cell["metadata"]["grader"]["role"] == "check" and not cell["outputs"] for cell in code):
             return "has a check without its stored output."
     except (ValueError, KeyError, TypeError):
-        return "is not a notebook that `grader build` wrote."
+        return "was not written by `grader build`."
     return ""
 
 

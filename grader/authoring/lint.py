@@ -31,16 +31,16 @@ def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[LintError]:
     if cell.role == "prose":
         head = cell.text.split("\n", 1)[0]
         if head.startswith(TASK) and task_name(cell.text) not in names:
-            yield slip(f"'{head}' names no exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}.")
+            yield slip(f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}.")
         return
     if not cell.role:
         yield slip(f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.')
     elif cell.role not in ROLES:
         yield slip(f"there is no role {cell.role!r}{_nearest(cell.role, ROLES[1:])}.")
     elif cell.role in WITH_EXERCISE and not cell.exercise:
-        yield slip(f'a cell of role {cell.role!r} says which exercise it belongs to: exercise="…".')
+        yield slip(f'a cell of role {cell.role!r} needs exercise="…", the name of its exercise.')
     elif cell.exercise and cell.exercise not in names:
-        yield slip(f"{cell.exercise!r} is no exercise of this lesson{_nearest(cell.exercise, names)}.")
+        yield slip(f"{cell.exercise!r} is not an exercise of this lesson{_nearest(cell.exercise, names)}.")
     else:
         yield from _of_code(slip, cell)
 
@@ -54,12 +54,12 @@ def _of_code(slip, cell: Cell) -> Iterator[LintError]:
     yield from _of_regions(slip, cell)
     for number, line in enumerate(cell.text.splitlines(), 1):
         if "# fmt:" in line or "# noqa" in line:
-            yield slip("learners see this mark, which is for a formatter: leave it out.", number)
+            yield slip("this mark is for a formatter, but learners would see it: remove it.", number)
     name, text = cell.exercise, cell.text.strip()
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
-        yield slip(f'a check cell holds check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)
+        yield slip(f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)
     if cell.role == "payoff" and not text.startswith(f"if passed({name})") and "if passed(" not in text.split("\n")[0]:
-        yield slip(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson runs to its end.", 1)
+        yield slip(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1)
 
 
 def _of_regions(slip, cell: Cell) -> Iterator[LintError]:
@@ -67,7 +67,7 @@ def _of_regions(slip, cell: Cell) -> Iterator[LintError]:
     for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
         if line.startswith(BEGIN):
             if opened:
-                yield slip("a solution region begins inside another; close the first with '# endregion'.", number)
+                yield slip("a solution region begins inside another one; close the first with '# endregion'.", number)
             opened, regions = number, regions + 1
         elif line == END:
             if not opened:
@@ -78,7 +78,7 @@ def _of_regions(slip, cell: Cell) -> Iterator[LintError]:
     if opened:
         yield slip("this solution region is never closed with '# endregion'.", opened)
     if cell.role == "exercise" and not regions:
-        yield slip(f"the exercise cell of {cell.exercise} has no '{BEGIN}': its answer would be given away.")
+        yield slip(f"the exercise cell of {cell.exercise} has no '{BEGIN}': learners would see its solution.")
     if cell.role != "exercise" and regions:
         yield slip(f"only an exercise cell has a solution region; this one's role is {cell.role!r}.")
 

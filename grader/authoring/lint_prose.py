@@ -32,10 +32,10 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
     if written:
         yield from _frame(file, prose.shown(written))
     if not notes:
-        yield LintError(file, 0, f"the source has no notes for instructors, a last cell that begins with '{prose.TEACHING}'.")
+        yield LintError(file, 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'.")
     for cell in notes:
         if cell is not cells[-1]:
-            yield LintError(file, cell.line, f"'{prose.TEACHING}' begins the last cell of a source, and there is one.")
+            yield LintError(file, cell.line, f"'{prose.TEACHING}' may begin only the last cell of a source, and only one.")
         yield from _notes(file, cell, lesson)
 
 
@@ -56,16 +56,16 @@ def _prediction(file: str, cell: Cell) -> Iterator[LintError]:
     parts = {"question": asked.question, f"'{prose.ANSWER}'": asked.answer, f"'{prose.WRONG}'": asked.wrong}
     for what, text in parts.items():
         if not text:
-            yield LintError(file, cell.line, f"this prediction has no {what}, or nothing stands there.")
+            yield LintError(file, cell.line, f"this prediction has no {what}, or it is empty.")
     if sorted(marks) == sorted((prose.ANSWER, prose.WRONG)) and marks != [prose.ANSWER, prose.WRONG] or len(marks) > 2:
-        yield LintError(file, cell.line, f"a prediction is a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'.")
+        yield LintError(file, cell.line, f"a prediction has a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'.")
 
 
 def _inline(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
     for cell in cells:
         for number, line in enumerate(cell.text.splitlines(), 1):
             if re.search(r"\*\*Predict\b", line):
-                yield LintError(file, cell.line + number, f"a prediction is a cell of its own that begins with '{prose.PREDICT}'.")
+                yield LintError(file, cell.line + number, f"a prediction needs a separate cell that begins with '{prose.PREDICT}'.")
             elif line.strip() in (prose.ANSWER, prose.WRONG):
                 yield LintError(file, cell.line + number, f"'{line.strip()}' belongs to a cell that begins with '{prose.PREDICT}'.")
 
@@ -73,7 +73,7 @@ def _inline(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
 def _frame(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
     """A lesson begins with what it needs and ends with what stays."""
     if not teaching.before(cells):
-        yield LintError(file, cells[0].line, f"the first cell has a paragraph that begins with '{teaching.BEFORE}'.")
+        yield LintError(file, cells[0].line, f"the first cell needs a paragraph that begins with '{teaching.BEFORE}'.")
     headings = [(cell, line) for cell in cells for line in cell.text.splitlines() if re.match(r"##? ", line)]
     last, line = headings[-1] if headings else (cells[-1], "")
     if line.removeprefix("##").strip() != KEEP:
@@ -82,21 +82,21 @@ def _frame(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
 
 def _notes(file: str, cell: Cell, lesson: Lesson) -> Iterator[LintError]:
     if prose.asked_in(cell.text):
-        yield LintError(file, cell.line, "notes for instructors run nothing, so they quote no number by '{{ }}'.")
+        yield LintError(file, cell.line, "notes for instructors run no code, so they cannot quote numbers with '{{ }}'.")
     own = teaching.sections(cell.text)
     if tuple(own) != teaching.HEADINGS:
         wanted = ", ".join(f"'## {heading}'" for heading in teaching.HEADINGS)
         yield LintError(file, cell.line, f"notes for instructors have these headings, in this order: {wanted}.")
     for heading, body in own.items():
         if not body:
-            yield LintError(file, cell.line, f"nothing stands under '## {heading}'.")
+            yield LintError(file, cell.line, f"the section '## {heading}' is empty.")
     found, strange = teaching.expected(cell.text)
     for line in strange:
-        yield LintError(file, cell.line + line, "a mistake to expect reads '- exercise ID: a question to ask?'.")
+        yield LintError(file, cell.line + line, "a mistake to expect has the form '- exercise ID: a question to ask?'.")
     known = {one.name: {id for mistake in one.mistakes for id in mistake.id.split("+")} for one in lesson.exercises}
     for one in found:
         if one.exercise not in known:
-            yield LintError(file, cell.line + one.line, f"{one.exercise!r} is no exercise of this lesson.")
+            yield LintError(file, cell.line + one.line, f"{one.exercise!r} is not an exercise of this lesson.")
         elif one.id not in known[one.exercise]:
             there = ", ".join(sorted(known[one.exercise]))
             yield LintError(file, cell.line + one.line, f"{one.exercise} has no mistake {one.id}; it has {there}.")

@@ -40,8 +40,8 @@ class Route:
 ROUTES = (
     Route(
         "90 minutes: attention by hand", 90,
-        "For people who have heard of attention and want to have computed it once. It needs matrix products and some NumPy. "
-        "It ends with the learners' own attention on three tokens, and with the mistake found in published numbers.",
+        "For people who have heard of attention and want to compute it once themselves. Learners need matrix products and some NumPy. "
+        "It ends with the learners' own attention on three tokens, and with a proof that published numbers for it are wrong.",
         (
             Stop("00_start_here", without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
             Stop("01_three_tokens", "three_token_attention", ("attention_scores", "softmax_rows", "three_token_attention")),
@@ -49,8 +49,8 @@ ROUTES = (
     ),
     Route(
         "Half a day: from a look-up to a causal mask", 240,
-        "Four hours, with a break after lesson 01. It needs NumPy; PyTorch is used only as a library of arrays. "
-        "It ends with the mask that lets a model learn from all positions of a text at once, and not see the future.",
+        "Four hours of work, with a break after lesson 01. Learners need NumPy; PyTorch is used only as a library of arrays. "
+        "It ends with the mask that lets a model learn from all positions of a text at once without seeing the future.",
         (
             Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
@@ -64,8 +64,8 @@ ROUTES = (
     ),
     Route(
         "Two days: to a language model", 720,
-        "Two days of six hours, breaks not counted: lessons 00 to 05 on the first, the others on the second. It needs PyTorch's "
-        "`nn.Module`. It ends with a small language model that the learners wrote and trained.",
+        "Two days of six hours, not counting breaks: lessons 00 to 05 on the first day, the others on the second. Learners need classes "
+        "in Python and the chain rule. It ends with a small language model that the learners wrote and trained.",
         (
             Stop("00_start_here", without=("What a soft look-up is good for",)),
             Stop("01_three_tokens", "three_token_attention"),
@@ -94,10 +94,10 @@ def path() -> Path:
 def page() -> str:
     """The page for instructors: the notes of each lesson, then the routes with their times."""
     parts = [
-        "<!-- `grader build` makes this page; the routes stand in grader/authoring/routes.py -->",
+        "<!-- `grader build` makes this page; the routes are in grader/authoring/routes.py -->",
         "# Teaching with this course",
-        f"Reading is reckoned at {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. "
-        "Times are for learners who work alone; discussions come on top.",
+        f"Reading times assume {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. "
+        "All times are for learners who work alone; add time for discussions.",
         "## Notes on each lesson",
         _lessons(),
     ]
@@ -153,7 +153,7 @@ def _read(stop: Stop) -> Sequence[Cell]:
 
 
 def _lessons() -> str:
-    rows = ["| lesson | exercises, minutes | reading, minutes | together |", "|---|---|---|---|"]
+    rows = ["| lesson | exercises, minutes | reading, minutes | total |", "|---|---|---|---|"]
     work = read = 0
     for name in registry.lessons():
         own = reading.of_lesson(name)
@@ -163,13 +163,13 @@ def _lessons() -> str:
 
 
 def _table(route: Route) -> str:
-    rows = ["| lesson | as far as | learners write | exercises, minutes | reading, minutes |", "|---|---|---|---|---|"]
+    rows = ["| lesson | up to | learners write | exercises, minutes | reading, minutes |", "|---|---|---|---|---|"]
     for stop in route.stops:
         work, read = minutes_of(stop)
         names = ", ".join(f"`{name}`" for name in exercises_of(stop))
-        far = f"`{stop.until}`" if stop.until else "its end"
+        far = f"`{stop.until}`" if stop.until else "the end"
         far += "".join(f", without *{heading}*" for heading in stop.without)
         rows.append(f"| {registry.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
     work, read = total(route)
-    rows.append(f"| together {work + read} minutes | | | {work} | {read} |")
+    rows.append(f"| total: {work + read} minutes | | | {work} | {read} |")
     return "\n".join(rows)

@@ -81,7 +81,7 @@ def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> 
     cell = notes(cells)
     own = sections(cell.text)
     parts = [
-        f"<!-- `grader build` makes this page of solutions/{name}.py -->",
+        f"<!-- `grader build` makes this page from solutions/{name}.py -->",
         f"# Teaching {registry.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(cells, lesson),
@@ -98,7 +98,7 @@ def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> 
 def _time(cells: Sequence[Cell], lesson: Lesson) -> str:
     work, read = sum(exercise.minutes for exercise in lesson.exercises), reading.minutes(cells)
     return (
-        f"**Time:** {work + read} minutes, of which {work} for the exercises and {read} for reading, at "
+        f"**Time:** {work + read} minutes: {work} for the exercises and {read} for reading, at "
         f"{reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute."
     )
 
@@ -124,7 +124,7 @@ def _predictions(cells: Sequence[Cell], said: prose.Said) -> Iterator[str]:
                 yield f"*Answer.* {one.answer}"
                 yield f"*Behind a wrong guess.* {one.wrong}"
     if not number:
-        yield "The lesson asks for none."
+        yield "This lesson has no predictions."
 
 
 def _mistakes(text: str, lesson: Lesson) -> Iterator[str]:

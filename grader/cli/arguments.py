@@ -19,7 +19,7 @@ def command(commands: Any, name: str, run: Callable, what: str) -> argparse.Argu
     """Adds a command; run: called with the options, returns the exit code."""
     made = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
     made.set_defaults(run=run)
-    made.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, in place of this one")
+    made.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, instead of this one")
     return made
 
 
@@ -45,7 +45,7 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
             return name
     near = get_close_matches(bare, names, 1, 0.5) or [name for name in names if bare and bare.lower() in name]
     advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
-    needed = f" A lesson of one's own needs {own.NEEDED}." if registry.own() and not near else ""
+    needed = f" A lesson of your own needs {own.NEEDED}." if registry.own() and not near else ""
     raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
 
 
@@ -74,14 +74,14 @@ def exercise_list(text: str) -> tuple[str, ...]:
 def name_list(text: str) -> tuple[str, ...]:
     """Names with commas between them."""
     named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    return tuple(_checked(text, bool(named), "no name, and no list of names with commas between them") and named)
+    return tuple(_checked(text, bool(named), "not a name or a list of names separated by commas") and named)
 
 
 def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
     percent = text.endswith("%")
     number = _float(text.removesuffix("%"))
-    _checked(text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a share, such as 80%")
+    _checked(text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a percentage, such as 80%")
     return number, percent
 
 
@@ -94,7 +94,7 @@ def whole(text: str) -> int:
 
 
 def port(text: str) -> int:
-    return int(_checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port, a number from 1 to 65535"))
+    return int(_checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port; a port is a number from 1 to 65535"))
 
 
 def web_address(text: str) -> str:
@@ -107,7 +107,7 @@ def positive(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    return float(_checked(text, 0 < _float(text) < 86_400, "not a number of seconds above 0, and below a day"))
+    return float(_checked(text, 0 < _float(text) < 86_400, "not a number of seconds above 0 and below one day"))
 
 
 def _checked(text: str, right: bool, otherwise: str) -> str:
@@ -133,6 +133,6 @@ def chosen(texts: Sequence[str]) -> tuple[str, ...]:
         planned = [lesson_name(text, registry.CONTRACT) for text in texts]
     missing = [name for name in planned if name not in registry.lessons()]
     raise InputError(
-        f"lesson {missing[0]} is not written: it needs solutions/{missing[0]}.py and "
+        f"lesson {missing[0]} is not written yet: it needs solutions/{missing[0]}.py and "
         f"grader/course/lessons/{missing[0]}/."
     )

@@ -31,36 +31,36 @@ HALF = "half of the learners"  # who chose the lessons, in the journal's head
 def add(commands: Any) -> None:
     made = command(commands, "class", _class, "grade a folder of learners and write every report")
     made.add_argument("folder", type=Path, metavar="FOLDER", help="one subfolder or one notebook per learner")
-    made.add_argument("--out", type=Path, required=True, metavar="REPORTS", help="the folder for reports and journal")
-    made.add_argument("--jobs", type=whole, default=None, metavar="N", help="submissions at once (default: as many as cores)")
+    made.add_argument("--out", type=Path, required=True, metavar="REPORTS", help="the folder for the reports and the journal")
+    made.add_argument("--jobs", type=whole, default=None, metavar="N", help="submissions graded at once (default: one per core)")
     made.add_argument("--resume", action="store_true", help="continue the run in REPORTS; what has been graded is kept")
-    made.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://10.0.0.1:8786, instead of --jobs")
+    made.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs")
     made.add_argument("--timeout", type=seconds, default=None, metavar="S",
-                      help="wall-clock seconds for one exercise, and for one cell")  # fmt: skip
-    made.add_argument("--seed", type=natural, default=registry.SEED, help="seed of everybody's inputs (default: %(default)s)")
+                      help="wall-clock seconds for each exercise and each cell")  # fmt: skip
+    made.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs, one for everybody (default: %(default)s)")
     made.add_argument(
         "--lessons", type=lesson_list, metavar="A,B",
-        help="grade these; what is absent counts as missing (default: those that at least half of the learners handed in)",
+        help="grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)",
     )
     made.add_argument("--exercises", type=exercise_list, metavar="A,B", help="only these exercises count; their lessons are graded")
     made.add_argument("--weights", type=Path, metavar="FILE",
-                      help="points of your own: a line 'exercise,points' each; the others keep the course's")  # fmt: skip
+                      help="your own points: lines such as 'softmax_rows,3'; other exercises keep the course's")  # fmt: skip
     made.add_argument("--partial", action="store_true",
-                      help="an exercise that failed earns the share of its cases that agree (default: nothing)")  # fmt: skip
+                      help="a failed exercise earns the share of its cases that agree (default: nothing)")  # fmt: skip
     made.add_argument("--anonymous", action="store_true",
-                      help="pseudonyms in every report, no grade book; REPORTS/names.csv says who is who")  # fmt: skip
+                      help="use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who")  # fmt: skip
     made.add_argument("--regrade", type=name_list, metavar="A,B", default=(),
                       help="grade these learners again and keep all other results; implies --resume")  # fmt: skip
-    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of who is enrolled, from the grade book: ids for its import")
+    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners, exported from the grade book")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
-    made.add_argument("--assignment", default="", metavar="TITLE", help="its name in the grade book; in Canvas 'Title (1234)'")
+    made.add_argument("--assignment", default="", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'")
     made.add_argument(
         "--max-points", type=positive, default=None, metavar="N", help="points for full marks in grade books"
     )
     made.add_argument("--min-score", type=threshold, metavar="N",
                       help="succeed if every learner has at least N points, or N%% of them")  # fmt: skip
     made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
-                      help="full or process: refuse to grade below it")  # fmt: skip
+                      help="full or process: refuse to grade below this level")  # fmt: skip
 
 
 def _class(options: argparse.Namespace) -> int:
@@ -79,7 +79,7 @@ def _class(options: argparse.Namespace) -> int:
     options.roster = _roster(options)
     options.lessons = _lessons(options.lessons, options.exercises)
     if passed_over:
-        say(f"passed over, being no learner's folder and no notebook: {shown(passed_over)}.")
+        say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
     chosen = None if options.lessons else _chosen(options, found)
@@ -98,11 +98,11 @@ def _class(options: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         return complain(
-            f"stopped. What was graded is kept in {options.out}; the same command with --resume goes on.", STOPPED
+            f"stopped. What was graded is kept in {options.out}; to continue, run the same command with --resume.", STOPPED
         )
     except OSError as error:
         raise InputError(f"{error.filename or options.out}: {error.strerror or error}. What was graded is kept in "
-                         f"{options.out}; fix that, and the same command with --resume goes on.") from None  # fmt: skip
+                         f"{options.out}; fix that, then run the same command with --resume.") from None  # fmt: skip
 
 
 def _roster(options: argparse.Namespace) -> Any:
@@ -111,7 +111,7 @@ def _roster(options: argparse.Namespace) -> Any:
     if options.anonymous and (options.roster or options.assignment):
         raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
     if options.by and not options.roster:
-        raise InputError("--by names a column of the roster; --roster FILE names the roster.")
+        raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     roster = enrolled.read(options.roster, options.by) if options.roster else None
     for sentence in roster.notes if roster else ():
         say(sentence)
@@ -194,4 +194,4 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
-    return complain("the same command with --resume grades again what could not be graded.", code) if code == NOT_GRADED else code
+    return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code

@@ -17,9 +17,9 @@ MOST = 40  # files told that were not placed; collected.csv and the sources have
 def add(commands: Any) -> None:
     made = command(commands, "collect", _collect, "sort a learning platform's download into one folder per learner")
     made.add_argument("sources", type=Path, nargs="+", metavar="SOURCE",
-                      help="an archive or a folder of Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
+                      help="an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
     made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; nothing in it is overwritten")
-    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of who is enrolled: folders get the names that the grade book knows")
+    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners: folders get the grade book's names")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
 
 
@@ -31,7 +31,7 @@ def _collect(options: argparse.Namespace) -> int:
     from grader.submission import enrolled
 
     if options.by and not options.roster:
-        raise InputError("--by names a column of the roster; --roster FILE names the roster.")
+        raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     roster = enrolled.read(options.roster, options.by) if options.roster else None
     placed.check(options.to, options.sources)
     found = [contents(source) for source in options.sources]
@@ -48,14 +48,14 @@ def _collect(options: argparse.Namespace) -> int:
         for each, contained in zip(known, found, strict=True):
             placed.place(each, contained, options.to, roster, outcome)
     except OSError as error:
-        raise InputError(f"{error.filename or options.to}: {error.strerror or error}. What was copied stays, whole; fix that, and the same "
-                         "command goes on.") from None  # fmt: skip
+        raise InputError(f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; fix "
+                         "that, and run the same command again.") from None  # fmt: skip
     finally:
         placed.record(options.to, outcome.rows)
     print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
     if outcome.others:
         left = counted(len(set(outcome.others)), "file")
-        return complain(f"{left} not placed or not opened, see above; the originals are as they were.", NOT_PASSED)
+        return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
     return PASSED
 
 
@@ -65,12 +65,12 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     wide = max((len(one.name) for one in learners), default=0)
     platforms = [form for form in forms if form != "folders"]
     own = not platforms
-    lines = ["One folder or notebook per learner:" if own else f"By the names of {' and '.join(platforms)}:"]
+    lines = ["One folder or notebook per learner:" if own else f"With the names from {' and '.join(platforms)}:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
     lines += _others(sorted(set(outcome.others)))
     lines += _absent(roster, {one.name for one in learners}) if roster else []
     if not (roster or own):
-        lines += ["", "Without --roster the folders are named as the platform names learners, which no grade book knows."]
+        lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
     return harmless("\n".join([*lines, "", f"{counted(len(learners), 'learner')} in {to}; next: grader class {to} --out results"]))
 
 
@@ -84,15 +84,15 @@ def _others(others: list[tuple[str, str]]) -> list[str]:
 def _absent(roster: Any, here: set[str]) -> list[str]:
     absent = [one.key for one in roster.people if one.key not in here]
     more = f" and {len(absent) - 20} more" if len(absent) > 20 else ""
-    return ["", f"On the roster, and nothing was handed in here: {', '.join(absent[:20])}{more}."] if absent else []
+    return ["", f"On the roster, but nothing was handed in here: {', '.join(absent[:20])}{more}."] if absent else []
 
 
 def _learner(one: Any) -> str:
     said = [counted(len(one.placed), "new file")] if one.placed else []
-    said += [f"{len(one.same)} as before"] if one.same else []
+    said += [f"{len(one.same)} unchanged"] if one.same else []
     if one.replaced:
-        said.append(f"{len(one.replaced)} later than what was there, which is kept in backups/{one.name}/")
+        said.append(f"{len(one.replaced)} newer than the file that was there, which is kept in backups/{one.name}/")
     if one.kept:
         kept = ", ".join(sorted(set(one.kept)))
-        said.append(f"{len(one.kept)} earlier than the one that counts, kept in backups/{one.name}/ ({kept})")
+        said.append(f"{len(one.kept)} older than the one that counts, kept in backups/{one.name}/ ({kept})")
     return ", ".join([*said, *(["late"] if one.late else [])])

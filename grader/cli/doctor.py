@@ -111,7 +111,7 @@ def _packages() -> Iterator[Check]:
     if lost:
         yield Check("packages", f"not installed: {', '.join(lost)}", _reinstall())
     elif lacking:
-        yield Check("JupyterLab", f"not installed here: {', '.join(lacking)}", "where something else opens the notebooks, nothing; else: "
+        yield Check("JupyterLab", f"not installed here: {', '.join(lacking)}", "nothing, if something else opens the notebooks; otherwise: "
                     "python -m pip install 'attention-course[lab]'", True)
 
 
@@ -121,11 +121,11 @@ def _kernel() -> Check:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
         needed = _in_checkout() or "jupyter-client" in _required()
-        return Check("kernel", "none: jupyter_client is not installed", _reinstall() if needed else "")
+        return Check("kernel", "there is none, because jupyter_client is not installed", _reinstall() if needed else "")
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
-        return Check("kernel", "none is called python3", "python -m ipykernel install --sys-prefix --name python3")
+        return Check("kernel", "there is none called python3", "python -m ipykernel install --sys-prefix --name python3")
     command = spec.argv[0]
     mine = command in ("python", "python3") or _same_file(command, sys.executable)
     if mine:
@@ -147,7 +147,7 @@ def _no_torch() -> Check:
 
     needing = [name[:2] for name in registry.lessons() if registry.needs_torch(name)]
     if not needing:
-        return Check("torch", "not installed; these lessons need none")
+        return Check("torch", "not installed, and not needed for these lessons")
     must = _in_checkout() or any(re.match(r"torch\b(?!.*extra)", line) for line in requires("attention-course") or ())
     repair = _reinstall() if must else "python -m pip install 'attention-course[torch]'"
     return Check("torch", f"not installed; lessons {', '.join(needing)} need it", repair, not must)
@@ -157,7 +157,7 @@ def _torch() -> Iterator[Check]:
     try:
         done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        yield Check("torch", f"is still importing after {IMPORT_TIMEOUT_S} s", "try once more; then reinstall torch")
+        yield Check("torch", f"is still importing after {IMPORT_TIMEOUT_S} s", "try once more; if that does not help, reinstall torch")
         return
     try:
         seen = json.loads(done.stdout.splitlines()[-1])
@@ -166,7 +166,7 @@ def _torch() -> Iterator[Check]:
         yield Check("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
         return
     wrong = "" if seen["right"] else "python -m pip install --force-reinstall torch"
-    yield Check("torch", f"{seen['version']}" + ("" if seen["right"] else ", and it multiplies wrongly"), wrong)
+    yield Check("torch", f"{seen['version']}" + ("" if seen["right"] else ", but it multiplies matrices wrongly"), wrong)
     yield _accelerator(seen)
 
 
@@ -176,7 +176,7 @@ def _accelerator(seen: dict) -> Check:
     if seen["mps"]:
         return Check("accelerator", "Apple's GPU, by MPS")
     if seen["built_for_cuda"]:
-        return Check("accelerator", f"none; this torch is built for CUDA {seen['built_for_cuda']}, but no GPU answers",
+        return Check("accelerator", f"none; this torch is built for CUDA {seen['built_for_cuda']}, but it finds no GPU",
                     "if this computer has one, check its driver with nvidia-smi; every lesson runs without it", True)
     return Check("accelerator", "none; every lesson runs on the CPU")
 

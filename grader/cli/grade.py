@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
         type=seconds,
         default=None,
         metavar="S",
-        help="wall-clock seconds for one exercise, and for one cell",
+        help="wall-clock seconds for each exercise and each cell",
     )
     grade.add_argument("--deadline", type=seconds, default=None, metavar="S",
                        help="wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway")  # fmt: skip

@@ -16,18 +16,18 @@ from grader.util.errors import InputError
 
 def add(commands: Any) -> None:
     explain = command(commands, "explain", _explain, "explain a mistake at length")
-    explain.add_argument("id", metavar="ID", help="as a verdict shows it, such as SM1")
+    explain.add_argument("id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1")
 
-    progress = command(commands, "progress", _progress, "show what passed, and what comes next")
-    reset = command(commands, "reset", _reset, "put a lesson, or one exercise's cell, back as it was; the old notebook is kept")
+    progress = command(commands, "progress", _progress, "show what has passed, and what comes next")
+    reset = command(commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept")
     reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
-    update = command(commands, "update", _update, "lay your cells over this version of the lessons")
-    update.add_argument("lessons", nargs="*", metavar="LESSON", help="default: all that are in the folder")
+    update = command(commands, "update", _update, "put your cells into this version of the lessons")
+    update.add_argument("lessons", nargs="*", metavar="LESSON", help="which lessons (default: all that are in the folder)")
     for each in (progress, reset, update):
-        each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, else here)")
+        each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, or else the current folder)")
 
     doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and how to fix it")
-    doctor.add_argument("--isolation", action="store_true", help="print only the level with which submissions run here")
+    doctor.add_argument("--isolation", action="store_true", help="print only the level of isolation that submissions have here")
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def _update(options: argparse.Namespace) -> int:
         place = folder(options.folder)
         names = present(place)
         if not names:
-            raise InputError(f"{place.resolve()} holds no notebook of the course; --folder names the one that does.")
+            raise InputError(f"{place.resolve()} contains no notebook of the course; name the right folder with --folder.")
     return _change("update", names, options.folder)
 
 
@@ -99,7 +99,7 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
     try:
         kept = workspace.lay_glossary(workspace.folder(asked))
         if kept:
-            print(harmless(f"The glossary is the one of this version; as it was: {kept}."))
+            print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
     return BAD_INPUT if failed else PASSED

@@ -17,17 +17,17 @@ def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
     Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
     """
     if out.resolve().is_relative_to(graded.resolve()) or graded.resolve().is_relative_to(out.resolve()):
-        raise InputError(f"{out} and {graded} lie in each other; --out needs a folder beside the learners' one.")
+        raise InputError(f"one of {out} and {graded} is inside the other; --out needs a folder outside the learners' folder.")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; --out needs a folder.")
     if not out.exists() or not any(out.iterdir()):
-        return [f"{out} holds no run yet; everything is graded."] if resume else []
+        return [f"{out} has no earlier run, so everything is graded."] if resume else []
     if not (out / JOURNAL).is_file():
-        raise InputError(f"{out} holds other things than a run of `grader class`; name an empty or a new folder.")
+        raise InputError(f"{out} contains something other than a run of `grader class`; name an empty or a new folder.")
     found = load(out / JOURNAL)
     if not found.finished and not resume:
-        raise InputError(f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to go "
-                         "on with it, or name another folder.")  # fmt: skip
+        raise InputError(f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to "
+                         "continue it, or name another folder.")  # fmt: skip
     if found.finished and not resume:
         backup = _backup(out)
         out.rename(backup)

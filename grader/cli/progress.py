@@ -22,7 +22,7 @@ class Progress:
     def __enter__(self) -> Progress:
         if self.done:
             print(
-                f"{self.done} results are in the journal already; {self.total} to grade.", file=sys.stderr, flush=True
+                f"{self.done} results are already in the journal; {self.total} to grade.", file=sys.stderr, flush=True
             )
         if sys.stderr.isatty() and self.total:
             self._bar, self._task = _bar(self.total)

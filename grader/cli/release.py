@@ -13,27 +13,27 @@ from grader.course import registry
 
 def add(commands: Any) -> None:
     """Adds the command to the parser."""
-    release = command(commands, "release", run, "write what an instructor hands out, checked for solutions")
+    release = command(commands, "release", run, "write a folder to hand out to learners, checked for solutions")
     release.add_argument("place", type=Path, metavar="DIR", help="a new or an empty folder")
     release.add_argument("--lessons", type=lesson_list, metavar="A,B", help="only these, such as 01,05 (default: all)")
     release.add_argument(
         "--without-solutions",
         action="store_true",
-        help="hand out no package that holds references: nothing is judged on the learners' side",
+        help="leave the solutions out of the hand-out; check() then judges nothing on the learners' computers",
     )
-    release.add_argument("--gradescope", action="store_true", help="write DIR-gradescope.zip, an autograder, beside it")
+    release.add_argument("--gradescope", action="store_true", help="also write DIR-gradescope.zip, an autograder")
     release.add_argument(
         "--grader",
         type=requirement,
         metavar="REQUIREMENT",
-        help="what the workflow installs, as pip takes it: a trusted address of the wheel",
+        help="what the workflow gives to pip install: a trusted address of the wheel",
     )
 
 
 def requirement(text: str) -> str:
     """What pip takes on one line."""
     if not text.strip() or not text.isprintable() or text.lstrip().startswith("-") or "${{" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one requirement on one line")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a single requirement on one line")
     return text.strip()
 
 

@@ -28,9 +28,9 @@ def add(commands: Any) -> None:
     )
     watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
     watch.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
-    watch.add_argument("--page", type=Path, metavar="FILE", help="also write the room as a page for a projector, such as room.html")
-    watch.add_argument("--names", action="store_true", help="with learners' names on the page (default: a mark for each learner)")
-    watch.add_argument("--timeout", type=seconds, metavar="S", help="wall-clock seconds for one exercise, and one cell")
+    watch.add_argument("--page", type=Path, metavar="FILE", help="also write a page of the room for a projector, such as room.html")
+    watch.add_argument("--names", action="store_true", help="show learners' names on the page (default: only a mark for each learner)")
+    watch.add_argument("--timeout", type=seconds, metavar="S", help="wall-clock seconds for each exercise and each cell")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     place = options.folder or folder(None)
     if options.names and options.page is None:
-        raise InputError("--names goes with --page FILE: names are left out of a page only.")
+        raise InputError("--names needs --page FILE: only the page leaves names out.")
     page = PageFile(options.page, options.names) if options.page else None
     try:
         with Watcher(place, lessons=options.lessons, seed=options.seed, **chosen) as watcher:

@@ -1,1 +1,1 @@
-"""The course as authors write it: lessons, a file each exercise; mistakes; references; stubs."""
+"""The course as authors write it: lessons, one file per exercise; mistakes; references; stubs."""

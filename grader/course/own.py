@@ -91,13 +91,13 @@ def _amiss(folder: Path) -> Iterator[str]:
         yield f"--course {folder}: there is no such folder."
         return
     if any(folder.is_relative_to(place) for place in _open_to_submissions()):
-        yield f"--course {folder}: it lies among Python's libraries, which a submission may read; move it elsewhere."
+        yield f"--course {folder}: it is inside Python's libraries, which a submission may read; move it elsewhere."
     specified = sorted(path.parent.name for path in (folder / "lessons").glob("[0-9][0-9]_*/__init__.py"))
     sources = sorted(path.stem for path in (folder / "solutions").glob("[0-9][0-9]_*.py"))
     if not set(specified) & set(sources):
         half = next(iter([*specified, *sources]), "")
-        there = f"of {half} there is {'the specification' if half in specified else 'the source'} alone; " if half else ""
-        yield f"--course {folder}: it holds no lesson; {there}a lesson needs {NEEDED}."
+        there = f"{half} has only {'the specification' if half in specified else 'the source'}; " if half else ""
+        yield f"--course {folder}: it contains no lesson; {there}a lesson needs {NEEDED}."
     for name in sorted({*specified, *sources} & json.loads(registry.package_index())["lessons"].keys()):
         yield f"--course {folder}: a lesson of the attention course is called {name}, too; choose another name."
     for number, count in Counter(name[:2] for name in {*specified, *sources}).items():

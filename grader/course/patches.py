@@ -133,7 +133,7 @@ def _edit(hunk: Hunk, texts: Mapping[str, str], of: str) -> Edit:
     text = texts[of]
     times = text.count(hunk.old)
     if times != 1:
-        raise PatchError(f"{hunk.old!r} stands {times} times in the solution of {of}, which reads\n{text}")
+        raise PatchError(f"{hunk.old!r} occurs {times} times in the solution of {of}, which reads\n{text}")
     old, new = _TOKEN.findall(hunk.old), _TOKEN.findall(hunk.new)
     if old == new:
         raise PatchError(f"{hunk.old!r} is replaced by itself")

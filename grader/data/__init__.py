@@ -1,4 +1,4 @@
-"""Texts that models are trained on, with their owners' notices."""
+"""Texts that models are trained on, with their owners' notices; the reader of the real model, and its stored results."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def load(file: str | Path | None = None) -> SmolLM2:
         file = os.environ.get(VARIABLE) or _in_package()
     file = Path(file)
     if not file.is_file():
-        raise WeightsError(f"There is no file {file}: name a GGUF file of SmolLM2-135M, or `{GET}` and leave the name away.")
+        raise WeightsError(f"There is no file {file}: name a GGUF file of SmolLM2-135M, or run `{GET}` and leave the name out.")
     try:
         from gguf import GGUFReader, dequantize
         from tokenizers import Tokenizer
@@ -135,14 +135,14 @@ def load(file: str | Path | None = None) -> SmolLM2:
         raise
     except Exception as error:  # whatever a reader of binary files meets in one that ends too early
         raise WeightsError(
-            f"{file.name} ({file.stat().st_size / 1e6:.1f} MB) is cut short or damaged or no GGUF file "
-            f"({type(error).__name__}): get it anew, `{GET.replace('install', 'install --force-reinstall')}`."
+            f"{file.name} ({file.stat().st_size / 1e6:.1f} MB) is cut short, damaged or not a GGUF file "
+            f"({type(error).__name__}): download it again, `{GET.replace('install', 'install --force-reinstall')}`."
         ) from None
 
 
 def _recognize(file: Path, reader: Any) -> None:
     """Raises WeightsError unless the file's metadata and its tensors' shapes are those of SmolLM2-135M."""
-    other = f"{file.name} holds another model than SmolLM2-135M ({{}}): `{GET}` brings the right one."
+    other = f"{file.name} contains another model than SmolLM2-135M ({{}}): `{GET}` installs the right one."
     if (architecture := _value(reader, "general.architecture")) != "llama":
         raise WeightsError(other.format(f"its architecture is {architecture}"))
     for ours, theirs in _ASKED.items():

@@ -1,4 +1,4 @@
-"""What the lessons draw.
+"""The figures of the lessons.
 
 A lesson's own figures live in `grader/figures/lesson_NN.py` and are reached as
 `figures.lesson_01.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:

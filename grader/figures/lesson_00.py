@@ -40,9 +40,9 @@ def keys_in_the_plane(keys: Array, names: Sequence[str], query: Array) -> None:
     listed = ", ".join(f"{name} at ({x:g}, {y:g}) with dot product {score:.2f}"
                        for name, (x, y), score in zip(names, keys, scores, strict=True))  # fmt: skip
     asked = f"({query[0]:g}, {query[1]:g})"
-    show(fig, alt=f"Arrows in a plane, sweet to the right and spicy upward: {listed}. The query {asked} is an arrow of its own, and a "
-                  f"dashed line marks its direction. Of the points where the keys reach that line, the {best}'s lies "
-                  "furthest out.")  # fmt: skip
+    show(fig, alt=f"Arrows in a plane, sweet to the right and spicy upward: {listed}. The query {asked} is another arrow, and a "
+                  f"dashed line marks its direction. Of the points where the keys reach that line, the {best}'s is "
+                  "the furthest out.")  # fmt: skip
 
 
 def turning_query(degrees: Array, hard: Array, soft: Array, named: Mapping[float, str]) -> None:

@@ -30,8 +30,8 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
     axes[0].set_ylabel("can be tired")
     products = [", ".join(f"{q @ k:g} with {name}" for k, name in zip(K, names, strict=True)) for q in Q]
     said = "; ".join(f"{asks} has the dot products {listed}" for asks, listed in zip(names, products, strict=True))
-    show(fig, alt=f"Three panels, one for each query, an arrow. The keys are dots, and a dotted line leads from each to its foot on the "
-                  f"query's line. {said}.")  # fmt: skip
+    show(fig, alt="Three panels, one for each query, which is an arrow. The keys are dots, and a dotted line leads from each of them to "
+                  f"its projection on the query's line. {said}.")  # fmt: skip
 
 
 def scores_map(scores: Array, names: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequ
     fig, (ax,) = panels(1, width=5.8, height=4.6)
     total = float(V[0].sum())
     ax.axline((0, total), slope=-1, color=COLOURS["green"], linewidth=1.8)
-    ax.annotate(f"all that sums to {total:g}:\nhere lies every blend", (6.0, total - 6.0), (12, 2),
+    ax.annotate(f"the numbers sum to {total:g}:\nevery blend is on this line", (6.0, total - 6.0), (12, 2),
                 textcoords="offset points", color=COLOURS["green"])  # fmt: skip
     ax.plot(x, y, "o", color=COLOURS["blue"], markersize=9)
     ax.annotate(f"computed: [{x:g}, {y:g}]", (x, y), (9, 5), textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
@@ -101,7 +101,7 @@ def scale_sweep(divisors: Array, first: Array, names: Sequence[str], d_k: int) -
         ax.annotate(said, (at, 9.9), (-3 if at < root else 3, -11 if at == d_k else 0), textcoords="offset points", fontsize=9, va="top",
                     ha="right" if at < root else "left", color=COLOURS["green"] if at == root else "#555555")  # fmt: skip
     ax.set_ylim(4.6, 10)
-    ax.set_title(f"The output of {names[0]} is the same whatever the scale")
+    ax.set_title(f"The output of {names[0]} is the same at every scale")
     ax.set_xlabel("the scores are divided by")
     ax.set_ylabel("first number of the output")
     ends = ", ".join(f"{name} from {line[0]:.2f} to {line[-1]:.2f}" for name, line in zip(names, first.T, strict=True))
@@ -133,8 +133,8 @@ def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, t
     left.set_title("Its direction decides which key wins …")
     right.axvline(1, color=COLOURS["grey"], linewidth=1, linestyle=":")
     right.annotate("your query", (1, 0.5), (5, 0), textcoords="offset points", color="#555555", fontsize=9)
-    right.set(xlabel="length, in lengths of your query", ylabel="weight", ylim=(0, 1.03), xlim=(0, float(factors[-1])))
-    right.set_title("… and its length how clearly")
+    right.set(xlabel="length, as a multiple of your query's", ylabel="weight", ylim=(0, 1.03), xlim=(0, float(factors[-1])))
+    right.set_title("… and its length decides how clearly")
     at_0, at_1, at_2 = (weights[at, target] for at in (0, len(factors) // 2, -1))
     show(fig, alt=f"Left: five keys on a circle and a query that points to key {target}. Right: the weights as the query grows from length "
                   f"0, where each key has {at_0:.2f}, to its full length, where key {target} has {at_1:.2f}, and to twice that, where it "

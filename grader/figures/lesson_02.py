@@ -26,14 +26,15 @@ def four_ways(row: Array, ways: Mapping[str, Array]) -> None:
         ax.grid(False, axis="x")
     axes[0].set_ylabel("weight")
     said = "; ".join(f"{name} gives {', '.join(f'{weight:.2f}' for weight in weights)}" for name, weights in ways.items())
-    show(fig, alt=f"Four bar charts of what becomes of the scores {', '.join(labels)}: {said}. Only the exponential is positive, keeps the "
+    show(fig, alt=f"Four bar charts of the weights that four functions give to the scores {', '.join(labels)}: "
+                  f"{said}. Only the exponential is positive, keeps the "
                   "order and is smooth.")  # fmt: skip
 
 
 def axes_compared(along: Mapping[str, Array]) -> None:
     """The same scores normalized in three ways, each (n, n), with the sums of rows and columns beside them."""
     fig, axes = panels(len(along), width=8.8, height=3.5)
-    titles = {"axis=1": "axis=1: rows sum to 1", "axis=0": "axis=0: columns sum to 1", "no axis": "no axis: all together 1"}
+    titles = {"axis=1": "axis=1: rows sum to 1", "axis=0": "axis=0: columns sum to 1", "no axis": "no axis: all sum to 1"}
     for ax, (name, weights) in zip(axes, along.items(), strict=True):
         matrix(weights, titles.get(name, name), ax=ax)
         rows, columns = weights.shape
@@ -57,7 +58,7 @@ def temperatures(row: Array, weights_at: Mapping[float, Array]) -> None:
         _row_at(ax, weights, temperature)
     axes[0].set_ylabel("weight")
     written = ", ".join(f"{score:g}" for score in row).replace("-", "−")
-    fig.suptitle(f"Scores ({written}): cold decides for one key, hot shares among all", fontsize=12)
+    fig.suptitle(f"Scores ({written}): a low temperature picks one key, a high one shares", fontsize=12)
     tops = ", ".join(f"{temperature:g}: {weights.max():.2f}" for temperature, weights in weights_at.items())
     show(fig, alt=f"Bars of five weights at several temperatures; the largest weight at each: {tops}.")
 
@@ -108,7 +109,8 @@ def logarithms(gaps: Array, errors: Mapping[str, tuple[Array, Array]]) -> None:
     for height, said, paint in ((0.2, "np.log(softmax(x))", "vermillion"), (0.1, "log_softmax(x)", "blue")):
         axes[0].text(0.03, height, said, transform=axes[0].transAxes, color=COLOURS[paint], fontweight="bold")
     largest = max(float(direct.max()) for _, direct in errors.values())
-    show(fig, alt=f"Errors of two ways to the logarithm of a weight. Taken after softmax it goes wrong and is −∞ beyond a difference of "
+    show(fig, alt="Errors of two ways to compute the logarithm of a weight. Taken after softmax, it goes wrong and is "
+                  "−∞ beyond a difference of "
                   f"{' and '.join(ends)}; log_softmax errs by {largest:.1g} at most.")  # fmt: skip
 
 

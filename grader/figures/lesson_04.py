@@ -109,4 +109,5 @@ def side_by_side(maps: Mapping[str, Array]) -> None:
     for ax, (name, weights) in zip(axes, maps.items(), strict=True):
         columns.append(f"{name}: {len(set(weights.argmax(axis=-1)))}")
         matrix(weights, name, ax=ax)
-    show(fig, alt="Heat maps of weights, twelve queries by eight keys. So many keys are some query's favorite: " + ", ".join(columns) + ".")
+    show(fig, alt="Heat maps of weights, twelve queries by eight keys. Number of keys that are some query's favorite: "
+                  f"{', '.join(columns)}.")  # fmt: skip

@@ -100,7 +100,7 @@ def slopes(bias: Any, weights: Any) -> None:
         left.plot(bias[h], style, label=f"head {h}: slope {-bias[h, 1]:.4f}")
         right.plot(weights[h], style)
     left.set(xlabel="distance to the key", ylabel="bias", title="Four heads, four slopes")
-    right.set(xlabel="distance to the key", ylabel="weight", ylim=(0, None), title="Weights, were all scores equal")
+    right.set(xlabel="distance to the key", ylabel="weight", ylim=(0, None), title="Weights if all scores were equal")
     left.legend(frameon=False)
     near = ", ".join(f"{value:.2f}" for value in weights[:, :4].sum(axis=1))
     show(fig, alt=f"Left: four straight lines that fall with the distance. Right: the weights; the nearest four keys get {near} of them.")

@@ -86,7 +86,7 @@ def different_heads(single: np.ndarray, pair: np.ndarray) -> None:
     before, mirrored = 5, single.shape[-1] - 1 - 6
     show(fig, alt="Three weight matrices of a layer trained to look at two places at once. The only head has two diagonals of about one "
                   f"half each; position 6 gives {single[0, 6, before]:.2f} to the letter before it and {single[0, 6, mirrored]:.2f} to the "
-                  f"mirrored one. Of two heads head 0 gives these {pair[0, 6, before]:.2f} and {pair[0, 6, mirrored]:.2f}, head 1 "
+                  f"mirrored one. With two heads, head 0 gives these {pair[0, 6, before]:.2f} and {pair[0, 6, mirrored]:.2f}, head 1 "
                   f"{pair[1, 6, before]:.2f} and {pair[1, 6, mirrored]:.2f}.")  # fmt: skip
 
 

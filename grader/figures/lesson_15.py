@@ -16,15 +16,15 @@ def passes(t: int = 8) -> None:
     """Which tokens go through the model at each step, without a cache and with one."""
     again = np.tri(t)
     fig, axes = panels(2, width=8.2, height=3.7)
-    titles = f"without a cache: {t * (t + 1) // 2} tokens computed", f"with one: {t} computed, the pale ones kept"
+    titles = f"without a cache: {t * (t + 1) // 2} tokens computed", f"with a cache: {t} computed, the pale ones kept"
     for ax, cells, title in zip(axes, (again, np.eye(t)), titles, strict=True):
         shown = cells + 0.35 * (again - cells)  # pale: kept, and not computed again
         matrix(np.where(again > 0, shown, 0), title, ax=ax, xlabel="token", ylabel="step", fmt="")
         for text in ax.texts:
             text.set_visible(False)
     axes[1].set_ylabel("")
-    show(fig, alt=f"Two triangles of {t} steps. Without a cache step t computes all t tokens, {t * (t + 1) // 2} together; with one "
-                  f"only the newest, {t} together, and the others are kept.")  # fmt: skip
+    show(fig, alt=f"Two triangles of {t} steps. Without a cache step t computes all t tokens, {t * (t + 1) // 2} in all; with a cache "
+                  f"it computes only the newest, {t} in all, and the others are kept.")  # fmt: skip
 
 
 def sizes(kib_a_token: Mapping[str, float]) -> None:
@@ -35,10 +35,10 @@ def sizes(kib_a_token: Mapping[str, float]) -> None:
     ax.bar_label(drawn, [f"{height:,.1f} KiB" for height in heights], padding=4, fontsize=9.5)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    ax.set(xscale="log", xlim=(min(heights) / 1.6, 4 * max(heights)), xlabel="KiB that one token takes, in 16 bits")
+    ax.set(xscale="log", xlim=(min(heights) / 1.6, 4 * max(heights)), xlabel="KiB per token, in 16 bits")
     ax.grid(False, axis="y")
     ax.set_title("A token's keys and values, by model")
-    show(fig, alt="Horizontal bars, logarithmic: " + ", ".join(f"{n} {h:,.1f} KiB a token" for n, h in kib_a_token.items()) + ".")
+    show(fig, alt="Horizontal bars, logarithmic: " + ", ".join(f"{n} {h:,.1f} KiB per token" for n, h in kib_a_token.items()) + ".")
 
 
 def strips(chunks: Sequence[int]) -> None:

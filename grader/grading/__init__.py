@@ -1,1 +1,1 @@
-"""Grades submissions: one, a class of them, or whatever is saved while one watches."""
+"""Grades submissions: one, a class of them, or each notebook that is saved during `grader watch`."""

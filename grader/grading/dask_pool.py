@@ -33,7 +33,7 @@ class Cluster:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise InputError(
-                f"no Dask scheduler answers at {address} ({error}); `dask scheduler` starts one."
+                f"no Dask scheduler answers at {address} ({error}); start one with `dask scheduler`."
             ) from None
         try:
             self._check()
@@ -51,7 +51,7 @@ class Cluster:
                              "there.") from None  # fmt: skip
         if not theirs:
             raise InputError(
-                f"the scheduler at {self.address} has no workers yet; `dask worker {self.address}` adds one."
+                f"the scheduler at {self.address} has no workers yet; start one with `dask worker {self.address}`."
             )
         mine = course_digest()
         differing = sorted(worker for worker, digest in theirs.items() if digest != mine)

@@ -37,8 +37,8 @@ class Deadline:
         """On an exercise that was not reached."""
         spent, endless = self._clock() - self._begun, self._endless
         if endless >= spent / 2:
-            told = f"{name} was not reached: exercises that do not end took {endless:.0f} of the {spent:.0f} s that this run had."
-            return Verdict(name, "timeout", told, "runs", look="Fix those that are out of time first; then this one is tried.")
-        why = f"This run had {self._seconds:g} s and took {spent:.0f} s so far, of which exercises that do not end had {endless:.0f} s."
-        headline = f"{name} could not be graded; the machine was too slow for the time that the run had."
+            told = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
+            return Verdict(name, "timeout", told, "runs", look="First fix the exercises that ran out of time; then this one can be tried.")
+        why = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
+        headline = f"{name} could not be graded; the machine was too slow for the time limit of this run."
         return Verdict(name, "could_not_grade", headline, details=(why,))

@@ -74,7 +74,7 @@ class Journal:
         self._file: BinaryIO = open(path, "a+b")
         try:
             if not only_writer(self._file):  # two runs in one folder would lose each other's results
-                raise InputError(f"another run is writing to {path.parent}; wait for its end or name another folder.")
+                raise InputError(f"another run is writing to {path.parent}; wait until it ends, or name another folder.")
             self._open(dict(settings))
         except BaseException:
             self._file.close()
@@ -92,8 +92,8 @@ class Journal:
             was = ", ".join(
                 f"{key} {_shown(found.settings.get(key))} (now {_shown(settings[key])})" for key in differing
             )
-            raise InputError(f"{self.path} was begun with other settings: {was}. Give the same ones to go on with it, "
-                             "or another folder to start anew.")  # fmt: skip
+            raise InputError(f"{self.path} was begun with other settings: {was}. Give the same settings to continue it, "
+                             "or another folder to start a new run.")  # fmt: skip
         self._file.truncate(found.length)
         self.results, self.finished, self.dropped = found.results, found.finished, found.dropped
 
@@ -152,7 +152,7 @@ def load(path: Path) -> Found:
             else:
                 _take(found, line)
     if found.settings is None and path.stat().st_size and not _begins_as_ours(path):
-        raise InputError(f"{path} is no journal of this grader; name another folder.")
+        raise InputError(f"{path} is not a journal of this grader; name another folder.")
     return found
 
 
@@ -174,9 +174,9 @@ def _settings(line: bytes, path: Path) -> dict[str, Any]:
         data = _read(line)
         version, settings = data["grader_journal"], dict(data["settings"])
     except (ValueError, TypeError, LookupError):
-        raise InputError(f"{path} is no journal of this grader; name another folder.") from None
+        raise InputError(f"{path} is not a journal of this grader; name another folder.") from None
     if version != FORMAT:
-        raise InputError(f"{path} was written by another version of the grader; name another folder to start anew.")
+        raise InputError(f"{path} was written by another version of the grader; name another folder to start a new run.")
     return settings
 
 

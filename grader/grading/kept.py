@@ -23,7 +23,7 @@ class Kept:
 
 def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()) -> Kept:
     """found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found."""
-    results, why = {}, {"added": [], "changed": [], "again": [], "not graded in whole": []}
+    results, why = {}, {"added": [], "changed": [], "again": [], "not graded completely": []}
     left = []
     for one in found:
         result = graded.get(one.key)
@@ -32,7 +32,7 @@ def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again
         elif result.digest != pack(one).digest:
             reason = "changed"
         elif result.report.ungraded:
-            reason = "not graded in whole"
+            reason = "not graded completely"
         elif one.key in again:
             reason = "again"
         else:
@@ -48,7 +48,7 @@ def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
     """Nothing of a first run: all of it is new there."""
     told = {
         "added": "Not in the journal yet, graded now", "changed": "Changed since they were graded, graded again",
-        "again": "Graded again as asked", "not graded in whole": "Could not be graded in whole, tried again",
+        "again": "Graded again as asked", "not graded completely": "Could not be graded completely, tried again",
     }  # fmt: skip
     said = [f"{told[reason]}: {shown(names)}." for reason, names in why.items() if names]
     return [*said, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else said

@@ -33,7 +33,7 @@ def read_weights(path: Path) -> dict[str, float]:
             continue
         where = f"{path}, line {number}"
         if len(cells) < 2 or any(cells[2:]):
-            raise InputError(f"{where}: an exercise and its points are expected, such as 'softmax_rows,3'.")
+            raise InputError(f"{where}: expected an exercise and its points, such as 'softmax_rows,3'.")
         try:
             name = registry.known_exercise(cells[0])
         except InputError as error:
@@ -42,7 +42,7 @@ def read_weights(path: Path) -> dict[str, float]:
             raise InputError(f"{where}: {name} has points already; name each exercise once.")
         found[name] = _points(cells[1], where)
     if not found:
-        raise InputError(f"{path} gives no exercise points; a line such as 'softmax_rows,3' does.")
+        raise InputError(f"{path} gives no exercise points; add a line such as 'softmax_rows,3'.")
     return found
 
 
@@ -66,14 +66,14 @@ def _points(said: str, where: str) -> float:
     except ValueError:
         points = math.nan
     if not 0 <= points < 1e6:
-        raise InputError(f"{where}: {printable(said)!r} is no number of points; 0 or more is expected, with a point for decimals.")
+        raise InputError(f"{where}: {printable(said)!r} is not a number of points; expected 0 or more, with a point for decimals.")
     return points
 
 
 def checked(weights: Mapping[str, float] | None, graded: Collection[str]) -> None:
     """Raises: InputError where none of the exercises that are graded has points left: every score would be 0 of 0."""
     if weights and not any(weights.get(name, 1) for name in graded):
-        raise InputError("by these weights no exercise that is graded has points; give one of them points above 0.")
+        raise InputError("with these weights no graded exercise has points; give at least one of them more than 0.")
 
 
 def valued(report: Report, weights: Mapping[str, float] | None = None, partial: bool = False) -> Report:
@@ -96,10 +96,10 @@ def _said(report: Report, weights: Mapping[str, float], partial: bool) -> list[s
     said = []
     if weights:
         own = len(graded & set(weights))
-        said.append(f"{own} of {len(graded)} exercises have points of the instructor's, the others the course's.")
+        said.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
         idle = sorted(set(weights) - graded)
         if idle:
-            said.append(f"Weights were given for exercises that are not graded here, and count for nothing: {', '.join(idle)}.")
+            said.append(f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}.")
     if partial:
-        said.append("An exercise that failed earns the share of its cases that agree with the reference.")
+        said.append("A failed exercise earns the share of its cases that agree with the reference.")
     return said

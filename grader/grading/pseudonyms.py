@@ -44,7 +44,7 @@ def _read(path: Path) -> dict[str, str]:
     """The pseudonyms by the cell that holds a learner's name."""
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
     if not rows or rows[0] != ["pseudonym", "learner"] or any(len(row) != 2 for row in rows):
-        raise InputError(f"{path} is no list of pseudonyms that `grader class --anonymous` wrote; move it elsewhere.")
+        raise InputError(f"{path} is not a list of pseudonyms that `grader class --anonymous` wrote; move it elsewhere.")
     return {cell: alias for alias, cell in rows[1:]}
 
 

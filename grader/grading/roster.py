@@ -92,7 +92,7 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     taken = {one.key for one in found}
     passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
     if not found:
-        raise InputError(f"{said} holds no learner: one subfolder or one .ipynb file each is expected.")
+        raise InputError(f"{said} contains no learner; expected one subfolder or one .ipynb file for each.")
     found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
     return found, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED)]
 
@@ -113,8 +113,8 @@ def same_names(found: Sequence[RosterEntry]) -> list[str]:
     names = [one.name for one in found]
     shown_as = labels(names)
     return [
-        f"{', '.join(names[at] for at in group)} differ in case, spaces, or characters that are not seen, at most; the reports "
-        f"call them {', '.join(shown_as[at] for at in group)}: see whose work each is before you import grades."
+        f"{', '.join(names[at] for at in group)} differ at most in case, spaces, or invisible characters; the reports "
+        f"call them {', '.join(shown_as[at] for at in group)}: find out whose work each one is before you import grades."
         for group in alike(names)
     ]
 
@@ -174,7 +174,7 @@ def unpack(parcel: PackedSubmission, folder: Path) -> Path | None:
     """Lays a submission out in an empty folder. Returns: what to grade, None where no notebook was handed in."""
     for file in parcel.files:
         if any(part in ("", ".", "..") or os.sep in part for part in file.place):
-            raise ValueError(f"no place within a submission: {file.place!r}")
+            raise ValueError(f"not a place within a submission: {file.place!r}")
         path = folder.joinpath(*file.place)
         path.parent.mkdir(parents=True, exist_ok=True)
         _lay(file, path)

@@ -23,7 +23,7 @@ _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
     if forbids and UNWATCHED in observation.calls:
-        return Offence("While it ran, it switched off what looks at which operators run; an answer of one's own has no need to.")
+        return Offence("While it ran, it switched off the watch for forbidden operators; your own answer has no need to do that.")
     for group in forbids:
         for call in observation.calls:
             if call in GROUPS.get(group, ()):

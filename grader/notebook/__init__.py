@@ -1,1 +1,1 @@
-"""What a learner calls: check, hint, solution, replay, reset, explain, progress; their record; update."""
+"""The calls of a learner: check, hint, solution, replay, reset, explain, progress; their record; update."""

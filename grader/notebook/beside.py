@@ -40,22 +40,22 @@ def notice(theirs: str, ours: str) -> str:
     if mine is None or course is None:
         return ""
     if _bare(mine) == _bare(course):
-        return "Notice: the two differ in names, layout and comments alone."
+        return "Notice: the two differ only in names, layout and comments."
     my_loops, its_loops = (sum(isinstance(node, _LOOPS) for node in ast.walk(tree)) for tree in (mine, course))
     if my_loops and not its_loops:
-        return f"Notice: yours has {_loops(my_loops)}, the course's none: whole arrays take their place."
+        return f"Notice: yours has {_loops(my_loops)}; the course's has none and works on whole arrays instead."
     if its_loops and not my_loops:
-        return f"Notice: the course's has {_loops(its_loops)}, yours none."
+        return f"Notice: the course's has {_loops(its_loops)}; yours has none."
     only_mine, only_its = _operations(mine) - _operations(course), _operations(course) - _operations(mine)
     if only_mine and only_its:
         return f"Notice: where the course's code uses {_listed(only_its)}, yours uses {_listed(only_mine)}."
     if only_its or only_mine:
         whose, other, which = ("the course's", "yours", only_its) if only_its else ("yours", "the course's", only_mine)
-        return f"Notice: {whose} also uses {_listed(which)}; {other} does without."
+        return f"Notice: {whose} also uses {_listed(which)}; {other} does not."
     sizes = [sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) for tree in (mine, course)]
     if sizes[0] != sizes[1]:
-        return f"Notice: the same operations, in {sizes[0]} statements in yours and {sizes[1]} in the course's."
-    return "Notice: the same operations, put together in another way."
+        return f"Notice: both use the same operations, yours in {sizes[0]} statements and the course's in {sizes[1]}."
+    return "Notice: both use the same operations, combined in different ways."
 
 
 def _loops(number: int) -> str:

@@ -38,7 +38,7 @@ def by_lesson(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def _all(names: tuple[str, ...], current: str | None) -> Shown:
-    plain, lessons, opened = ['Known mistakes; explain("SM1") tells one at length.'], [], ""
+    plain, lessons, opened = ['Known mistakes; explain("SM1") explains one at length.'], [], ""
     for name, ids in by_lesson(names).items():
         told = [registry.mistake_text(id) for id in ids]
         title = f"{name[:2]} · {registry.lesson(name).title}"

@@ -38,7 +38,7 @@ def judged(wanted: Target, namespace: Mapping[str, Any], again: bool = True) -> 
         return _with_helpers(verdict, wanted, namespace)
     verdict = _judge(wanted, namespace)
     if verdict.status == "missing":
-        return replace(verdict, look=f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") puts its cell back.')
+        return replace(verdict, look=f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") restores its cell.')
     if key is not None and _fingerprint(wanted) == key:  # code that changes its own globals is judged anew
         verdicts[wanted.name] = (key, verdict)
     return _with_helpers(verdict, wanted, namespace)
@@ -97,7 +97,7 @@ def _stale(wanted: Target, name: str, broken: Broken) -> Any:
     from grader.judging.verdict import Line, Verdict
 
     calls = "" if name == wanted.name else f"{wanted.name} calls `{name}`. "
-    kept = f"What `{name}` was before still stands in the kernel, and was not judged."
+    kept = f"The earlier `{name}` is still in the kernel, but it was not judged."
     look = f"Fix that cell and run it, then {wanted.call} judges what it says."
     if broken.failure is None:
         now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
@@ -148,11 +148,11 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
         lacks = why(error)
         if lacks:
             return Verdict(wanted.name, "could_not_grade", f"{wanted.name} cannot be judged here. {lacks}",
-                           look="Restart the kernel once that is done, and run the notebook again.")  # fmt: skip
+                           look="Once that is done, restart the kernel and run the notebook again.")  # fmt: skip
         return Verdict(
             wanted.name, "could_not_grade", f"The check itself failed, which says nothing about {wanted.name}.",
             details=(f"{type(error).__name__}: {str(error)[:300]}",),
-            look="Restart the kernel and run the notebook again; if it stays, report it with these lines.",
+            look="Restart the kernel and run the notebook again; if that does not help, report it with these lines.",
         )  # fmt: skip
 
 
@@ -162,10 +162,10 @@ def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
     from grader.judging.verdict import Verdict
 
     line = wording.line(wanted.name, failure_from(stop))
-    advice = ("That line ran when it was stopped: look for a loop around it whose condition never becomes false, or for "
-              "work that grows with every call." if line else "It was not in your code at that moment.")  # fmt: skip
+    advice = ("That line was running when it was stopped: look for a loop around it whose condition never becomes false, or for "
+              "work that grows with every call." if line else "Your code was not running at that moment.")  # fmt: skip
     return Verdict(wanted.name, "timeout", f"The check of {wanted.name} was interrupted.", "interrupted",
-                   line=line, details=(advice,), look=f"{wanted.call} tries again.")  # fmt: skip
+                   line=line, details=(advice,), look=f"To try again, run {wanted.call}.")  # fmt: skip
 
 
 def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:

@@ -142,7 +142,7 @@ class Record:
         if self._memory is not None:
             return
         self._memory = data
-        self._notes.append(f"{why}; it is kept until this kernel ends.")
+        self._notes.append(f"{why}; it is kept only until this kernel ends.")
 
     def _read(self) -> dict[str, Any]:
         """The record; a file that cannot be read as one is set aside and a new record begins."""
@@ -160,7 +160,7 @@ class Record:
             return empty
         data = _parsed(raw)
         if data is None and not ordinary:  # /dev/null, to keep none: not ours to put elsewhere
-            self._keep_in_memory(empty, f"{self.path} is no ordinary file and holds no record of progress")
+            self._keep_in_memory(empty, f"{self.path} is not a regular file, so it cannot contain a record of progress")
             return empty
         if data is None:
             self._set_aside()
@@ -179,7 +179,7 @@ class Record:
             )
         else:
             self._notes.append(
-                f"The record of progress could not be read. It is kept as {backup.name}, and a new one begins."
+                f"The record of progress could not be read. It is kept as {backup.name}, and a new one is started."
             )
 
     def _write(self, data: dict[str, Any]) -> None:

@@ -23,10 +23,10 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
 
     name = wanted.name
     if verdict.passed:
-        return said(f"The last check of {name} passed: no input is left on which it fails.")
+        return said(f"The last check of {name} passed, so there is no failed input to replay.")
     exercise = registry.exercise(name)
     if exercise.kind == "answer":
-        return said(f"{name} is an answer, which takes no input: there is nothing to replay.")
+        return said(f"{name} is an answer and takes no input, so there is nothing to replay.")
     if not verdict.case:
         return said(f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}")
     baseline = drawn(exercise, registry.SEED)
@@ -35,15 +35,15 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
     made = _Cell(exercise, case, names)
     if any(table.role == "expected" for table in verdict.tables):  # it was told already
         made.compares_with(baseline.parts[at], any(table.role == "difference" for table in verdict.tables))
-    title = f"What the last check of {name} failed on: {case.title}"
+    title = f"The last check of {name} failed here: {case.title}"
     if not made.fits(wanted.obj):
-        return said(f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so that no single call shows it.", title)
+        return said(f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so no single call can show it.", title)
     code = "\n".join(made.lines())
     shell = ipython()
     if shell is not None:
         shell.set_next_input(code, replace=False)
     below = "The cell below runs" if shell is not None else "These lines run"
-    told = f"{made.told()}\n\n{below} `{name}` on them, with nothing of the grader around it.\n\n```python\n{code}\n```"
+    told = f"{made.told()}\n\n{below} `{name}` on them, without the grader.\n\n```python\n{code}\n```"
     return said(told, title)
 
 

@@ -26,15 +26,15 @@ def shown(wanted: Target, names: dict[str, Any]) -> Shown:
     shell = ipython()
     if shell is not None and not workspace.holds(path, shell.user_ns.get("In", [""])[-1]):
         return said("Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again: `reset` works on the file, "
-                    "and what is not saved would be lost.", f"{name} is as it was")  # fmt: skip
+                    "and unsaved work would be lost.", f"{name} was not changed")  # fmt: skip
     try:
         change = workspace.reset_exercise(name, place)
     except InputError as error:
         return said(str(error))
     names.pop(name, None)
     return said(
-        f"{change} Now the menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
-        f"run the cell once it is written.", f"{name} is as the course has it"
+        f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
+        f"run the cell once you have written it.", f"{name} is the course's original again"
     )  # fmt: skip
 
 
@@ -44,6 +44,6 @@ def _below(name: str, lesson: str) -> Shown:
     shell = ipython()
     if shell is not None:
         shell.set_next_input(stub, replace=False)
-    where = "The cell below holds it" if shell is not None else "This is it"
-    return said(f"{lesson}.ipynb is not in this folder, so nothing was changed. The exercise's cell, as the course has it, goes "
-                f"in place of yours. {where}.\n\n```python\n{stub}\n```", name)  # fmt: skip
+    where = "The cell below contains it" if shell is not None else "This is it"
+    return said(f"{lesson}.ipynb is not in this folder, so nothing was changed. Replace your cell by the exercise's original "
+                f"cell. {where}.\n\n```python\n{stub}\n```", name)  # fmt: skip

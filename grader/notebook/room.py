@@ -59,36 +59,36 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     except NoRoom as no:
         return said(_no_room(where, no))
     except OSError as error:
-        return said(f"No room answers at {where} ({_reason(error)}). Is the address as the instructor's page shows it, and is this "
+        return said(f"No room answers at {where} ({_reason(error)}). Is the address the one on the instructor's page, and is this "
                     "computer in the same network?")  # fmt: skip
     finally:
         line.close()
     if not isinstance(answer.get("token"), str):
-        return said(f"What answers at {where} is no room of this course.")
+        return said(f"The server at {where} is not a room of this course.")
     joined = Membership(where, shown, answer["token"], time.time() + LASTS_S)
     note = _keep(joined)
     return said(f"You are in the room as {shown}. Each check now sends {TOLD}. `stuck()` asks for help, `fine()` says that all is well, "
-                f"and `leave()` ends it; at {_clock(joined.until)} it ends by itself.",
-                more=("They come with `from grader import leave, stuck, fine`.", *note))  # fmt: skip
+                f"and `leave()` ends it; it ends at {_clock(joined.until)} at the latest.",
+                more=("Import them with `from grader import leave, stuck, fine`.", *note))  # fmt: skip
 
 
 def leave() -> Shown:
     """Leaves the room: nothing more is sent."""
     mine = _read()
     if mine is None or not mine.on:
-        return said("You are in no room; nothing is sent.")
+        return said("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
     note = _keep(replace(mine, until=0.0))
     if _kernel.sender is not None:
         _kernel.sender.close()
-    unheard = () if heard else ("The room did not answer, and may show you still.",)
+    unheard = () if heard else ("The room did not answer, so its page may still show you.",)
     return said("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
 def stuck() -> Shown:
     """The red note on the laptop: asks for help."""
     shows = "The room's page shows that somebody is stuck where you are."
-    return _noted("stuck", f"{shows} `fine()` takes that back, and so does a check that passes.")
+    return _noted("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.")
 
 
 def fine() -> Shown:
@@ -131,12 +131,12 @@ def told_of() -> tuple[str, ...]:
 def _noted(note: str, done: str) -> Shown:
     mine = _read()
     if mine is None or not mine.on:
-        return said(f"{note}() goes with a room, and you are in none: `{EXAMPLE}` joins one.")
+        return said(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     trouble = _trouble(mine)
     if _refused():
         return said(" ".join(trouble))
     if not _put(mine, Event(now(), note=note)):
-        return said("This Python can start no threads, so nothing can be sent to the room.")
+        return said("This Python cannot start threads, so nothing can be sent to the room.")
     return said(done, more=trouble)
 
 
@@ -172,9 +172,9 @@ def _trouble(mine: Membership) -> tuple[str, ...]:
     if sender.refused:
         _keep(replace(mine, until=0.0))
         why = text.one_line(sender.refused)
-        return _once(f"refused {mine.token}", f"The room takes nothing more from here: {why} join() joins it again.")
+        return _once(f"refused {mine.token}", f"The room accepts nothing more from this notebook: {why} join() joins it again.")
     if sender.failing:
-        kept = "What your checks tell it is sent once it does; all else goes on as ever."
+        kept = "Your checks work as before, and their results are sent once it answers."
         return _once("failing", f"The room does not answer at the moment. {kept}")
     return ()
 
@@ -206,7 +206,7 @@ def _keep(mine: Membership) -> tuple[str, ...]:
         membership.write(mine, file)
     except OSError as error:
         _kernel.memory[file] = mine
-        return (f"This can't be noted in {file} ({error.strerror}); it holds for this notebook, until its kernel ends.",)
+        return (f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",)
     _kernel.memory.pop(file, None)
     return ()
 
@@ -229,7 +229,7 @@ def _address(said_: Any) -> str | None:
 def _no_room(where: str, no: NoRoom) -> str:
     if no.status in (400, 403, 413, 429, 503) and no.said:
         return f"The room did not let you in: {text.one_line(no.said)}"
-    return f"What answers at {where} is no room of this course."
+    return f"The server at {where} is not a room of this course."
 
 
 def _reason(error: OSError) -> str:

@@ -46,7 +46,7 @@ def find(target: Any, answer: Any, namespace: Mapping[str, Any], caller: str = "
     Raises: Refusal.
     """
     if target is MISSING:
-        raise Refusal(f"{caller} goes with an exercise, as in {caller}({registry.exercise_names()[1]}).")
+        raise Refusal(f"{caller} needs an exercise, as in {caller}({registry.exercise_names()[1]}).")
     if isinstance(target, str):
         name = _known(target)
         if answer is not MISSING:
@@ -89,21 +89,21 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
 def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> str:
     kind = type(obj).__name__
     if kind in names:
-        return f"{caller} takes the class {kind} itself, not an instance of it: {caller}({kind})."
+        return f"{caller} takes the class {kind} itself, not an object made from it: {caller}({kind})."
     takes_answer = caller in ("check", "passed")
     if callable(obj):
         inner = getattr(getattr(obj, "func", None), "__name__", None)  # of a functools.partial
         if own == "<lambda>":
-            said = f"A lambda has no name to know its exercise by. {_nearest('')}"
-            goes = f'It goes with one: {caller}("{names[0]}", the_lambda).'
+            said = f"A lambda has no name, so its exercise is unknown. {_nearest('')}"
+            goes = f'Give the name of the exercise first: {caller}("{names[0]}", the_lambda).'
         else:
             name = repr(own) if own else f"An object of type {kind}"
             said = f"{name} is not the name of an exercise. {_nearest(inner or own or '')}"
-            goes = f'Code under another name goes with the exercise\'s: {caller}("{_example(inner or own)}", {own or "it"}).'
+            goes = f'For code under another name, give the name of the exercise first: {caller}("{_example(inner or own)}", {own or "it"}).'
         return f"{said} {goes}" if takes_answer else said
     answers = (
-        f'an answer goes with its name, as in {caller}("{names[0]}", answer)' if takes_answer
-        else f'an exercise goes by its name, too, as in {caller}("{names[0]}")'
+        f'an answer needs its name, as in {caller}("{names[0]}", answer)' if takes_answer
+        else f'an exercise can also be given by its name, as in {caller}("{names[0]}")'
     )  # fmt: skip
     return (
         f"{caller} takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "

@@ -16,7 +16,7 @@ from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
 from grader.source.definitions import parse
 
-ABOVE = "the menu Run › Run All Above Selected Cell runs everything that stands above this one"
+ABOVE = "the menu Run › Run All Above Selected Cell runs every cell above this one"
 _ID = re.compile(r"[A-Za-z]{2,3}\d{1,3}")  # of a mistake
 
 
@@ -29,7 +29,7 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
     if not name or found is None:
         return None
     if name in grader.ROOM:
-        return f"`{name}` goes with a room, and is imported first: `from grader import {name}`."
+        return f"`{name}` is for rooms and must be imported first: `from grader import {name}`."
     if name in grader.__all__:
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
     if name in registry.exercise_names():
@@ -54,8 +54,8 @@ def _exercise(name: str, runs: Runs) -> str:
     others = broken.defines if broken is not None else runs.defined_by(_cell_of(name)) - {name}
     if others:
         listed = " and ".join(f"`{each}`" for each in sorted(others))
-        return f"`{name}` is not defined: its cell now defines {listed}. The exercise is called {name}; its function takes that name."
-    return f"`{name}` is not defined in this kernel: run the cell that defines it. A restarted kernel remembers nothing; {ABOVE}."
+        return f"`{name}` is not defined: its cell now defines {listed}. The exercise is called {name}; its function must have that name."
+    return f"`{name}` is not defined in this kernel: run the cell that defines it. After a restart the kernel knows nothing; {ABOVE}."
 
 
 def _cell_of(exercise: str) -> str:

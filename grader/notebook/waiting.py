@@ -43,7 +43,7 @@ class _Sign:
 
         with self._lock:
             if not self._done:
-                said = f"{self._call} is running; the square in the toolbar stops it."
+                said = f"{self._call} is running; the stop button (the square) in the toolbar stops it."
                 self._handle = DisplayHandle()
                 self._handle.display(Shown(said, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{said}</p>'))
 

@@ -44,16 +44,16 @@ class Change:
         if self.exercise:
             return self._of_exercise()
         if not self.changed:
-            return f"{self.lesson} is current; nothing was changed."
-        before = f"; the notebook as it was: {self.backup}" if self.backup else ""
+            return f"{self.lesson} is up to date; nothing was changed."
+        before = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
         left = "".join(f" Your work on {name} went to {registry.lesson_of(name)}.ipynb." for name in self.left)
-        return f"{self.path} is the lesson as this version has it{kept}{before}.{left}"
+        return f"{self.path} is the lesson of this version{kept}{before}.{left}"
 
     def _of_exercise(self) -> str:
         if not self.changed:
-            return f"The cell of {self.exercise} in {self.path} is as the course has it; nothing was changed."
-        return f"The cell of {self.exercise} in {self.path} is as the course has it; the notebook as it was: {self.backup}."
+            return f"The cell of {self.exercise} in {self.path} is already the course's original; nothing was changed."
+        return f"The cell of {self.exercise} in {self.path} is the course's original again; the earlier notebook is kept: {self.backup}."
 
 
 def folder(asked: Path | None) -> Path:
@@ -66,7 +66,7 @@ def folder(asked: Path | None) -> Path:
             raise WorkspaceError(f"{links.told(Path('notebooks'))}; links are not followed: name the folder itself.")
         return Path("notebooks") if Path("notebooks").is_dir() else Path(".")
     if not asked.is_dir():
-        raise WorkspaceError(f"{asked} is not a folder; --folder names the one that holds your notebooks.")
+        raise WorkspaceError(f"{asked} is not a folder; name the folder of your notebooks with --folder.")
     return asked
 
 
@@ -188,7 +188,7 @@ def _read(path: Path) -> dict[str, Any]:
 
     data = _bytes(path)
     if data is None:
-        raise WorkspaceError(f"{path} is not there; `{called()} reset {path.stem}` puts the lesson there.")
+        raise WorkspaceError(f"{path} is not there; `{called()} reset {path.stem}` creates it.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -196,7 +196,7 @@ def _read(path: Path) -> dict[str, Any]:
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
-        advice = f"`{called()} reset {path.stem}` puts a fresh one in its place and keeps this one"
+        advice = f"`{called()} reset {path.stem}` replaces it with a fresh one and keeps this one"
         raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 
@@ -210,7 +210,7 @@ def _bytes(path: Path) -> bytes | None:
     except links.Linked as error:
         raise _refused(error) from None
     if found.data is None:
-        raise WorkspaceError(f"{path} is no regular file; nothing was changed. Move it away first.")
+        raise WorkspaceError(f"{path} is not a regular file; nothing was changed. Move it away first.")
     return found.data
 
 
@@ -226,7 +226,7 @@ def _back_up(path: Path) -> Path | None:
         if not os.path.lexists(copy):
             _write(copy, path.parent, data, like=path)
             return copy
-    raise WorkspaceError(f"{path.parent / BACKUPS} is full of copies of this second; try again in a moment.")
+    raise WorkspaceError(f"{path.parent / BACKUPS} already has many copies made in this same second; try again in a moment.")
 
 
 def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:

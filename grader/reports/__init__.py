@@ -1,1 +1,1 @@
-"""One file a format: text, HTML, JSON, JUnit, Markdown, CSV and others; a class's page."""
+"""One file per format: text, HTML, JSON, JUnit, Markdown, CSV and others; a class's page."""

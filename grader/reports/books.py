@@ -46,8 +46,8 @@ class Books:
         here = {person.key for label in room.labels if (person := self.enrolled.of(label))}
         strangers = [label for label in room.labels if not self.enrolled.of(label)]
         absent = [one.key for one in self.enrolled.people if one.key not in here]
-        told = {"Not on the roster": strangers, "On the roster with nothing in the folder": absent}
-        return tuple(f"{what}, and so in no grade book: {text.listed(who, 20)}." for what, who in told.items() if who)
+        told = {"In the folder but not on the roster": strangers, "On the roster but not in the folder": absent}
+        return tuple(f"{what}, so without a row in the grade books: {text.listed(who, 20)}." for what, who in told.items() if who)
 
 
 @dataclass(frozen=True)

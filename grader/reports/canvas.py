@@ -38,12 +38,12 @@ def remark(room: ClassSummary, books: Books) -> str:
         return ""
     if books.assignment not in possible:
         near = get_close_matches(books.assignment, possible, 1, 0.4) or list(possible)[:1]
-        return f"Canvas' export has no column {books.assignment!r}, such as {near[0]!r}; Canvas would offer to make a new assignment."
+        return f"Canvas' export has no column {books.assignment!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
     most, theirs = _possible(room, books), possible[books.assignment]
     try:
         fits = not theirs or float(theirs) == most
     except ValueError:  # '(read only)'
-        return f"{books.assignment} says {theirs} in Canvas' export in place of points; Canvas may take no grades for it."
+        return f"{books.assignment} says {theirs} in Canvas' export instead of points; Canvas may accept no grades for it."
     told = f"{books.assignment} has {theirs} points in Canvas, and canvas.csv is out of {most}; --max-points {theirs} scales it."
     return "" if fits else told
 

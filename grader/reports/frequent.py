@@ -26,10 +26,10 @@ def _groups(room: ClassSummary) -> Iterable[tuple[str, list[int]]]:
         return [who for who, mine in enumerate(room.verdicts) if any(v.status in statuses for v in mine.values())]
 
     yield (
-        "a note on what they handed in: a lesson is missing, or something could not be read",
+        "a note on their submission: a lesson is missing, or something could not be read",
         [who for who, one in enumerate(room.report.submissions) if one.message],
     )
-    yield "a name that differs from another's in case, spaces, or what is not seen, at most: whose work is it?", room.alike
+    yield "a name that differs from another's only in case, spaces, or invisible characters: whose work is it?", room.alike
     yield (
         "nothing attempted",
         [who for who, mine in enumerate(room.verdicts) if not any(v.status in (*ATTEMPTED, "could_not_grade") for v in mine.values())],
@@ -40,7 +40,7 @@ def _groups(room: ClassSummary) -> Iterable[tuple[str, list[int]]]:
         who for who, mine in enumerate(room.verdicts)
         if any(v.status == "failed" and not v.mistakes for v in mine.values())
     ]  # fmt: skip
-    yield "could not be graded: the grader's failure, grade these again", having("could_not_grade")
+    yield "could not be graded because the grader failed; grade these again", having("could_not_grade")
 
 
 def exercises(room: ClassSummary) -> str:

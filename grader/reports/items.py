@@ -76,7 +76,7 @@ def remark(room: ClassSummary) -> str:
             f"below {FEWEST} it is mostly chance."
         )
     return (
-        "Discrimination: how passing an exercise goes with the score on all the others, from −1 to 1. Around 0 or below, those who do "
-        "well elsewhere do no better here, and the exercise deserves a look; a dash stands where all did alike. "
+        "Discrimination: the correlation of passing an exercise with the score on all the others, from −1 to 1. Around 0 or below, "
+        "learners who do well elsewhere do no better here, and the exercise deserves a look; a dash means that all had the same result. "
         f"With {count} learners a value is known to about ±{2 / math.sqrt(count - 1):.1f}."
     )

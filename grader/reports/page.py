@@ -21,7 +21,7 @@ def render(report: Report) -> str:
     pictures = Pictures(shared=True)
     parts = [
         ("scores", "Scores", scores.svg(room)),
-        ("mistakes", "What the room gets wrong", frequent.mistakes(room) + frequent.others(room)),
+        ("mistakes", "What the class got wrong", frequent.mistakes(room) + frequent.others(room)),
         ("exercises", "Exercises, hardest first", frequent.exercises(room)),
         ("table", "Learners × exercises", matrix.table(room)),
         ("learners", "Each learner", _learners(room, pictures)),

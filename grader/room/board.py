@@ -58,7 +58,7 @@ class Wrong:
 
 
 def wrongs(seats: Sequence[Seat]) -> tuple[Wrong, ...]:
-    """What the room gets wrong now, the most frequent first, of as many the mistakes that have a name; what nobody has
+    """What the room has wrong now, the most frequent first, of as many the mistakes that have a name; what nobody has
     attempted is not wrong."""
     found: dict[tuple[str, str], tuple[State, list[str]]] = {}
     for seat in seats:

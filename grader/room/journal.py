@@ -36,7 +36,7 @@ class RoomJournal:
         self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600), "r+b", 0)
         try:
             if not only_writer(self._file):
-                raise InputError(f"another room is open with {path}; --journal names another file.")
+                raise InputError(f"another room already uses {path}; name another file with --journal.")
             self.lines = list(self._read())
             first = self._begun(self.lines.pop(0)) if self.lines else self._begin()
         except BaseException:
@@ -94,4 +94,4 @@ class RoomJournal:
         return first
 
     def _foreign(self) -> InputError:
-        return InputError(f"{self.path} is no journal of a room; --journal names another file.")
+        return InputError(f"{self.path} is not the journal of a room; name another file with --journal.")

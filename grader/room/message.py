@@ -54,7 +54,7 @@ def to_json(event: Event) -> dict[str, Any]:
 def read(data: Any) -> Event:
     """The event in parsed JSON. Raises: Refused."""
     if not isinstance(data, dict) or not set(data) <= {"at", "exercise", "status", "mistake", "note"}:
-        raise Refused("This is no message of the course: it has other fields.")
+        raise Refused("This is not a message of the course: it has other fields.")
     at = data.get("at")
     if type(at) not in (int, float) or not 0 < at < _LAST_TIME:
         raise Refused("This message has no time.")

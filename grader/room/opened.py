@@ -44,14 +44,14 @@ def _listening(host: str, port: int) -> list[socket.socket]:
     try:
         return bind_sockets(port, host or None, backlog=512)
     except socket.gaierror:
-        raise InputError(f"{host!r} is no address of this computer; leave --host out to be reached by all of them.") from None
+        raise InputError(f"{host!r} is not an address of this computer; leave --host out to use all of its addresses.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise InputError(f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}.") from None
         if error.errno == errno.EACCES:
             raise InputError(f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}.") from None
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"{host} is no address of this computer; leave --host out to be reached by all of them.") from None
+            raise InputError(f"{host} is not an address of this computer; leave --host out to use all of its addresses.") from None
         raise
 
 
@@ -92,21 +92,21 @@ async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str
             await asyncio.wait_for(server.close_all_connections(), 3.0)
         with contextlib.suppress(OSError):
             journal.sync()
-    tell(f"The room is closed. {journal.path} keeps it: the same command opens it again.")
+    tell(f"The room is closed. It is kept in {journal.path}: the same command opens it again.")
 
 
 def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
     learners = len(room.board().seats)
     if learners:
-        yield f"The room of {journal.path} goes on, with {counted(learners, 'learner')}."
+        yield f"The room in {journal.path} continues, with {counted(learners, 'learner')}."
     if journal.dropped:
         yield f"{counted(journal.dropped, 'line')} of {journal.path} could not be read and had to be left out."
     yield from (
-        "In a notebook, each learner runs, with a name of their own:", "", "    from grader import join, leave, stuck, fine",
+        "Each learner runs this in a notebook, with their own name:", "", "    from grader import join, leave, stuck, fine",
         f'    join("{live.address}", "{live.code}", "ada")', "",
         f"For the projector, without names:  {live.address}/room/{live.key}",
         f"For you, with names:               {live.address}/room/{live.key_with_names}",
-        f"What arrives is kept in {journal.path}. Ctrl-C closes the room.", "",
+        f"All messages are kept in {journal.path}. Ctrl-C closes the room.", "",
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ MAX_WRONG = 6  # those that the page has no height for are left out by it
 UNEXPLAINED = {
     "failed": "A wrong result that no known mistake explains.", "error": "The code raises an error.",
     "timeout": "The code does not end in time.", "memory": "The code takes too much memory.",
-    "forbidden": "The code uses what the exercise does not allow.", "could_not_grade": "The grader failed, no learner did.",
+    "forbidden": "The code uses what the exercise does not allow.", "could_not_grade": "The grader failed; no learner is at fault.",
 }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ class PageFile:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as file:
                 if GENERATOR.encode() not in file.read(2_000):
-                    raise InputError(f"{path} is there already and is no page of a room; --page needs the name of a new file.")
+                    raise InputError(f"{path} already exists and is not a page of a room; --page needs the name of a new file.")
         self.path, self.names = path, names
         self._board = Board(())
         self._shown: tuple[Board, str] | None = None
@@ -43,7 +43,7 @@ class PageFile:
             self._write(ended=False)
         except OSError as error:  # a full disk, a drive that is away: the next change tries again
             failing, self._failing = self._failing, True
-            return "" if failing else f"{self.path} can't be written ({error.strerror}); it is tried again with each change."
+            return "" if failing else f"{self.path} can't be written ({error.strerror}); the next change tries again."
         self._shown, self._failing = now, False
         return ""
 

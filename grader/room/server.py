@@ -69,7 +69,7 @@ class Asked(RequestHandler):
             self.set_header("Retry-After", str(self.wait_s))
         error = about.get("exc_info", (None, None))[1]
         said = (error.log_message or "") % error.args if isinstance(error, HTTPError) else ""
-        self.finish({"error": said or "The room does not answer that."})
+        self.finish({"error": said or "The room does not answer this request."})
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         if not isinstance(value, HTTPError):
@@ -89,29 +89,29 @@ class Asked(RequestHandler):
     def message(self) -> dict[str, Any]:
         """The JSON of a request. Raises: HTTPError."""
         if len(self.request.body) > message.MAX_BYTES:
-            raise self.refuse(413, f"This message is larger than the {message.MAX_BYTES} bytes that a room takes.")
+            raise self.refuse(413, f"This message is larger than the {message.MAX_BYTES} bytes that a room accepts.")
         try:
             data = json.loads(self.request.body)
         except (ValueError, RecursionError):
             data = None
         json_type = self.request.headers.get("Content-Type", "").startswith("application/json")  # a form of another site can't send it
         if not json_type or not isinstance(data, dict):
-            raise self.refuse(400, "A room takes messages in JSON.")
+            raise self.refuse(400, "A room accepts only JSON.")
         if data.get("format") != message.FORMAT:
-            raise self.refuse(400, "This message is of another version of the course; install the version that the room runs.")
+            raise self.refuse(400, "This message comes from another version of the course; install the version that the room uses.")
         return data
 
 
 class Nowhere(Asked):
     def prepare(self) -> None:
-        raise self.refuse(404, "This address is no part of the room.")
+        raise self.refuse(404, "The room has no page at this address.")
 
 
 class Front(Asked):
     def get(self) -> None:
         """For who opens the address itself in a browser."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish('A room of the attention course. It is joined from a notebook:\n\n    from grader import join\n'
+        self.finish('This is a room of the attention course. Join it from a notebook:\n\n    from grader import join\n'
                     f'    join("{self.live.address}", "the room\'s code", "your name")\n')  # fmt: skip
 
 
@@ -121,7 +121,7 @@ class Join(Asked):
         said, token = data.get("code"), data.get("token", "")
         wait_s = self.guarded.wrong.wait_s(self.sender)
         if wait_s:
-            self.told_once(self.sender, f"Many wrong codes come from {self.sender}: nobody can join from there for the time being.")
+            self.told_once(self.sender, f"Many wrong codes come from {self.sender}: for now, nobody can join from there.")
             raise self.refuse(429, f"Too many wrong codes came from this address; wait {wait_s} seconds.", wait_s)
         if not isinstance(said, str) or not code.same(said, self.live.code):
             self.guarded.wrong.take(self.sender)
@@ -155,8 +155,8 @@ class Events(Asked):
             raise self.refuse(400, str(refused)) from None
         wait_s = self.guarded.events.wait_s(str(place))
         if wait_s:
-            self.told_once(str(place), f"{self.room.name(place)} sends more than a learner can check; most of it is refused.")
-            raise self.refuse(429, f"More messages than a learner sends; wait {wait_s} seconds.", wait_s)
+            self.told_once(str(place), f"{self.room.name(place)} sends more messages than checks could cause; most of them are refused.")
+            raise self.refuse(429, f"These are more messages than checks could cause; wait {wait_s} seconds.", wait_s)
         self.guarded.events.take(str(place), len(events))
         new = self.live.written(self, lambda: self.room.take(place, events))
         for event in new:
@@ -176,7 +176,7 @@ class Page(Asked):
         if hmac.compare_digest(key, self.live.key_with_names):
             return True
         if not hmac.compare_digest(key, self.live.key):
-            raise self.refuse(404, "This address is no page of the room; those stand in the terminal of `grader room`.")
+            raise self.refuse(404, "The room has no page at this address; the terminal of `grader room` shows the addresses of its pages.")
         return False
 
     def get(self, key: str) -> None:

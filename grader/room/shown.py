@@ -36,9 +36,9 @@ class Live:
             made = work()
         except OSError as error:
             if not self._failing:
-                self._tell(f"The journal can't be written ({error.strerror}); learners' notebooks keep what they tell until it can.")
+                self._tell(f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages.")
             self._failing = True
-            raise handler.refuse(503, "The room can't keep what it is told at the moment.", 5) from None
+            raise handler.refuse(503, "The room can't keep messages at the moment.", 5) from None
         self._changed = self._unsynced = True
         self._failing = False
         return made

@@ -1,1 +1,1 @@
-"""Where a stranger's code runs: worker processes, started, asked against the clock, and ended."""
+"""Where submitted code runs: worker processes, started, asked under a time limit, and ended."""

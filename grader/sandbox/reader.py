@@ -135,7 +135,7 @@ class Reader:
         """Raises: Unreadable where it takes too much; SandboxError where no process can be started."""
         file = printable(file)
         if self._left_s <= 0:
-            raise Unreadable(f"{file} was not read, because reading what was handed in beside it took too long.", _MEND)
+            raise Unreadable(f"{file} was not read, because the files handed in with it took too long to read.", _MEND)
         body = protocol.Body(json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b"")
         reply = self._reply(body)
         if reply.get("lost") == "died":  # perhaps somebody else ended it

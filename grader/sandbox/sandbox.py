@@ -206,5 +206,5 @@ class Sandbox:
         if LEVELS.index(self.isolation) < LEVELS.index(self._require):
             worker.close()
             remove_folder(folder)
-            raise TooOpen(f"isolation '{self._require}' was asked for, and '{self.isolation}' is what holds here")
+            raise TooOpen(f"isolation '{self._require}' is required, but this computer has only '{self.isolation}'")
         return worker

@@ -31,8 +31,8 @@ PRINTED_MUCH = (
     "an exercise has: print less in what the exercises call."
 )
 WENT_ON = (
-    "Something that the notebook had started went on while nothing was asked of it, and it {}. The notebook's process was ended, and "
-    "its cells were run again for what was left: let no thread go on by itself."
+    "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
+    "its cells were run again for the remaining exercises: let no thread keep running in the background."
 )
 
 

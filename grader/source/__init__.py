@@ -1,1 +1,1 @@
-"""Reads learners' Python without running it: names, what a name is made of, what may not be used."""
+"""Reads learners' Python without running it: names, where their values come from, what is forbidden."""

@@ -1,1 +1,1 @@
-"""From a path to what runs: finds a learner's notebooks, reads them, lays them over the pristine lesson."""
+"""From a path to code that can run: finds a learner's notebooks, reads them, puts them into the pristine lesson."""

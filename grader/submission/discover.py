@@ -51,7 +51,7 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
             folder = level.pop(0)
             if depth > deepest or found.folders >= MAX_FOLDERS:
                 most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
-                search.notes.append(f"{search.name(folder)} was not looked into: {most} is what is searched.")
+                search.notes.append(f"{search.name(folder)} was not searched: the limit is {most}.")
                 continue
             found.folders += 1
             for path in search.entries(folder):
@@ -62,7 +62,7 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
                 else:
                     level.insert(0, path)
         level = below
-    search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are." for path in found.files[MAX_FILES:]]
+    search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are read." for path in found.files[MAX_FILES:]]
     found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes)
     return found
 
@@ -82,7 +82,7 @@ def in_place_of_notebooks(top: Path) -> str:
     if not names:
         return ""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"What is there: {', '.join(map(printable, names[:5]))}{more}."
+    return f"It contains: {', '.join(map(printable, names[:5]))}{more}."
 
 
 class _Search:
@@ -101,7 +101,7 @@ class _Search:
         try:
             names = sorted(os.listdir(folder))
         except OSError as error:
-            self.notes.append(f"{self.name(folder)} cannot be opened ({error.strerror}); it was not looked into.")
+            self.notes.append(f"{self.name(folder)} cannot be opened ({error.strerror}); it was not searched.")
             return
         left = 0
         for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
@@ -117,7 +117,7 @@ class _Search:
         if left:
             what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
             number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
-            self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are nobody's answer.")
+            self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are not a learner's answers.")
 
     def _is_the_grader_s(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
@@ -135,7 +135,7 @@ class _Search:
 def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:
     """As many sentences on what was passed over as anybody reads."""
     more = len(notes) - most
-    return notes[:most] + ([f"{more} more were passed over likewise."] if more > 0 else [])
+    return notes[:most] + ([f"{more} more were not read for the same reason."] if more > 0 else [])
 
 
 def _is_notebook(path: Path) -> bool:

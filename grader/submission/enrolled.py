@@ -130,7 +130,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         else:
             blank.append(line)
     if not people:
-        raise InputError(f"{path} has no learner below its heading.")
+        raise InputError(f"{path} has no learner below its header row.")
     _no_two_alike(path, people, heading[1][at])
     notes = (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",) if blank else ()
     return Enrolled(str(path), tuple(people), field, notes, possible)
@@ -141,7 +141,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
     if path.is_dir():
         raise InputError(f"{path} is a folder; a roster is a CSV file.")
     if path.stat().st_size > MOST_BYTES:
-        raise InputError(f"{path} has more than {MOST_BYTES >> 20} MB; that is no roster.")
+        raise InputError(f"{path} has more than {MOST_BYTES >> 20} MB; that is too large for a roster.")
     data = path.read_bytes()
     if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise InputError(f"{path} is a spreadsheet or an archive; save the roster as CSV (in Excel: 'CSV UTF-8').")
@@ -152,7 +152,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         line = data[: error.start].count(b"\n") + 1
         raise InputError(f"{path} is not UTF-8 (line {line}); save it as 'CSV UTF-8', or convert it: guessing would alter names.") from None
     if "\0" in said:
-        raise InputError(f"{path} is no text; a roster is a CSV file.")
+        raise InputError(f"{path} is not text; a roster is a CSV file.")
     apart = max(",;\t", key=said.partition("\n")[0].count)
     reader = csv.reader(said.splitlines(keepends=True), delimiter=apart)
     try:
@@ -180,7 +180,7 @@ def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str
         return at, next((field for field, where in columns.items() if where == at), "")
     field = next((field for field in KEYS if field in columns), "")
     if not field:
-        raise InputError(f"{path} has no column that tells learners apart, such as SIS Login ID, Username or Email; {has}. "
+        raise InputError(f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {has}. "
                          "Name one with --by, or download the roster anew.")  # fmt: skip
     return columns[field], field
 
@@ -199,4 +199,4 @@ def _no_two_alike(path: Path, people: Sequence[Person], column: str) -> None:
         other = seen.setdefault(folded(one.key), one)
         if other is not one:
             raise InputError(f"{path}: lines {other.line} and {one.line} both have {one.key!r} as {column}; "
-                             "leave one of them, or name another column with --by.")  # fmt: skip
+                             "keep only one of them, or name another column with --by.")  # fmt: skip

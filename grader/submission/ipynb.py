@@ -125,14 +125,14 @@ def _text(path: Path, base: Path, file: str) -> tuple[str, list[str]]:
 def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
     cells = code_cells(content)
     if cells is None:
-        raise Unreadable(f"{file} is JSON, but no notebook: it has no list called cells.")
+        raise Unreadable(f"{file} is JSON but not a notebook: it has no list called cells.")
     if len(cells) > MAX_CELLS:
-        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete those of no use.")
+        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need.")
     cells, left = within(cells, MAX_CODE)
     if left:
         numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
         what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
-        notes = [*notes, f"{what} Keep data in files and delete cells of no use."]
+        notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
     lesson = _metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 

@@ -135,7 +135,7 @@ class _Overlay:
             if added:
                 self._own(cell, added)
                 self.notes.append(
-                    f"Cell {cell.number} is one of the lesson's own: the course's copy ran, and after it what was added."
+                    f"Cell {cell.number} belongs to the lesson: the course's copy ran, followed by the lines that were added."
                 )
         elif self.defined_names(text) & self.needed:
             self._own(cell, text)
@@ -259,7 +259,7 @@ def _first(notes: list[str]) -> tuple[str, ...]:
     """The notes, or the first of them and how many more there were."""
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
-    return (*notes[: MAX_NOTES - 1], f"There are {len(notes) - MAX_NOTES + 1} more notes such as these.")
+    return (*notes[: MAX_NOTES - 1], f"There are {len(notes) - MAX_NOTES + 1} more notes like these.")
 
 
 def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:

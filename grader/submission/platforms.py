@@ -29,9 +29,9 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
 
 
 _DO = {  # whose they are, `grader collect` finds out, with a roster under the names that the grade book knows
-    "Moodle": "The number is the submission's, not the learner's: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
-    "a folder for each learner; name that one",
-    "Canvas": "A file stands for one notebook, not for one learner: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
+    "Moodle": "The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
+    "them into a folder for each learner; name that one",
+    "Canvas": "Each file is one notebook, not one learner: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
     "a folder for each learner; name that one",
 }
 
@@ -42,5 +42,5 @@ def packed(names: Sequence[str]) -> str:
     if not theirs:
         return ""
     more = f" and {len(theirs) - 1} more" if len(theirs) > 1 else ""
-    return (f"holds archives, which are not opened: {printable(theirs[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
+    return (f"contains archives, which are not opened: {printable(theirs[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
             f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}")  # fmt: skip

@@ -103,7 +103,7 @@ class _Found:
             return self.reads.plan(_pristine(lesson), notebook)
         own = replace(notebook, cells=tuple(cell for cell in notebook.cells if cell.role in ("", "exercise")))
         plan = self.reads.plan(_pristine(lesson), own)
-        note = f"No notebook of lesson {lesson} was handed in. {file.place} is from before it was split off, and counts for both."
+        note = f"No notebook of lesson {lesson} was handed in. {file.place} is from before this lesson was split off, and counts for both."
         why = f"is missing. No notebook of lesson {lesson} was handed in."
         absent = {name: plan.absent[name] if name in MOVED else f"{name} {why}" for name in plan.exercises}
         owners = {name: at for name, at in plan.owners.items() if name in MOVED}
@@ -193,7 +193,7 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     said = printable(str(path))
     link = links.first(path, base)
     if link is not None:
-        why = "Links are not followed, since another learner's work may lie behind one: give the path of the work itself."
+        why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
         raise SubmissionError(f"{links.told(link)}. {why}")
     try:
         if path.is_file():
@@ -202,13 +202,13 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
                 raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
-            raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is no file and no folder.")
+            raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is neither a file nor a folder.")
         found = find(path, base)
     except OSError as error:
         raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
     if not found.files:
         expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
-        raise SubmissionError(" ".join((f"{said} holds no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip())
+        raise SubmissionError(" ".join((f"{said} contains no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip())
     return found.files, found.notes
 
 
@@ -283,7 +283,7 @@ def _holds(notebook: Notebook, name: str) -> bool:
 
 def _why(best: _Read, other: _Read) -> str:
     if best.level != other.level:
-        return "lies nearest to the top"
+        return "is nearest to the top"
     return "has the lesson's own name" if best.named else "was changed last"
 
 
@@ -293,7 +293,7 @@ def _differs_and_is_later(file: _Read, best: _Read) -> bool:
 
 
 def _doubt(best: _Read, later: _Read) -> str:
-    return (f"{later.place} was changed later than {best.place}, and does not count, because the other {_why(best, later)}. "
+    return (f"{later.place} was changed later than {best.place}, but it does not count, because the other one {_why(best, later)}. "
             f"Hand in one notebook of each lesson, as {best.lesson}.ipynb.")  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""What every stage may use: errors that are sentences, files written whole, names, links."""
+"""Helpers for every stage: errors that are sentences, files written all at once, names, links."""

@@ -67,7 +67,7 @@ def hard(name: str, status: os.stat_result) -> list[str]:
     """A sentence where a file has other names, which may be a classmate's: that is no link to be seen and not followed."""
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return []
-    return [f"{name} has {status.st_nlink} names on the disk (hard links); the same file may lie in another learner's folder."]
+    return [f"{name} has {status.st_nlink} names on the disk (hard links); the same file may also be in another learner's folder."]
 
 
 def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
@@ -86,7 +86,7 @@ def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
         with open(file, "rb") as stream:
             status = os.fstat(file)
             if not os.path.samestat(before, status) or not WALKS and first(path, base):
-                raise Linked(f"{printable(path.name)} was replaced while it was opened; it was not read.")
+                raise Linked(f"{printable(path.name)} was replaced while it was being opened; it was not read.")
             if status.st_size > most:
                 return Content(status, None)
             stream.seek(max(status.st_size - end, 0) if end else 0)

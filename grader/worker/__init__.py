@@ -1,4 +1,4 @@
-"""All that runs beside a learner's code, in its process; knows no answer.
+"""Everything that runs in the same process as a learner's code; knows no answer.
 
 Nothing in this package knows an answer: no reference, no expected value, no mistake, no seed.
 It imports only the standard library, NumPy, safetensors and (on demand) torch, and never the rest

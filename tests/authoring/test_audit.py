@@ -41,7 +41,7 @@ def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     assert findings.slips == []
     (row,) = findings.rows
     assert (row.mistakes, row.named, row.points, row.cases) == (3, 3, 1, 5)
-    assert "3.0 mistakes an exercise" in findings.remarks[0]
+    assert "3.0 mistakes per exercise" in findings.remarks[0]
     assert "\n1 exercise, 3 mistakes" in render(findings) and "Every rule is kept." in render(findings)
 
 
@@ -69,8 +69,8 @@ def repeated(rng):
     ({"hints": ("?", "", "____")}, "needs three hints"),
     ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
     ({"points": 0}, "0 points"),
-    ({"task": "Double each number"}, "full stop"),
-    ({"cases": equal_sizes}, "two sizes agree"),
+    ({"task": "Double each number"}, "ends with a period"),
+    ({"cases": equal_sizes}, "two sizes are equal"),
     ({"cases": one_of_each}, "cached result"),
     ({"cases": repeated}, "cached result"),
 ])  # fmt: skip
@@ -94,14 +94,14 @@ def test_a_mistake_that_is_rejected_but_not_named_is_a_finding(audited):
 def test_two_mistakes_that_no_case_tells_apart_are_a_finding_unless_they_are_declared_alike(audited):
     first = small.EXERCISE.mistakes[0]
     both = replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, Mistake("TY8", first.wrong)))
-    said = f"mistake {first.id} gives the results of TY8, too"
+    said = f"mistake {first.id} gives the same results as TY8"
     assert any(said in slip for slip in audited(both, SOURCE).slips)
     assert not any(said in slip for slip in audited(replace(both, alike=((first.id, "TY8"),)), SOURCE).slips)
 
 
 def test_a_solution_that_does_not_pass_is_a_finding(audited, monkeypatch):
     findings = audited(replace(small.EXERCISE, dtype=("int64",)), SOURCE)
-    assert any("own solution does not pass" in slip for slip in findings.slips)
+    assert any("its solution does not pass" in slip for slip in findings.slips)
 
 
 def test_a_stub_that_does_something_is_a_finding(audited):

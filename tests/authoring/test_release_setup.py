@@ -213,7 +213,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     whole = sum(one.points for name in ("00_start_here", "01_three_tokens") for one in registry.lesson(name).exercises)
     assert results["score"] == 1 and sum(test["max_score"] for test in results["tests"]) == whole
     doctor = run(program(autograder / "grader", "grader"), "doctor", cwd=tmp_path)
-    assert doctor.returncode == 0 and "torch: not installed; these lessons need none" in doctor.stdout, doctor.stdout
+    assert doctor.returncode == 0 and "torch: not installed, and not needed for these lessons" in doctor.stdout, doctor.stdout
 
 
 @NOT_ON_POSIX

@@ -169,7 +169,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
 @pytest.mark.parametrize("arguments, said", [
     (["grade", "nowhere.ipynb"], "nowhere.ipynb is not there"),
     (["grade", __file__], "is not a notebook"),
-    (["grade", "{empty}"], "holds no notebook"),
+    (["grade", "{empty}"], "contains no notebook"),
     (["grade"], "PATH"),
     (["grade", "{solved}", "--json", "no/such/folder/x.json"], "there is no folder no/such/folder"),
     (["grade", "{solved}", "--json", "{empty}"], "can't be written"),
@@ -190,7 +190,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
     (["build", "77"], "there is no lesson '77'"),
     (["reset", "01_tyo"], "did you mean 01_toy"),
     (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),
-    (["update", "--folder", "{empty}"], "holds no notebook of the course"),
+    (["update", "--folder", "{empty}"], "contains no notebook of the course"),
     (["explain", "QQ99"], "no mistake is called 'QQ99'"),
     (["grad", "x"], "invalid choice"),
     ([], "COMMAND"),

@@ -87,7 +87,7 @@ SEEN = '{"version": "2.13.0", "cuda": %s, "mps": %s, "built_for_cuda": %s, "righ
     ('["NVIDIA H200"]', "false", '"12.8"', "NVIDIA H200", False),
     ("[]", "true", "null", "MPS", False),
     ("[]", "false", "null", "none", False),
-    ("[]", "false", '"12.8"', "no GPU answers", True),
+    ("[]", "false", '"12.8"', "it finds no GPU", True),
 ])  # fmt: skip
 def test_no_gpu_is_no_illness(monkeypatch, cuda, mps, built, said, repaired):
     _, accelerator = torch_says(monkeypatch, SEEN % (cuda, mps, built, "true"))
@@ -130,7 +130,7 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torch>=2.4"])
     assert not signs(tmp_path)["torch"].well
     monkeypatch.setattr(registry, "lessons", lambda: ("00_start_here", "08_attention_backward"))
-    assert signs(tmp_path)["torch"].found == "not installed; these lessons need none"
+    assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 
 @pytest.mark.parametrize("level, noted", [("full", False), ("process", True)])

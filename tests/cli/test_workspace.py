@@ -354,4 +354,4 @@ def test_reset_and_update_lay_the_glossary(tmp_path, capsys):
         (tmp_path / registry.GLOSSARY).write_text("mine")
         assert main([command, "00", "--folder", str(tmp_path)]) == 0
         assert (tmp_path / registry.GLOSSARY).read_text(encoding="utf-8") == registry.glossary()
-        assert "The glossary is the one of this version; as it was: " in capsys.readouterr().out
+        assert "The glossary is the one of this version; the earlier one is kept: " in capsys.readouterr().out

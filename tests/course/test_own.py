@@ -89,7 +89,7 @@ def _exercise_called(mine: Path, name: str) -> None:
 
 BAD = {
     "no folder": (lambda mine: mine.rename(mine.with_name("other")), "there is no such folder."),
-    "no lessons": (lambda mine: (mine / "lessons").rename(mine / "specs"), "it holds no lesson; of 90_center there is the source alone; "
+    "no lessons": (lambda mine: (mine / "lessons").rename(mine / "specs"), "it contains no lesson; 90_center has only the source; "
                    "a lesson needs lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine."),
     "no source": (lambda mine: (mine / "solutions" / f"{NAME}.py").unlink(), "of 90_center there is the specification alone;"),
     "a syntax error": (lambda mine: _spec(mine, "def cases(rng):", "def cases(rng)"), "lessons/90_center/center_rows.py:10: this is not Python: "),
@@ -135,7 +135,7 @@ def test_a_lesson_that_is_half_there_is_none_yet_and_keeps_no_other_back(mine, c
     (mine / "solutions" / "91_next.py").write_text("# %% [markdown]\n# # Next\n")
     assert main(["audit", "--course", str(mine)]) == 0
     assert main(["build", "91", "--course", str(mine)]) == 2
-    assert "there is no lesson '91'; there are 90_center. A lesson of one's own needs lessons/NN_name/__init__.py and" in capsys.readouterr().err
+    assert "there is no lesson '91'; there are 90_center. A lesson of your own needs lessons/NN_name/__init__.py and" in capsys.readouterr().err
 
 
 def test_an_option_without_its_folder_is_a_wrong_call(capsys):
@@ -149,7 +149,7 @@ def test_a_folder_that_a_submission_could_read_is_refused(mine):
     place = Path(np.__file__).parent / f"course-of-a-test-{os.getpid()}"  # what no package brought is hidden
     mine.rename(place)
     try:
-        with pytest.raises(Exception, match="lies among Python's libraries, which a submission may read"):
+        with pytest.raises(Exception, match="is inside Python's libraries, which a submission may read"):
             own.use(place)
     finally:
         place.rename(mine)

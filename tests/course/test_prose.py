@@ -56,7 +56,7 @@ def test_a_lesson_with_everything_has_no_slips():
     ("# @wrong\n#\n# Six counts from one.\n", "", "no '@wrong'"),
     ("# Six counts from one.\n", "", "no '@wrong'"),
     ("# Six counts from one.\n", "# Six.\n#\n# @answer\n#\n# Again.\n", "then one '@answer', then one '@wrong'"),
-    ("# One line.\n", "# **Predict:** what stays?\n", "a cell of its own"),
+    ("# One line.\n", "# **Predict:** what stays?\n", "a separate cell"),
     ("# One line.\n", "# One line.\n#\n# @answer\n", "belongs to a cell"),
     ("{{ total:d }}", "{{ total; 1 }}", "not an expression"),
     ("{{ total:d }}", "{{ total:d }\n# }", "on the same line"),
@@ -66,12 +66,12 @@ def test_a_lesson_with_everything_has_no_slips():
     ("## What we keep", "## The end", "'## What we keep'"),
     ("# ## To discuss\n#\n# Is one number an array?\n#\n", "", "these headings"),
     ("# ## To discuss", "# ## Discuss", "these headings"),
-    ("# Nothing either.\n", "", "nothing stands under '## Cut for 90 minutes'"),
-    ("# - double TY2: What", "# - doubel TY2: What", "no exercise of this lesson"),
+    ("# Nothing either.\n", "", "the section '## Cut for 90 minutes' is empty"),
+    ("# - double TY2: What", "# - doubel TY2: What", "not an exercise of this lesson"),
     ("# - double TY2: What", "# - double TY7: What", "has no mistake TY7; it has TY1, TY2, TY3"),
     ("# - double TY2: What is twice 0?\n", "", "1 mistakes to expect; 2 to 4 are wanted"),
-    ("# - double TY2: What", "# Ask: what", "reads '- exercise ID: a question to ask?'"),
-    ("# Nothing either.", "# Skip {{ total }}.", "quote no number"),
+    ("# - double TY2: What", "# Ask: what", "has the form '- exercise ID: a question to ask?'"),
+    ("# Nothing either.", "# Skip {{ total }}.", "cannot quote numbers"),
 ])  # fmt: skip
 def test_a_slip_of_the_author_is_said_with_its_line(find, put, said):
     assert find in WHOLE
@@ -94,13 +94,13 @@ def test_five_predictions_are_enough():
 
 
 def test_notes_for_instructors_are_one_cell_the_last():
-    assert any("begins the last cell" in slip for slip in slips(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
-    assert any("begins the last cell" in slip for slip in slips(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @"):]))
+    assert any("may begin only the last cell" in slip for slip in slips(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
+    assert any("may begin only the last cell" in slip for slip in slips(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @"):]))
 
 
 def test_a_source_without_notes_for_instructors_is_refused():
     assert slips(small.BODY + small.END.partition("\n# %% [markdown]\n# @")[0]) == [
-        f"{small.FILE}: the source has no notes for instructors, a last cell that begins with '@teaching'."]
+        f"{small.FILE}: the source has no notes for instructors: its last cell must begin with '@teaching'."]
 
 
 @pytest.mark.parametrize("text", [
@@ -251,7 +251,7 @@ def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
     for level in (None, 0, 4):
         lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=level),))
         monkeypatch.setattr(registry, "lesson", lambda name, lesson=lesson: lesson)
-        assert any(f"its difficulty is {level}; it is 1, 2 or 3" in slip for slip in audit([small.NAME]).slips)
+        assert any(f"its difficulty is {level}; it must be 1, 2 or 3" in slip for slip in audit([small.NAME]).slips)
 
 
 def test_the_audit_counts_predictions(monkeypatch, tmp_path):

@@ -55,7 +55,7 @@ def test_the_page_states_each_total():
     page = routes.page()
     for route in routes.ROUTES:
         work, read = routes.total(route)
-        assert f"## {route.title}" in page and f"| together {work + read} minutes | | | {work} | {read} |" in page
+        assert f"## {route.title}" in page and f"| total: {work + read} minutes | | | {work} | {read} |" in page
     for name in registry.lessons():
         work, read = reading.of_lesson(name)
         assert re.search(rf"^\| .*{re.escape(registry.heading(name))}.* \| {work} \| {read} \| {work + read} \|$", page, re.MULTILINE)

@@ -117,7 +117,7 @@ def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(whole, 
     (folder / "ada" / f"{LESSON}.ipynb").write_text(notebook(RIGHT))
     again = run(folder, out, scratch, "--resume")
     assert again.returncode == 0, again.stderr
-    assert "1 results are in the journal already; 1 to grade" in again.stderr
+    assert "1 results are already in the journal; 1 to grade" in again.stderr
     assert scores(tmp_path / "out.backup-1")["ada"][1] == "failed" and scores(out)["ada"][1] == "passed"
     other = run(folder, out, scratch, "--resume", "--seed", "8")
     assert other.returncode == 2 and "seed 7 (now 8)" in other.stderr
@@ -140,10 +140,10 @@ def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsy
 @pytest.mark.parametrize("arguments, said", [
     (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
     (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
-    (["{empty}", "--out", "{out}"], "holds no learner"),
-    (["{class}", "--out", "{class}/reports"], "lie in each other"),
-    (["{class}", "--out", "{class}/.."], "lie in each other"),
-    (["{class}", "--out", "{other}"], "holds other things"),
+    (["{empty}", "--out", "{out}"], "contains no learner"),
+    (["{class}", "--out", "{class}/reports"], "is inside the other"),
+    (["{class}", "--out", "{class}/.."], "is inside the other"),
+    (["{class}", "--out", "{other}"], "contains something other"),
     (["{class}", "--out", "{other}/a file"], "is a file"),
     (["{class}", "--out", "{out}", "--jobs", "0"], "1 or more"),
     (["{class}", "--out", "{out}", "--max-points", "-1"], "above 0"),
@@ -310,11 +310,11 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
     folder = hand_in(tmp_path / "class", ada=RIGHT)
 
     def refuse(pool, settings):
-        raise batch.TooOpen("isolation 'full' was asked for, and 'process' is what holds here")
+        raise batch.TooOpen("isolation 'full' is required, but this computer has only 'process'")
 
     monkeypatch.setattr(batch, "isolation_of", refuse)
     assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--require-isolation", "full"]) == 3
-    assert "'process' is what holds" in capsys.readouterr().err
+    assert "this computer has only 'process'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

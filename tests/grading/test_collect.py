@@ -155,9 +155,9 @@ def test_what_has_no_place_is_told_and_the_rest_is_placed(tmp_path, capsys):
     assert collect(tmp_path, packed(tmp_path / "s.zip", files), CANVAS) == 1
     told = capsys.readouterr()
     assert tree(tmp_path / "collected") == {"ada.lovelace/a.ipynb": "A"}
-    assert "strangereve_4799_81501_a.ipynb  is of 4799, strangereve, whom the roster does not have" in told.out
-    assert "readme.txt" in told.out and "its name is none that Canvas gives" in told.out
-    assert "On the roster, and nothing was handed in here: g.hopper." in told.out
+    assert "strangereve_4799_81501_a.ipynb  belongs to 4799, strangereve, who is not on the roster" in told.out
+    assert "readme.txt" in told.out and "its name is not one that Canvas gives" in told.out
+    assert "On the roster, but nothing was handed in here: g.hopper." in told.out
     assert "2 files not placed or not opened, see above" in told.err
 
 
@@ -165,12 +165,12 @@ def test_two_of_one_name_are_not_guessed(tmp_path, capsys):
     roster = "Username,Full name\nli1,Li Na\nli2,Li Na\nbo,Bo Ek\n"
     files = {"Li Na_7_assignsubmission_file/a.ipynb": "?", "Bo Ek_8_assignsubmission_file/a.ipynb": "B"}
     assert collect(tmp_path, laid(tmp_path / "s", files), roster) == 1
-    assert tree(tmp_path / "collected") == {"bo/a.ipynb": "B"} and "Li Na, whom the roster does not have, or not for certain" in capsys.readouterr().out
+    assert tree(tmp_path / "collected") == {"bo/a.ipynb": "B"} and "Li Na, who is not on the roster, or not with certainty" in capsys.readouterr().out
 
 
 def test_folders_that_differ_in_case_alone_are_two_learners_and_one_is_told(tmp_path, capsys):
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A", "Ada/a.ipynb": "B"})) == 1
-    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "A"} and "whose folder would be called like that of ada" in capsys.readouterr().out
+    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "A"} and "whose folder would have the same name as that of ada" in capsys.readouterr().out
 
 
 # --- again -----------------------------------------------------------------------------------
@@ -182,11 +182,11 @@ def test_what_is_there_is_recognized_and_what_changed_is_kept_beside(tmp_path, c
     assert collect(tmp_path, packed(tmp_path / "one.zip", files), CANVAS) == 0
     before, told = tree(collected), (collected / "collected.csv").read_text()
     assert collect(tmp_path, tmp_path / "one.zip", CANVAS) == 0
-    assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 as before" in capsys.readouterr().out
+    assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 unchanged" in capsys.readouterr().out
     later = packed(tmp_path / "two.zip", {"lovelaceada_4711_81999_a.ipynb": "A2", "hoppergrace_4712_81501_a.ipynb": "G"})
     assert collect(tmp_path, later, CANVAS) == 0
     assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", "backups/ada.lovelace/a.1.ipynb": "A1"}
-    assert "1 later than what was there, which is kept in backups/ada.lovelace/" in capsys.readouterr().out
+    assert "1 newer than the file that was there, which is kept in backups/ada.lovelace/" in capsys.readouterr().out
     assert collect(tmp_path, later, CANVAS) == 0 and len(tree(collected)) == 3, "nothing grows"
     assert entries(collected)[1] == []
 
@@ -209,7 +209,7 @@ def test_of_several_attempts_at_a_lesson_the_latest_counts_and_other_numbers_sta
             f"ada.lovelace/{LESSON}.ipynb": "third", "ada.lovelace/homework-1.ipynb": "h1", "ada.lovelace/homework-2.ipynb": "h2",
             f"backups/ada.lovelace/{LESSON}.1.ipynb": "first", f"backups/ada.lovelace/{LESSON}.2.ipynb": "second",
         }  # fmt: skip
-    assert f"2 earlier than the one that counts, kept in backups/ada.lovelace/ ({LESSON}.ipynb)" in capsys.readouterr().out
+    assert f"2 older than the one that counts, kept in backups/ada.lovelace/ ({LESSON}.ipynb)" in capsys.readouterr().out
 
 
 def test_a_learner_s_own_archive_is_what_it_holds(tmp_path):
@@ -221,15 +221,15 @@ def test_a_learner_s_own_archive_is_what_it_holds(tmp_path):
 def test_a_learner_s_archive_that_can_t_be_opened_is_kept_as_it_is_and_told(tmp_path, capsys):
     assert collect(tmp_path, laid(tmp_path / "s", {"lovelaceada_4711_81500_work.zip": b"PK\x03\x04 torn"}), CANVAS) == 1
     assert (tmp_path / "collected/ada.lovelace/work.zip").read_bytes() == b"PK\x03\x04 torn"
-    assert "is an archive, and stays one" in capsys.readouterr().out
+    assert "is an archive that was not unpacked" in capsys.readouterr().out
 
 
 # --- archives that are none, or more than that ------------------------------------------------
 
 
 @pytest.mark.parametrize("name, data, told", [
-    ("s.zip", b"hello", "is no archive that can be read"), ("s.zip", b"", "is no archive"), ("s.tar.gz", b"\x1f\x8b broken", "is no archive"),
-    ("s.zip", b"PK\x03\x04" + b"\0" * 40, "is no archive"), ("s.ipynb", b"{}", "is no archive"),
+    ("s.zip", b"hello", "is not an archive that can be read"), ("s.zip", b"", "is not an archive"), ("s.tar.gz", b"\x1f\x8b broken", "is not an archive"),
+    ("s.zip", b"PK\x03\x04" + b"\0" * 40, "is not an archive"), ("s.ipynb", b"{}", "is not an archive"),
 ])  # fmt: skip
 def test_an_archive_that_is_none_is_a_sentence(tmp_path, capsys, name, data, told):
     (tmp_path / name).write_bytes(data)
@@ -348,7 +348,7 @@ def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, 
     monkeypatch.setattr(sources, "MOST_BYTES", 200_000)
     inner = packed(tmp_path / "i.zip", {f"{n}.ipynb": "\0" * 90_000 for n in range(5)})
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/work.zip": inner.read_bytes(), "bob/a.ipynb": "B"})) == 1
-    assert set(tree(tmp_path / "collected")) == {"ada/work.zip", "bob/a.ipynb"} and "stays one: it holds more than" in capsys.readouterr().out
+    assert set(tree(tmp_path / "collected")) == {"ada/work.zip", "bob/a.ipynb"} and "was not unpacked: it holds more than" in capsys.readouterr().out
 
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkeypatch):
@@ -366,8 +366,8 @@ def test_names_that_no_folder_may_have_are_changed(tmp_path, name):
 
 @pytest.mark.parametrize("arguments, told", [
     (["{nowhere}", "--to", "{to}"], "there is no"), (["{source}", "--to", "{file}"], "is a file; --to needs a folder"),
-    (["{source}", "--to", "{source}/in"], "lie in each other"), (["{source}", "--to", "{to}", "--by", "x"], "--roster FILE names the roster"),
-    (["{empty}", "--to", "{to}"], "is a learner's file"), (["{source}", "--to", "{to}", "--roster", "{file}"], "no column that tells learners apart"),
+    (["{source}", "--to", "{source}/in"], "is inside the other"), (["{source}", "--to", "{to}", "--by", "x"], "needs --roster FILE"),
+    (["{empty}", "--to", "{to}"], "is a learner's file"), (["{source}", "--to", "{to}", "--roster", "{file}"], "no column that identifies learners"),
 ])  # fmt: skip
 def test_a_wrong_call_is_a_sentence(tmp_path, capsys, arguments, told):
     laid(tmp_path, {"source/ada/a.ipynb": "A", "file": "x"})

@@ -175,7 +175,7 @@ def test_whom_the_grader_failed_is_named_and_graded_again(graded, tmp_path, caps
     assert graded(folder, out, fails=("bob",)) == 3
     name = registry.CONTRACT[FIRST][0]
     seen = capsys.readouterr()
-    assert f"no learner's: bob ({name})." in seen.out and "--resume grades again" in seen.err
+    assert f"no learner's: bob ({name})." in seen.out and "run the same command with --resume" in seen.err
     assert [row[0] for row in rows(out / "canvas.csv")[2:]] == [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada"]
     assert [path.name for path in (out / "gradescope").iterdir()] == ["ada.json"]
     assert graded(folder, out, "--resume") == 0

@@ -44,7 +44,7 @@ def test_weights_are_read_as_people_write_them(tmp_path, said):
     (b"qqqq,3", "there is no exercise 'qqqq'; the notebooks and every report name them."),
     (b"weighted_sum,1\nsoftmax_rows,3\nweighted_sum,2", "line 3: weighted_sum has points already"),
     (b"softmax_rows", "such as 'softmax_rows,3'"), (b"softmax_rows,3,4", "such as 'softmax_rows,3'"),
-    (b"softmax_rows,-1", "'-1' is no number of points"), (b"softmax_rows,nan", "is no number"), (b"softmax_rows,three", "is no number"),
+    (b"softmax_rows,-1", "'-1' is not a number of points"), (b"softmax_rows,nan", "is not a number"), (b"softmax_rows,three", "is not a number"),
     (b"", "gives no exercise points"), (b"exercise,points\n", "gives no exercise points"), (b"softmax_rows,\xe9", "not text in UTF-8"),
 ])  # fmt: skip
 def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, said, told):
@@ -62,7 +62,7 @@ def test_weights_that_are_nowhere_are_a_sentence(graded, tmp_path, capsys):
 def test_weights_that_leave_nothing_to_earn_are_a_sentence(graded, tmp_path, capsys):
     (tmp_path / "w").write_text("".join(f"{name},0\n" for name in registry.CONTRACT[FIRST]))
     assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "w")) == 2
-    assert "no exercise that is graded has points" in capsys.readouterr().err and graded.ran == []
+    assert "no graded exercise has points" in capsys.readouterr().err and graded.ran == []
 
 
 def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_for_them(graded, tmp_path, capsys):
@@ -75,8 +75,8 @@ def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_f
     assert [row["total"] for row in table(out / "grades.csv")] == [str(most), "0"]
     assert list(csv.reader((out / "canvas.csv").open()))[1][-1] == str(most)
     told = capsys.readouterr().out
-    assert f"2 of {len(registry.CONTRACT[FIRST])} exercises have points of the instructor's, the others the course's." in told
-    assert f"count for nothing: {registry.CONTRACT[SECOND][0]}." in told and "exercises have points of the instructor" in (out / "report.html").read_text()
+    assert f"2 of {len(registry.CONTRACT[FIRST])} exercises have the instructor's points, the others the course's." in told
+    assert f"so the weights have no effect: {registry.CONTRACT[SECOND][0]}." in told and "exercises have the instructor's points" in (out / "report.html").read_text()
 
 
 # --- part of the points ----------------------------------------------------------------------
@@ -206,5 +206,5 @@ def test_what_the_grader_says_of_a_learner_loses_the_name_and_other_words_stay(t
     assert one.lessons[0].notes == (f"{aliases['ana']}/x.ipynb was passed over in the analysis.",) and one.message == f"{aliases['ana']} cannot be opened."
     assert '"\'=cmd"' in (tmp_path / "names.csv").read_text() and chosen(tmp_path, ["=cmd"])["=cmd"] == aliases["=cmd"]
     (tmp_path / "names.csv").write_text("something,else\n")
-    with pytest.raises(InputError, match="is no list of pseudonyms"):
+    with pytest.raises(InputError, match="is not a list of pseudonyms"):
         chosen(tmp_path, ["ana"])

@@ -123,7 +123,7 @@ def test_a_file_that_stays_torn_is_told_beside_the_last_result(watching, tmp_pat
     path.write_text('{"cells": [')
     room = until(watcher, lambda room: room.seats[0].notes)
     assert statuses(room) == ["passed"] * 3
-    assert "is not JSON" in room.seats[0].notes[0] and "the save before" in room.seats[0].notes[0]
+    assert "is not JSON" in room.seats[0].notes[0] and "the previous save" in room.seats[0].notes[0]
     save(tmp_path, toy.pristine())
     room = until(watcher, lambda room: room.news)
     assert room.seats[0].notes == () and statuses(room) == ["not_started"] * 3

@@ -210,7 +210,7 @@ def test_a_hard_link_is_told(reading, tmp_path):
     class_with(folder, "other.ipynb", "nothing")
     (folder / "eve").mkdir()
     os.link(folder / "ada" / "notebooks" / FILE, folder / "eve" / FILE)
-    note = "has 2 names on the disk (hard links); the same file may lie in another learner's folder."
+    note = "has 2 names on the disk (hard links); the same file may also be in another learner's folder."
     for one in roster.entries(folder)[0]:
         if one.name in ("ada", "eve"):
             assert any(note in said for said in roster.pack(one).notes)
@@ -301,5 +301,5 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
 def test_a_class_folder_of_links_alone_is_told(tmp_path):
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "list.txt").symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match="holds no learner"):
+    with pytest.raises(InputError, match="contains no learner"):
         roster.entries(tmp_path / "class")

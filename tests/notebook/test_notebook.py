@@ -1,4 +1,4 @@
-"""What a learner calls: check, passed, hint, solution, explain, progress; their outcomes and their words."""
+"""The calls of a learner: check, passed, hint, solution, explain, progress; their outcomes and their words."""
 
 from __future__ import annotations
 
@@ -133,14 +133,14 @@ class Thing:
     [
         ("softmax_row", "No exercise is called 'softmax_row'. Nearest: softmax_rows"),
         ("zzzz", "No exercise is called 'zzzz'. The exercises are: hard_lookup, attention_scores, "),
-        (lambda x: x, "A lambda has no name to know its exercise by."),
+        (lambda x: x, "A lambda has no name, so its exercise is unknown."),
         (renamed, "'renamed' is not the name of an exercise."),
         (functools.partial(made(RIGHT)),
          "An object of type partial is not the name of an exercise. Nearest: softmax_rows"),
         (np.zeros((2, 2)), "takes a function, a class or an exercise's name; this is of type ndarray. A function is passed "
                            "without being called, as in"),
         (None, "this is of type NoneType"), (5, "this is of type int"), (Thing(), "this is of type Thing"),
-        (type("SelfAttention", (), {})(), "takes the class SelfAttention itself, not an instance of it"),
+        (type("SelfAttention", (), {})(), "takes the class SelfAttention itself, not an object made from it"),
     ],
 )  # fmt: skip
 def test_what_names_no_exercise_gets_one_sentence(target, said):
@@ -231,7 +231,7 @@ def test_an_interrupted_check_says_what_to_do_and_payoffs_do_not_start_it_again(
     assert "The check of softmax_rows was interrupted." in said
     assert "Your line (line 2 of its cell):\n    raise KeyboardInterrupt" in said
     assert "look for a loop around it whose condition never becomes false" in said.replace("\n", " ")
-    assert said.endswith("check(softmax_rows) tries again.")
+    assert said.endswith("To try again, run check(softmax_rows).")
     assert passed(function) is False
     assert capsys.readouterr().out.endswith("This opens once check(softmax_rows) passes.\n")
 
@@ -327,7 +327,7 @@ def test_a_record_that_cannot_be_kept_is_said_once(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "file" / "progress.json"))
     first, second = check(made(RIGHT)), check(made(RIGHT))
-    assert "it is kept until this kernel ends." in str(first).replace("\n", " ") and "Note:" not in str(second)
+    assert "it is kept only until this kernel ends." in str(first).replace("\n", " ") and "Note:" not in str(second)
 
 
 # --- outside a notebook -------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_a_broken_file_is_kept_aside_and_said_once(path, broken):
     (backup,) = path.parent.glob("progress.json.bak-*")
     assert backup.read_bytes() == broken
     (note,) = record.take_notes()
-    assert note == f"The record of progress could not be read. It is kept as {backup.name}, and a new one begins."
+    assert note == f"The record of progress could not be read. It is kept as {backup.name}, and a new one is started."
     assert record.take_notes() == ()
 
 
@@ -82,7 +82,7 @@ def test_a_device_in_the_place_of_the_record_stays_where_it_is(monkeypatch):
     record = Record(Path(os.devnull))
     record.attempted("softmax", "a", "failed")
     assert record.entry("softmax").attempts == 1
-    assert "is no ordinary file" in record.take_notes()[0]
+    assert "is not a regular file" in record.take_notes()[0]
 
 
 def test_odd_values_inside_a_readable_file_count_as_nothing(path):
@@ -118,7 +118,7 @@ def test_a_newer_format_is_left_alone(path):
     assert record.entry("softmax").hints == 3 and path.read_text() == newer
     (note,) = record.take_notes()
     assert note.endswith(
-        "was written by a newer version of the course and is left as it is; it is kept until this kernel ends."
+        "was written by a newer version of the course and is left as it is; it is kept only until this kernel ends."
     )
 
 
@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path):
     record.attempted("softmax", "b", "failed")
     assert record.entry("softmax").attempts == 2
     (note,) = record.take_notes()
-    assert note.startswith("Progress cannot be ") and note.endswith("; it is kept until this kernel ends.")
+    assert note.startswith("Progress cannot be ") and note.endswith("; it is kept only until this kernel ends.")
 
 
 def test_a_full_disk_loses_nothing(path, monkeypatch):
@@ -145,7 +145,7 @@ def test_a_full_disk_loses_nothing(path, monkeypatch):
     assert record.entry("softmax") == ExerciseRecord("passed", passed=True, attempts=2)
     assert path.read_text() == before and not [one for one in path.parent.iterdir() if one.name.startswith(f".{path.name}")]
     assert record.take_notes() == (
-        f"Progress cannot be written to {path} (No space left on device); it is kept until this kernel ends.",
+        f"Progress cannot be written to {path} (No space left on device); it is kept only until this kernel ends.",
     )
 
 

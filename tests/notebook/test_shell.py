@@ -73,7 +73,7 @@ def test_a_check_after_a_failed_run_is_no_stale_pass(cells, why):
     cells.run(broken, "s", raises=True)
     said = cells.run("check(softmax_rows)")
     assert said.startswith("ERROR: softmax_rows") and raised in said and line in said
-    assert "What `softmax_rows` was before still stands in the kernel, and was not judged." in said
+    assert "The earlier `softmax_rows` is still in the kernel, but it was not judged." in said
     assert "This opens once check(softmax_rows) passes." in cells.run("if passed(softmax_rows): print('open')")
     cells.run(RIGHT, "s")
     assert cells.run("check(softmax_rows)").startswith("PASSED")
@@ -157,14 +157,14 @@ def test_an_exercise_that_was_never_called_by_its_name_is_told_its_name(cells):
     cells.run(RIGHT.replace("softmax_rows", "softmax_row"), stub["id"])
     said = cells.run("check(softmax_rows)", raises=True)
     assert said == ("`softmax_rows` is not defined: its cell now defines `softmax_row`. The exercise is called softmax_rows; "
-                    "its function takes that name.")  # fmt: skip
+                    "its function must have that name.")  # fmt: skip
 
 
 def test_ids_misspellings_and_no_argument_at_all(cells):
     assert cells.run("explain(SM1)", raises=True) == 'explain takes an id in quotes: `explain("SM1")`.'
     assert "Nearest: softmax_rows" in cells.run("check(softmax_rws)", raises=True)
     for name in ("check", "hint", "solution", "replay", "reset"):
-        assert cells.run(f"{name}()").startswith(f"{name} goes with an exercise, as in {name}(")
+        assert cells.run(f"{name}()").startswith(f"{name} needs an exercise, as in {name}(")
 
 
 def test_what_a_restarted_kernel_does_not_import_yet(cells):
@@ -211,7 +211,7 @@ def test_a_check_that_takes_long_shows_that_it_runs(cells, monkeypatch):
     monkeypatch.setattr("IPython.display.DisplayHandle.update", lambda self, shown: seen.append(str(shown)))
     cells.run("import time\n" + RIGHT.replace("    e =", "    time.sleep(0.02)\n    e ="), "s")
     cells.run("check(softmax_rows)")
-    assert seen == ["check(softmax_rows) is running; the square in the toolbar stops it.", ""]
+    assert seen == ["check(softmax_rows) is running; the stop button (the square) in the toolbar stops it.", ""]
     monkeypatch.setattr(waiting, "PATIENCE_S", 60)
     cells.run(RIGHT, "s")
     cells.run("check(softmax_rows)")
@@ -226,7 +226,7 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     cells.run("scores = 'mine'")
     cells.run("check(softmax_rows)")
     said = cells.run("replay(softmax_rows)")
-    assert said.startswith("What the last check of softmax_rows failed on: two rows of three scores")
+    assert said.startswith("The last check of softmax_rows failed here: two rows of three scores")
     names = cells.shell.user_ns
     assert names["scores"] == "mine" and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
     cells.run(cells.shell.rl_next_input)
@@ -234,9 +234,9 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     cells.run("del scores, scores_failing\nreplay(softmax_rows)\nreplay(softmax_rows)\nscores = scores + 1\nreplay(softmax_rows)")
     assert names["scores"].tolist() == [[1, 2, 3], [4, 1, 0]] and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
     cells.run("corrected_first_row = [1, 2]\ncheck('corrected_first_row')")
-    assert "is an answer, which takes no input" in cells.run("replay('corrected_first_row')")
+    assert "is an answer and takes no input" in cells.run("replay('corrected_first_row')")
     cells.run(RIGHT, "s")
-    assert cells.run("replay(softmax_rows)") == "The last check of softmax_rows passed: no input is left on which it fails."
+    assert cells.run("replay(softmax_rows)") == "The last check of softmax_rows passed, so there is no failed input to replay."
 
 
 def test_replay_shows_two_shapes_beside_one_another(cells):
@@ -252,7 +252,7 @@ def test_replay_offers_no_call_where_a_check_goes_its_own_way(cells):
     assert cells.run("check(dot_product_std)").startswith("FAILED")
     cells.shell.rl_next_input = None
     said = cells.run("replay(dot_product_std)")
-    assert "so that no single call shows it" in said and cells.shell.rl_next_input is None and "d_k" in cells.shell.user_ns
+    assert "so no single call can show it" in said and cells.shell.rl_next_input is None and "d_k" in cells.shell.user_ns
 
 
 def test_replay_builds_a_module_with_the_weights_of_the_check(cells):
@@ -289,7 +289,7 @@ def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
     assert cells.run("check(attention_scores)").startswith("PASSED")
     shown = cells.shell.run_cell("solution(attention_scores)").result
     said = str(shown)
-    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops, the course's none")
+    assert said.startswith("Two ways to write attention_scores\n\nNotice: yours has 2 loops; the course's has none")
     assert said.index("for k in K") < said.index("return Q @ K.T") and '"""' not in said
     assert 'class="attn-k">return</span>' in shown.html and "attn-beside" in shown.html
 
@@ -309,12 +309,12 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     path.write_text(workspace.encode(notebook))
     cells.run(RIGHT, "s")
     said = cells.run('reset("softmax_rows")')
-    assert said.startswith("softmax_rows is as it was Save the notebook first") and not (tmp_path / "backups").exists()
+    assert said.startswith("softmax_rows was not changed Save the notebook first") and not (tmp_path / "backups").exists()
     notebook["cells"].append({"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None,
                               "source": ['reset("softmax_rows")']})  # fmt: skip
     path.write_text(workspace.encode(notebook))
     said = cells.run('reset("softmax_rows")')
-    assert said.startswith("softmax_rows is as the course has it") and "Reload Notebook from Disk" in said
+    assert said.startswith("softmax_rows is the course's original again") and "Reload Notebook from Disk" in said
     assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
     assert "keepdims" not in path.read_text().split("def softmax_rows")[1][:900] and "return weights @ V" in path.read_text()
     assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()

@@ -234,7 +234,7 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
     options = ("--roster", str(tmp_path / "roster.csv"), "--assignment", "Homework (815)", "--max-points", "10")
     assert graded(made, out, *options) == 0
     told = capsys.readouterr()
-    for said in ("Not on the roster, and so in no grade book: eve.", "nothing in the folder, and so in no grade book: g.hopper."):
+    for said in ("In the folder but not on the roster, so without a row in the grade books: eve.", "On the roster but not in the folder, so without a row in the grade books: g.hopper."):
         assert said in told.err and said in told.out and said in (out / "report.html").read_text() and said in (out / "summary.md").read_text()
     assert canvas_import((out / "canvas.csv").read_text()) == {"4711": "10"}
     assert graded(made, out, "--resume", *options, "--regrade", "ada.lovelace", fails=("ada.lovelace",)) == 3
@@ -243,7 +243,7 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("options, told", [
-    (("--by", "Username"), "--roster FILE names the roster"), (("--anonymous", "--assignment", "x (1)"), "--anonymous writes no grade book"),
+    (("--by", "Username"), "needs --roster FILE"), (("--anonymous", "--assignment", "x (1)"), "--anonymous writes no grade book"),
     (("--roster", "{there}", "--by", "Username"), "has no column 'Username'; it has Student, ID"), (("--roster", "{nowhere}"), "No such file"),
 ])  # fmt: skip
 def test_a_wrong_roster_is_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, options, told):

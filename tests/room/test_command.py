@@ -64,7 +64,7 @@ def test_a_room_survives_its_server(tmp_path):
     sender = Sender(address, token)  # goes on while nobody listens
     sender.put(Event(2.0, "weighted_sum", "passed"))
     running, again = start(tmp_path / "room.jsonl", port, "--address", "https://room.example.org/ours/")
-    assert "goes on, with 1 learner." in again and code in again and with_names in again
+    assert "continues, with 1 learner." in again and code in again and with_names in again
     assert 'join("https://room.example.org/ours", ' in again
     assert sender.drain(10)
     sender.close()
@@ -90,13 +90,13 @@ def test_a_port_in_use_is_told_with_another_one(tmp_path, capsys):
 def test_an_address_that_is_none_is_told(tmp_path, capsys, wrong):
     assert main(["room", "--journal", str(tmp_path / "r.jsonl"), *wrong]) == 2
     said = capsys.readouterr().err
-    assert "a number from 1 to 65535" in said or "no address of this computer" in said or "not an address such as https" in said
+    assert "a number from 1 to 65535" in said or "not an address of this computer" in said or "not an address such as https" in said
 
 
 def test_a_journal_that_is_none_is_told_and_stays(tmp_path, capsys):
     (tmp_path / "thesis.txt").write_text("years")
     assert main(["room", "--host", "127.0.0.1", "--port", str(free()), "--journal", str(tmp_path / "thesis.txt")]) == 2
-    assert "no journal of a room" in capsys.readouterr().err and (tmp_path / "thesis.txt").read_text() == "years"
+    assert "not the journal of a room" in capsys.readouterr().err and (tmp_path / "thesis.txt").read_text() == "years"
     assert main(["room", "--host", "127.0.0.1", "--port", str(free()), "--journal", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("grader: ")
 

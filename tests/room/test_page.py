@@ -154,7 +154,7 @@ def test_the_file_is_whole_whenever_it_is_read(tmp_path):
 
 def test_a_file_that_is_no_page_stays(tmp_path):
     (tmp_path / "thesis.html").write_text("years of work")
-    with pytest.raises(InputError, match="no page of a room"):
+    with pytest.raises(InputError, match="not a page of a room"):
         PageFile(tmp_path / "thesis.html")
     assert (tmp_path / "thesis.html").read_text() == "years of work"
     with pytest.raises(InputError, match="is a folder"):

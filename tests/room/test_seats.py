@@ -152,14 +152,14 @@ def test_a_damaged_line_costs_itself_alone(opened, tmp_path):
 @pytest.mark.parametrize("content", ["my thesis\n", "my thesis", '{"room": 99, "code": "x"}\n', '{"grader_journal": 1, "settings": {}}\n'])
 def test_another_file_is_left_as_it_is(tmp_path, content):
     (tmp_path / "x").write_text(content)
-    with pytest.raises(InputError, match="no journal of a room"):
+    with pytest.raises(InputError, match="not the journal of a room"):
         RoomJournal(tmp_path / "x")
     assert (tmp_path / "x").read_text() == content
 
 
 def test_only_one_room_writes_to_a_journal(tmp_path):
     journal = RoomJournal(tmp_path / "room.jsonl")
-    with pytest.raises(InputError, match="another room is open"):
+    with pytest.raises(InputError, match="another room already uses"):
         RoomJournal(tmp_path / "room.jsonl")
     journal.close()
     RoomJournal(tmp_path / "room.jsonl").close()

@@ -61,7 +61,7 @@ def test_codes_cannot_be_tried_without_end_and_nobody_else_suffers(room):
 
 
 @pytest.mark.parametrize("body, status, said", [
-    (b"", 400, "in JSON"), (b"{", 400, "in JSON"), (b"[]", 400, "in JSON"), (b"\xff\xfe", 400, "in JSON"), (b"[" * 5_000, 400, "in JSON"),
+    (b"", 400, "only JSON"), (b"{", 400, "only JSON"), (b"[]", 400, "only JSON"), (b"\xff\xfe", 400, "only JSON"), (b"[" * 5_000, 400, "only JSON"),
     (b"{}", 400, "another version"), (b'{"format": 1}', 403, "does not know"), (b'{"format": 1, "token": [0]}', 403, "does not know"),
     (b'{"format": 1, "token": "0.guess", "events": []}', 403, "does not know"),
     (b'{"format": 1, "token": "' + b"x" * MAX_BYTES + b'"}', 413, f"{MAX_BYTES} bytes"),
@@ -83,7 +83,7 @@ def test_events_that_are_none_are_refused_whole(room, events):
 def test_a_site_that_a_learner_visits_cannot_post(room):
     body = json.dumps({"format": 1, "code": room.live.code, "name": "x"}).encode()
     status, _, answer = room.ask("POST", "/join", body, **{"Content-Type": "text/plain"})
-    assert status == 400 and b"in JSON" in answer
+    assert status == 400 and b"only JSON" in answer
 
 
 def test_a_message_without_end_is_cut_off(room):
@@ -112,7 +112,7 @@ def test_a_flood_costs_its_sender_alone(room):
     connection.close()
     assert found.count(200) >= 60 and found[-1] == 429 and "wait" in said["error"]
     assert room.post("/events", token=grace, events=[EVENT])[0] == 200
-    assert sum("sends more than" in line for line in room.told) == 1
+    assert sum("sends more messages than" in line for line in room.told) == 1
 
 
 def test_connections_without_end_leave_room_for_others(room):

@@ -256,7 +256,7 @@ def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys
     toy.install(monkeypatch)
     assert main(["grade", str(path), "--require-isolation", "full"]) == 3
     said = capsys.readouterr()
-    assert "nothing was graded: isolation 'full' was asked for, and 'process' is what holds here." in said.err
+    assert "nothing was graded: isolation 'full' is required, but this computer has only 'process'." in said.err
     assert "row_sums" not in said.out
     assert main(["grade", str(path), "--lessons", "01", "--require-isolation", "process"]) == 0
 

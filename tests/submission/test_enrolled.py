@@ -71,14 +71,14 @@ def test_rows_without_the_key_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("said, by, told", [
-    (b"Grade,Weight\n1,2\n", "", "no column that tells learners apart, such as SIS Login ID, Username or Email; it has Grade, Weight"),
+    (b"Grade,Weight\n1,2\n", "", "no column that identifies learners, such as SIS Login ID, Username or Email; it has Grade, Weight"),
     (b"Username\nada\n", "Matrikel", "has no column 'Matrikel'; it has Username."),
     (b"Username,Full name\nada,A\nbob,B\nADA,C\n", "", "lines 2 and 4 both have 'ADA' as Username"),
     ("Username,Full name\nada,Zoë\n".encode("latin-1"), "", "is not UTF-8 (line 2); save it as 'CSV UTF-8'"),
     (b"PK\x03\x04 xlsx", "", "is a spreadsheet or an archive; save the roster as CSV"),
     (b"Username\n../ada\n", "", "line 2: '../ada' can't be a folder's name; name another column with --by"),
-    (b"Username\nsolutions\n", "", "can't be a folder's name"), (b"Username\n", "", "has no learner below its heading"),
-    (b"", "", "no column that tells learners apart"), (b"Username\na\0b\n", "", "is no text"),
+    (b"Username\nsolutions\n", "", "can't be a folder's name"), (b"Username\n", "", "has no learner below its header row"),
+    (b"", "", "no column that identifies learners"), (b"Username\na\0b\n", "", "is not text"),
 ])  # fmt: skip
 def test_a_roster_that_is_none_is_a_sentence(tmp_path, said, by, told):
     (tmp_path / "roster.csv").write_bytes(said)

@@ -48,8 +48,8 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
     places = [path.relative_to(tmp_path).as_posix() for path in found.files]
     assert places == ["clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/07.ipynb"]
     assert sorted(found.notes) == [
-        "Not read in clone/notebooks/backups/: 2 notebooks dated by `grader reset` or `update`; they are nobody's answer.",
-        "Not read in clone/solutions/: 2 notebooks of the course's own solutions; they are nobody's answer.",
+        "Not read in clone/notebooks/backups/: 2 notebooks dated by `grader reset` or `update`; they are not a learner's answers.",
+        "Not read in clone/solutions/: 2 notebooks of the course's own solutions; they are not a learner's answers.",
     ]
 
 
@@ -58,8 +58,8 @@ def test_whatever_is_passed_over_is_told_with_its_path(tmp_path, monkeypatch):
     monkeypatch.setattr(discover, "MAX_FILES", 1)
     assert find(tmp_path).notes == [
         "a/work.zip is an archive; it was not opened. Unpack work.zip first.",
-        "a/b/c/d/e was not looked into: 4 folders deep is what is searched.",
-        "02.ipynb was not read: at most 1 notebooks are.",
+        "a/b/c/d/e was not searched: the limit is 4 folders deep.",
+        "02.ipynb was not read: at most 1 notebooks are read.",
     ]
 
 
@@ -85,8 +85,8 @@ def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
 
 def test_what_lies_there_in_place_of_notebooks(tmp_path):
     assert in_place_of_notebooks(tmp_path) == in_place_of_notebooks(tmp_path / "gone") == ""
-    assert in_place_of_notebooks(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "What is there: b.txt."
-    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "What is there: work.zip."
+    assert in_place_of_notebooks(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "It contains: b.txt."
+    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "It contains: work.zip."
     many = in_place_of_notebooks(lay(tmp_path / "m", *(f"{i}\n.txt" for i in range(8))))
     assert many.endswith("and 3 more.") and "\n" not in many
 

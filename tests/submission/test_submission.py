@@ -53,7 +53,7 @@ def test_what_a_learner_adds_to_a_given_cell_runs_after_the_course_s_copy(tmp_pa
     assert plan.cells[0].text.startswith("import numpy")
     added = plan.cells[1]
     assert added.own and added.text.split("\n") == ["import math", "", "", "@math.foo", "def helper():", "    return 1"]
-    assert any("Cell 2 is one of the lesson's own" in note for note in plan.notes)
+    assert any("Cell 2 belongs to the lesson" in note for note in plan.notes)
 
 
 def test_demonstrations_checks_and_payoffs_do_not_run(tmp_path):
@@ -200,7 +200,7 @@ def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     assert submission.lessons == (toy.NAME, "02_second") and submission.message == ""
     plan = submission.plan(toy.NAME)
     assert owner_text(plan, "double") == toy.RIGHT["double"]
-    said = "01_toy.ipynb counts, because it lies nearest to the top; not read: old/01_toy.ipynb."
+    said = "01_toy.ipynb counts, because it is nearest to the top; not read: old/01_toy.ipynb."
     assert plan.notes == (f"More than one notebook of this lesson: {said}",)
     assert submission.plan("02_second").owners == {"nobody": 0}
     (x / "week2").rename(tmp_path / "away")
@@ -222,7 +222,7 @@ def test_a_later_copy_that_does_not_count_is_told_to_the_learner(tmp_path, copy)
     os.utime(later, (2, 2))
     submission = read_submission(tmp_path)
     assert owner_text(submission.plan(toy.NAME), "double") == toy.STUBS["double"]
-    assert submission.message.startswith(f"{copy} was changed later than 01_toy.ipynb, and does not count, because the other ")
+    assert submission.message.startswith(f"{copy} was changed later than 01_toy.ipynb, but it does not count, because the other one ")
     assert submission.message.endswith("Hand in one notebook of each lesson, as 01_toy.ipynb.")
     report = grade_of(submission)
     assert copy in feedback.page(report, "ada", "toy") and copy in page.render(Report((report, report), 7))
@@ -255,7 +255,7 @@ def test_links_in_the_folder_are_not_read(tmp_path):
 def test_paths_that_cannot_be_graded(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "essay.txt").write_text("x")
-    for path, sentence in ((tmp_path / "nowhere", "is not there"), (tmp_path / "empty", "holds no notebook"),
+    for path, sentence in ((tmp_path / "nowhere", "is not there"), (tmp_path / "empty", "contains no notebook"),
                            (tmp_path / "essay.txt", "is not a notebook")):  # fmt: skip
         with pytest.raises(SubmissionError, match=sentence):
             read_submission(path)
@@ -349,14 +349,14 @@ def test_of_more_code_than_is_read_the_longest_cells_are_left_aside(tmp_path, mo
     assert set(plan.owners) == set(toy.EXERCISES) and "0000" not in "".join(plan.own_texts)
     numbers = ", ".join(map(str, [1, *range(11, 30)]))
     assert plan.notes == (f"01_toy.ipynb has more code than the 1,000 characters that are read; not read and not run: cell {numbers}, …. "
-                          "Keep data in files and delete cells of no use.",)  # fmt: skip
+                          "Keep data in files, and delete cells that you do not need.",)  # fmt: skip
 
 
 def test_of_many_notes_the_first_are_kept(tmp_path):
     content = toy.solved()
     content["cells"] += [toy.code(f"extra = {i}", role="given") for i in range(1_000)]
     notes = plan_of(tmp_path, content).notes
-    assert len(notes) == 20 and notes[0].startswith("Cell ") and notes[-1] == "There are 981 more notes such as these."
+    assert len(notes) == 20 and notes[0].startswith("Cell ") and notes[-1] == "There are 981 more notes like these."
 
 
 @pytest.mark.parametrize("text", ["-" * 100_000 + "1", "(" * 100_000, "a" + "+1" * 90_000, "x = '''" + "a" * 100_000, "%" + " " * 100_000,

@@ -42,9 +42,9 @@ class Release:
 
     def __str__(self) -> str:
         count = counted(len(self.lessons), "lesson")
-        lines = [f"{self.handout}: {count} in {len(self.files)} files, to hand out as it is."]
+        lines = [f"{self.handout}: {count} in {len(self.files)} files, ready to hand out."]
         if self.bundle:
-            lines.append(f"{self.bundle}: the Gradescope autograder. It holds the solutions: it is for you alone.")
+            lines.append(f"{self.bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself.")
         return "\n".join([*lines, *self.notes])
 
 
@@ -110,14 +110,14 @@ def gradescope(lessons: Sequence[str]) -> bytes:
 def _notes(without_solutions: bool, grader: str) -> tuple[str, ...]:
     if without_solutions:
         return (
-            "No workflow is in it, for GitHub or GitLab: a repository that learners may write to keeps no references secret. "
+            "It has no workflow for GitHub or GitLab: a repository that learners may write to keeps no references secret. "
             "Grade what you collect with `grader class`, or on Gradescope (--gradescope).",
         )
     if grader:
-        return (f"The workflow installs the grader by {grader!r}.",)
+        return (f"The workflow installs the grader with {grader!r}.",)
     return (
         "The workflow installs the grader from the place that the repository's variable GRADER names, such as the "
-        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader writes it in.",
+        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader sets it here.",
     )
 
 
@@ -126,9 +126,9 @@ def _vacant(place: Path, bundle: Path | None) -> None:
     if place.exists() and not place.is_dir():
         raise InputError(f"{place} is a file; name a new or an empty folder.")
     if place.is_dir() and any(place.iterdir()):
-        raise InputError(f"{place} is not empty and nothing was changed; name a new or an empty folder.")
+        raise InputError(f"{place} is not empty, so nothing was changed; name a new or an empty folder.")
     if bundle and bundle.exists():
-        raise InputError(f"{bundle} exists and nothing was changed; move it away, or choose another folder's name.")
+        raise InputError(f"{bundle} already exists, so nothing was changed; move it away, or choose another name for the folder.")
 
 
 def _refuse_leaks(files: Mapping[str, bytes], without_solutions: bool) -> None:
@@ -221,26 +221,26 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
     title = "Attention, one step at a time"
-    where = "Notebooks that lead from a look-up in a table to attention, one function after the other."
+    where = "These notebooks lead from a look-up in a table to attention, one function after the other."
     if registry.own():
-        title, where = registry.title(), "Notebooks whose exercises check themselves."
+        title, where = registry.title(), "These notebooks have exercises that check your answers."
     glossary = "[The glossary](notebooks/glossary.md) explains the terms and the notation." if registry.glossary(lessons) else ""
     if without_solutions:
         checking = (
-            "This copy holds no solutions, so `check(...)` can't judge an answer here; it says so. Try your function on "
-            "small numbers of your own. The result comes back after you hand in."
+            "This copy has no solutions, so `check(...)` cannot judge an answer here, and says so. Try your function on "
+            "small numbers of your own. You get your results after you hand in."
         )
         push = ""
     else:
         checking = (
-            "`check(your_function)` below it says whether it is right and, where it can prove it, which mistake was made. "
-            "`hint(...)` asks a question first. In a second terminal, `.venv/bin/grader watch` checks each save and "
+            "`check(your_function)` below it says whether your answer is right and, if it can prove it, which mistake you made. "
+            "`hint(...)` starts with a question. In a second terminal, `.venv/bin/grader watch` checks each save and "
             "shows the next thing to do."
         )
-        push = "Where this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
+        push = "If this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
     if torch:
         install = ["pip install -c constraints.txt uv", UV]
-        build = "uv takes torch's build for this computer, which without a GPU is some gigabytes smaller."
+        build = "uv picks torch's build for this computer; without a GPU, it is several gigabytes smaller."
     else:
         install, build = ["pip install -r requirements.txt"], ""
     filled = _filled(

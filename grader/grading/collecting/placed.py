@@ -86,7 +86,7 @@ def check(to: Path, sources: Sequence[Path]) -> None:
         raise InputError(f"{to} is a file; --to needs a folder.")
     for source in sources:
         if source.is_dir() and (to.resolve().is_relative_to(source.resolve()) or source.resolve().is_relative_to(to.resolve())):
-            raise InputError(f"{to} and {source} lie in each other; --to needs a folder beside it.")
+            raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 
 def room(to: Path, size: int) -> None:
@@ -107,7 +107,7 @@ def _unpacked(handed: Iterable[Handed], found: Contents, outcome: Outcome) -> It
         try:
             held = inner(one.member, found)
         except InputError as error:
-            outcome.others.append((one.member.name, f"is an archive, and stays one: {str(error).removesuffix('.')}"))
+            outcome.others.append((one.member.name, f"is an archive that was not unpacked: {str(error).removesuffix('.')}"))
             yield one
             continue
         stem = one.rest[-1].split(".")[0] or "archive"
@@ -126,11 +126,11 @@ def _folders(one: Handed, roster: Enrolled | None, outcome: Outcome) -> list[str
         elif person := whose.of(roster):
             name = person.key
         else:
-            outcome.others.append((one.member.name, f"is of {whose}, whom the roster does not have, or not for certain"))
+            outcome.others.append((one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty"))
             continue
         other = outcome.alike.setdefault(folded(name), name)
         if other != name:
-            alike = f"is of {printable(name)}, whose folder would be called like that of {printable(other)}"
+            alike = f"is of {printable(name)}, whose folder would have the same name as that of {printable(other)}"
             outcome.others.append((one.member.name, alike))
             continue
         outcome.learners.setdefault(name, Collected(name))
@@ -194,7 +194,7 @@ def _laid(parts: Sequence[str], to: Path, data: bytes, changed: float, latest: b
     if there == data:
         return "same"
     if there is None:
-        raise OSError("what is there is no regular file")
+        raise OSError("what is there is not a regular file")
     if changed and changed < about.st_mtime - 2:  # zip and FAT count in steps of two seconds
         return _backed_up(to, learner.name, parts, data, changed)
     before = _backed_up(to, learner.name, parts, there, about.st_mtime)
@@ -240,6 +240,6 @@ def record(to: Path, rows: Sequence[dict[str, str]]) -> None:
         return
     before = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
     if before and tuple(before[0]) != COLUMNS:
-        raise InputError(f"{path} is no table that `grader collect` wrote; move it elsewhere. The files were collected.")
+        raise InputError(f"{path} is not a table that `grader collect` wrote; move it elsewhere. The files were collected.")
     kept = [[sheet.Verbatim(cell) for cell in row] for row in before[1:]]
     links.write(path, to, sheet.write([COLUMNS, *kept, *([row[column] for column in COLUMNS] for row in news)]).encode())

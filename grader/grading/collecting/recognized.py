@@ -86,7 +86,7 @@ def recognized(found: Contents, roster: Enrolled | None = None) -> Recognized:
 
 def _with_the_rest(form: str, found: Contents, handed: Sequence[Handed]) -> Recognized:
     known = {id(one.member) for one in handed}
-    why = "its name is none that a learner's file has" if form == "folders" else f"its name is none that {form} gives a learner's file"
+    why = "its name is not that of a learner's file" if form == "folders" else f"its name is not one that {form} gives to a learner's file"
     others = [(member.name, why) for member in found.members if id(member) not in known and member.parts[-1] != METADATA]
     return Recognized(form, tuple(handed), (*found.refused, *others))
 

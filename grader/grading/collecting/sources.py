@@ -90,7 +90,7 @@ def contents(path: Path) -> Contents:
         else:
             _archive(path.open("rb"), said, found)
     except _TooMuch as error:
-        raise InputError(f"{said} holds {error}, more than is taken at once; nothing was collected. If you trust it, unpack it "
+        raise InputError(f"{said} holds {error}, which is more than the limit; nothing was collected. If you trust it, unpack it "
                          "yourself, and collect its folders one by one.") from None  # fmt: skip
     return found
 
@@ -127,7 +127,7 @@ def _archive(file: IO[bytes], said: str, found: Contents) -> None:
     except DAMAGED as error:
         if found.members or found.refused:
             raise InputError(f"{said} is damaged ({error}); download it again. Nothing was collected.") from None
-        raise InputError(f"{said} is no archive that can be read: a zip or tar file, or a folder, is expected. "
+        raise InputError(f"{said} is not an archive that can be read; a zip file, a tar file or a folder is expected. "
                          "If it was downloaded, download it again.") from None  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _tar(stream: Any, found: Contents) -> None:
         if about.isdir():
             continue
         if not about.isreg() and not about.islnk() and not about.issym():
-            found.refused.append((printable(about.name), "is no regular file"))
+            found.refused.append((printable(about.name), "is not a regular file"))
             continue
         _take(about.name, about.size, about.mtime, _extractor(archive, about), found, link=not about.isreg())
 
@@ -215,7 +215,7 @@ def _take(name: str, size: int, changed: float, data: Callable[[], bytes], found
     elif link:
         found.refused.append((printable(name), "is a link; links are not followed"))
     elif len(parts) > DEEPEST:
-        found.refused.append((printable(name), f"lies more than {DEEPEST} folders deep"))
+        found.refused.append((printable(name), f"is more than {DEEPEST} folders deep"))
     elif ".git" in parts:
         found.checkouts.add(parts[: parts.index(".git")])
     elif not any(_of_a_machine(part) for part in parts):
@@ -238,11 +238,11 @@ def _folder(folder: Path, top: Path, found: Contents) -> None:
             found.refused.append((printable("/".join(parts)), "is a link; links are not followed"))
         elif stat.S_ISDIR(about.st_mode):
             if len(parts) > DEEPEST:
-                found.refused.append((printable("/".join(parts)), f"lies more than {DEEPEST} folders deep"))
+                found.refused.append((printable("/".join(parts)), f"is more than {DEEPEST} folders deep"))
             else:
                 _folder(path, top, found)
         elif not stat.S_ISREG(about.st_mode):
-            found.refused.append((printable("/".join(parts)), "is no regular file"))
+            found.refused.append((printable("/".join(parts)), "is not a regular file"))
         else:
             found.add(Member(parts, about.st_size, about.st_mtime, _opener(path, top)))
 
@@ -259,7 +259,7 @@ def _opener(path: Path, top: Path) -> Callable[[], bytes]:
     def data() -> bytes:
         read = links.read(path, top, ONE_FILE).data
         if read is None:
-            raise OSError("it changed while it was read")
+            raise OSError("it changed while it was being read")
         return read
 
     return data

@@ -53,7 +53,7 @@ def next_step(seat: LearnerState) -> tuple[str, Verdict] | None:
 
 
 def wrongs(seats: Sequence[LearnerState]) -> tuple[Wrong, ...]:
-    """What the room gets wrong now, the most frequent first."""
+    """What the room has wrong now, the most frequent first."""
     return board.wrongs([_seat(seat) for seat in seats])
 
 

@@ -78,14 +78,14 @@ def lines(room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
     if room.note and room.note != (last.note if last else ""):
         yield f"{clock}  {room.note}"
     if not room.seats and (last is None or last.seats):
-        yield f"{clock}  No notebook is in {room.folder} yet; the first save is graded."
+        yield f"{clock}  There is no notebook in {room.folder} yet; the first one that is saved is graded."
     if room.waiting or not room.news:
         return
     if room.alone:
         yield from (f"  {line}" for seat in room.seats for line in next_lines(seat))
     else:
         found = wrongs(room.seats)[:MISTAKES]
-        yield "  The room now:" if found else "  Nothing in the room is wrong now."
+        yield "  The room now:" if found else "  Nobody in the room has anything wrong now."
         yield from (f"  {wrong_line(wrong)}" for wrong in found)
 
 
@@ -130,7 +130,7 @@ def draw(room: WatchedRoom, height: int) -> Any:
 
     foot = Text(f"\n{_foot(room)}", style="dim")
     if not room.seats:
-        return Group(Text(f"No notebook is in {room.folder} yet; the first save is graded."), foot)
+        return Group(Text(f"There is no notebook in {room.folder} yet; the first one that is saved is graded."), foot)
     return Group(*(_alone(room.seats[0]) if room.alone else _everyone(room, height - 3)), foot)
 
 
@@ -189,7 +189,7 @@ def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
         yield Text(
             "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(seats))), style="dim"
         )
-    yield Text("\nWhat the room gets wrong now" if found else "\nNothing in the room is wrong now.", style="bold")
+    yield Text("\nWhat the room has wrong now" if found else "\nNobody in the room has anything wrong now.", style="bold")
     yield from (Text(wrong_line(wrong), no_wrap=True, overflow="ellipsis") for wrong in found)
     for seat in seats:
         for note in seat.notes[:1]:

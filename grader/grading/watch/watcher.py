@@ -192,5 +192,5 @@ def _name(learner: Path) -> str:
 def _notes(known: _Known) -> Iterator[str]:
     for file in known.files.values():
         if file.problem:
-            kept = " What is shown is the result of the save before it." if file.lesson else ""
+            kept = " The result shown is that of the previous save." if file.lesson else ""
             yield f"{file.problem}{kept}"

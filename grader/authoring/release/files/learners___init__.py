@@ -13,7 +13,7 @@ __all__ = [  # noqa: F822
     "check", "explain", "figures", "fine", "hint", "join", "leave", "passed", "progress", "replay", "reset", "solution", "stuck",
 ]  # fmt: skip
 
-_ELSEWHERE = "this copy of the course holds no solutions. Hand the notebook in: the result comes back from there."
+_ELSEWHERE = "this copy of the course has no solutions. Hand the notebook in; your results come from there."
 
 
 def check(target: Any, *_: Any, **__: Any) -> None:
