@@ -113,7 +113,7 @@ def test_a_file_that_is_cut_short(kept, elsewhere):
 
 def test_a_file_of_something_else(elsewhere):
     elsewhere(b"PK\x03\x04" + bytes(1000))
-    assert "no GGUF file" in refused()
+    assert "not a GGUF file" in refused()
 
 
 def written(file, architecture="llama", **other) -> None:

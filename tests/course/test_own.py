@@ -91,7 +91,7 @@ BAD = {
     "no folder": (lambda mine: mine.rename(mine.with_name("other")), "there is no such folder."),
     "no lessons": (lambda mine: (mine / "lessons").rename(mine / "specs"), "it contains no lesson; 90_center has only the source; "
                    "a lesson needs lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine."),
-    "no source": (lambda mine: (mine / "solutions" / f"{NAME}.py").unlink(), "of 90_center there is the specification alone;"),
+    "no source": (lambda mine: (mine / "solutions" / f"{NAME}.py").unlink(), "90_center has only the specification;"),
     "a syntax error": (lambda mine: _spec(mine, "def cases(rng):", "def cases(rng)"), "lessons/90_center/center_rows.py:10: this is not Python: "),
     "a name that is none": (lambda mine: _spec(mine, '"What is the mean of one row?"', "nothing_there"),
                             "lessons/90_center/center_rows.py:23: NameError: name 'nothing_there' is not defined."),

@@ -73,7 +73,7 @@ def test_where_no_lesson_is_half_of_the_class_s_nothing_is_guessed(tmp_path):
     folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(SECOND,), eve=(THIRD,))
     with pytest.raises(InputError, match="lesson 01 by 1, lesson 05 by 1, lesson 06 by 1.*--lessons 01,05,06;"):
         chosen(folder)
-    with pytest.raises(InputError, match="no notebook of any.*--lessons 00;"):
+    with pytest.raises(InputError, match="there is no notebook.*--lessons 00;"):
         chosen(hand_in(tmp_path / "other", ada=(), bob=()))
     assert main(["class", str(folder), "--out", str(tmp_path / "out")]) == 2 and not (tmp_path / "out").exists()
 
