@@ -4,13 +4,12 @@
 # **What does a head do in a trained model, and how do we find out?**
 #
 # **Before this lesson:** lesson 09 (heads), lesson 11 (the block) and lesson 12 (the language model, its loss).
-# Lessons 07 and 16 explain the parts of the second model that we read here; you can follow without them.
+# Lessons 07 and 16 explain the parts of the second model; you can follow without them.
 #
 # The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A
 # famous picture from 2017 answers with a head that looks from *it* to *animal*. Such pictures are easy to make and
 # easy to believe. In this lesson you make them for two models: the one that you trained in lesson 12, and an open one
-# with 270 heads. For each picture you then ask what it really shows. You will find heads that do one clear thing, a
-# chain of two heads that lets a model copy, and pictures that mean less than they seem to.
+# with 270 heads. For each picture you then ask what it really shows.
 
 # %% role="given"
 import itertools
@@ -23,12 +22,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
+from grader.data import heads, smollm2
 
 # %% role="demo"
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
 
 # %% [markdown]
-# The weights say where a head looks, and such a picture shows no more than that. What the head brings back is a second
+# The weights say where a head looks, and a picture of them shows no more than that. What the head brings back is a second
 # question, and what the model does with it is a third. We take them in this order.
 #
 # ## Two models to read
@@ -48,8 +48,7 @@ class CausalHeads(nn.Module):
     def forward(self, x):
         q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
         future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
-        scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)
-        self.weights = torch.softmax(scores, dim=-1)
+        self.weights = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf), dim=-1)
         return self.proj((self.weights @ v).transpose(1, 2).flatten(2))
 
 # %% role="given"
@@ -74,7 +73,7 @@ class Small(nn.Module):
         return self.head(self.norm(x)), [block["attn"].weights for block in self.blocks]
 
 # %% [markdown]
-# Its weights come from the checkpoint that your training saved in lesson 12. The loss is that on text held out there.
+# Its weights come from the checkpoint that your training saved in lesson 12. The loss is on text that was held out there.
 
 # %% role="demo"
 text = figures.lesson_12.reference_text()
@@ -82,11 +81,7 @@ characters = sorted(set(text))
 held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out
 windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
 torch.manual_seed(17)
-small, checkpoint = Small(len(characters)).eval().requires_grad_(False), figures.lesson_12.checkpoint()
-if checkpoint.is_file():
-    small.load_state_dict(torch.load(checkpoint, weights_only=True)["model"])
-else:
-    print("No checkpoint of lesson 12 is here: these weights are random. Run lesson 12, then this cell again.")
+small = heads.trained(Small(len(characters)), figures.lesson_12.checkpoint())
 print(f"loss {F.cross_entropy(small(windows)[0][:, :-1].mT, windows[:, 1:]):.2f} nats a character")
 
 # %% [markdown]
@@ -95,8 +90,6 @@ print(f"loss {F.cross_entropy(small(windows)[0][:, :-1].mT, windows[:, 1:]):.2f}
 # get them, and `measured` then takes an experiment's numbers from the course's own run.
 
 # %% role="demo"
-from grader.data import heads, smollm2
-
 real = smollm2.load() if smollm2.available() else None
 run = heads.stored_run()
 measured = heads.measuring(run, fresh=real is not None)
@@ -129,7 +122,7 @@ def attend(of, y, c):
     return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
 
 # %% [markdown]
-# And now all layers. With `without`, single heads can be silenced: what they have found is set to 0 before the output
+# And now all layers. With `without` you silence single heads: what they have found is set to 0 before the output
 # projection, or to what you name instead.
 
 # %% role="given"
@@ -168,7 +161,7 @@ def capital():
 
 
 answer = measured("capital", capital)
-print([f"{token} {share:.0%}" for token, share in zip(answer["token"], answer["share"])])
+print(*answer["token"], answer["share"].round(3))
 assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 
 # %% [markdown]
@@ -284,12 +277,13 @@ if passed(previous_token_score):
 #
 # @answer
 #
-# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: where the text begins with another token, the weight lies on that one.
+# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: when we begin the sentence with *Paris*, *seven*, *(* or
+# *Although*, more than half of the weight lies on that token.
 #
 # @wrong
 #
-# If you said B, you thought of weights that are spread evenly over what can be seen. That gives {{ even:.0% }}. If you said A, you took
-# weight for importance, and that is the mistake that this lesson is about.
+# If you said B, you thought of weights spread evenly over what can be seen. That gives {{ even:.0% }}. If you said A, you
+# took weight for importance, and that is the mistake that this lesson is about.
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
@@ -304,7 +298,6 @@ if passed(previous_token_score):
     found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
     sink, length = found["weight"], found["length"]
     figures.lesson_17.sinks(sink, length)
-    print("with another first token:", ", ".join(f"{share:.0%}" for share in found["other"]))
     assert 0.6 < sink.mean() < 0.7 and found["other"].min() > 0.5 and np.median(length) < 0.4
 
 # %% [markdown]
@@ -317,7 +310,7 @@ if passed(previous_token_score):
 # ## What followed the last time
 #
 # A text mentions a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model can go on, even if it
-# never met the name in training: it copies from the context. Elhage et al. (2021) found how. A head looks for an
+# never met the name in training: it copies from the context. Elhage et al. (2021) found a head that looks for an
 # earlier occurrence of the *current* token and takes what came **after** it. They called it an **induction head**.
 #
 # To find such heads we need a text in which nothing else can help: random tokens, written twice. Take the sequence
@@ -388,7 +381,7 @@ if passed(induction_score):
 # @wrong
 #
 # If you said that it works for every period, you took a high score as proof of the mechanism that the score is named
-# after. A test with one fixed period cannot tell the two apart.
+# after. A test at one fixed period cannot tell the two apart.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
@@ -398,7 +391,6 @@ if passed(induction_score):
     logits, _ = one_layer(tests[10])
     right = (logits[:, 10:-1].argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
     figures.lesson_17.cheat(scores, {period: one_layer(tests[period])[1][0][0, 0].numpy() for period in (10, 13)})
-    print(f"{right:.0%} of the next tokens right at period 10")
     assert right > 0.98 and scores[4] > 0.5 > 5 * max(scores[:3] + scores[6:])
 
 # %% [markdown]
@@ -428,7 +420,6 @@ if passed(induction_score):
     whole = measured("copying", copying)
     induction = whole["score"]
     figures.lesson_17.all_heads(induction, "Induction score of each head, at random periods", most=6)
-    print(f"loss in the first copy {whole['first']:.1f} nats a token, in the second {whole['second']:.1f}")
     assert whole["first"] > 11 > 4 > whole["second"] and 5 <= (induction > 0.5).sum() <= 9 and np.median(induction) < 0.03
     assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
 
@@ -458,8 +449,8 @@ if passed(induction_score):
 # How can a head know what *followed*? A head finds a token by its key. If the key at *window* were made from that
 # token alone, it could not say that *cold* came before it. An earlier head has to bring that in, and this is the job
 # of a previous-token head. In layer 16 it copies *cold* into the vector at *window*. In layer 17 the second *cold*
-# asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et al. 2022). To find the place by
-# what stood there takes two heads in two layers.
+# asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et al. 2022). To find
+# the place by its content takes two heads in two layers, and the trap's model had one layer.
 
 # %% role="demo"
 figures.lesson_17.chain()
@@ -486,25 +477,20 @@ figures.lesson_17.chain()
 #
 # @wrong
 #
-# If you said A: most heads are like that, as you will see below. But heads build on heads, and a chain ends where a link is missing.
+# If you said A: most heads are like that. But heads build on heads, and a chain ends where a link is missing.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
-    TAKEN = {"16.0": [(16, 0)], "the other eight of layer 16": [(16, head) for head in range(1, 9)], "11.1": [(11, 1)],
-             "three induction heads": [(18, 6), (17, 4), (17, 3)], "three of their neighbors": [(18, 0), (17, 1), (17, 2)]}
+    TAKEN = {"16.0": [(16, 0)], "the other eight of layer 16": [(16, head) for head in range(1, 9)], "11.1": [(11, 1)]}
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
     loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
     after, control = ablated["16.0"]["score"], ablated["the other eight of layer 16"]["score"]
     figures.lesson_17.taken_away(loss_without, induction, after)
-
-    def at_its_mean():
-        return copying([(16, 0)], instead=read(real, halves[0]).found[:, :, :, 1:].mean(dim=(0, 3)))
-
-    with_mean = measured("16.0 at its mean", at_its_mean)["second"]
+    with_mean = measured("16.0 at its mean", lambda: copying(
+        [(16, 0)], instead=read(real, halves[0]).found[:, :, :, 1:].mean(dim=(0, 3))))["second"]
     assert min(with_mean, loss_without["16.0"]) > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 0.5
     assert loss_without["the other eight of layer 16"] < whole["second"] + 1
     assert min(induction[17, 3:6].min(), control[17, 3:6].min()) > 0.5 > 5 * after[17, 3:6].max()
-    assert loss_without["three induction heads"] > whole["second"] + 2 > loss_without["three of their neighbors"]
 
 # %% [markdown]
 # It is not that layer 16 was damaged. Without its other *eight* heads the loss is
@@ -547,9 +533,8 @@ if passed(induction_score):
 # the sum over the heads is module(x)
 # ```
 #
-# The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention` and its like. Two details are
-# easy to get wrong: which columns belong to a head, and whether the weight is stored as (out, in) or transposed. A
-# mistake in either gives a tensor of exactly the right shape, and only the sum tells (goodfire-ai/causalab#61).
+# The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention` and its like. Take the wrong
+# columns, or the weight transposed, and the shape is still right: only the sum tells (goodfire-ai/causalab#61).
 
 # %% role="exercise" exercise="head_contributions"
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -601,9 +586,9 @@ if passed(head_contributions):
 # as the shortest, but the largest cost is
 # {{ (needed[worst] - all_there) / (min(needed.values()) - all_there):.0f }} times the smallest.
 #
-# A warning about ablation: a model without one of its heads is a model that nobody trained. The loss can rise by more
-# than the head's own work was worth, since later layers have never seen such vectors. It can also rise by less, since
-# other heads can step in (McGrath et al. 2023).
+# A warning: a model without one of its heads is a model that nobody trained. The loss can rise by more than the head's
+# own work was worth, since later layers have never seen such vectors. It can also rise by less, since other heads can
+# step in (McGrath et al. 2023).
 #
 # ## The head that writes Paris
 #
@@ -621,7 +606,6 @@ if passed(head_contributions):
     LAND = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Germany": "Berlin", "Austria": "Vienna"}
 
     def capitals(without=()):
-        """What is seen in the five prompts, the logits after each (5, V), and the tokens of the capitals (5, 1)."""
         seen = read(real, torch.tensor([real.encode(f"The capital of {country} is") for country in LAND]), without)
         return seen, logits_of(real, seen.x[:, -1]), torch.tensor([real.encode(" " + city) for city in LAND.values()])
 
@@ -654,8 +638,7 @@ if passed(head_contributions):
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    def chances(without=()):
-        """The probability of each capital (5,)."""
+    def chances(without=()):  # the probability of each capital (5,)
         _, logits, city = capitals(without)
         return logits.softmax(dim=-1).gather(1, city)[:, 0]
 
@@ -668,10 +651,9 @@ if passed(head_contributions):
 # %% [markdown]
 # Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to {{ kept["without"][4, 0]:.2f }}. On
 # the other four, between {{ left[4, 1:].min():.0% }} and {{ left[4, 1:].max():.0% }} of the capital's probability is
-# left; *Madrid* loses least. Without any other head of the layer, at least {{ np.delete(left, 4, axis=0).min():.0% }}
-# is left, on every prompt. Map, contribution and ablation agree, on prompts that had no say in the choice. Only then
-# may we say what a head does: in prompts of this form, 23.4 looks at the country and adds to its capital. What it does
-# in other texts we have not tried.
+# left. Without any other head of the layer it is at least {{ np.delete(left, 4, axis=0).min():.0% }}, on every prompt.
+# Map, contribution and ablation agree, on prompts that had no say in the choice. Only then may we say what a head does:
+# in prompts of this form, 23.4 looks at the country and adds to its capital. In other texts we have not tried it.
 #
 # ## Rolling all layers into one
 #
@@ -739,9 +721,9 @@ check(attention_rollout)
 #
 # @wrong
 #
-# If you said *France*, you answered another question: what the prediction depends on. Rollout adds up where the
-# weight goes, and it counts weight on a value that adds little as fully as any other weight. That 23.4 gives *France*
-# {{ looks[0, 3]:.0% }} is, to rollout, one ninth of one layer of thirty.
+# If you said *France*, you answered another question: what the prediction depends on. Rollout counts weight on a value
+# that adds little as fully as any other. That 23.4 gives *France* {{ looks[0, 3]:.0% }} is, to rollout, one ninth of one
+# layer of thirty.
 
 # %% role="payoff" exercise="attention_rollout"
 if passed(attention_rollout):
@@ -767,26 +749,22 @@ if passed(attention_rollout):
 #
 # A published implementation first sets the smallest weights to 0, nine tenths of them by default. Then it divides each
 # A by `a.sum(dim=-1)`, without `keepdim` (jacobgil/vit-explain#16), so that each *column* is divided by the sum of a
-# row. We do the same on our prompt. Each row is a set of shares and has to sum to 1. What do these sum to?
+# row. We do the same on our prompt. Each row of a rollout is a set of shares and has to sum to 1. What do these sum to?
 
 # %% role="payoff" exercise="attention_rollout"
 if passed(attention_rollout):
-    def in_print(keepdim):
-        rolled = torch.eye(5)
-        for weights in layers:
-            mean = weights.mean(dim=1)
-            mixed = (torch.where(mean < mean.quantile(0.9), 0, mean) + torch.eye(5)) / 2
-            rolled = mixed / mixed.sum(dim=-1, keepdim=keepdim) @ rolled
-        return rolled[0]
-
-    tables = {"yours": attention_rollout(layers)[0], "with keepdim": in_print(True), "as printed": in_print(False)}
-    sums = {name: table.sum(dim=-1) for name, table in tables.items()}
-    print({name: [round(one, 2) for one in each.tolist()] for name, each in sums.items()})
-    assert all((sums[name] - 1).abs().max() < 1e-3 for name in ("yours", "with keepdim")) and sums["as printed"].min() < 0.95
+    printed = torch.eye(5)
+    for weights in layers:
+        mean = weights.mean(dim=1)
+        mixed = (torch.where(mean < mean.quantile(0.9), 0, mean) + torch.eye(5)) / 2
+        printed = mixed / mixed.sum(dim=-1) @ printed  # keepdim=True is missing
+    sums = printed[0].sum(dim=-1)
+    print("rows sum to", [round(one, 2) for one in sums.tolist()])
+    assert (attention_rollout(layers)[0].sum(dim=-1) - 1).abs().max() < 1e-3 and sums.min() < 0.95
 
 # %% [markdown]
-# Without `keepdim` the rows are no longer shares: on this prompt they sum to between {{ sums["as printed"].min():.2f }}
-# and {{ sums["as printed"].max():.2f }}. No error is raised, and the heat map looks as plausible as before.
+# Without `keepdim` the rows are no longer shares: they sum to between {{ sums.min():.2f }} and {{ sums.max():.2f }}. Yours
+# sum to 1. No error is raised, and the heat map looks as plausible as before.
 
 # %% role="demo"
 explain("RL18")
@@ -800,19 +778,20 @@ explain("RL18")
 # train a model that attends differently and predicts the same, and that is harder.
 #
 # This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, on the inputs that we tried. The
-# rollout is made of weights alone, on one of these very prompts, and it gives *The* everything and *France* nothing.
-# To know which weights to trust, we needed the interventions.
+# rollout, made of weights alone, gives *The* everything and *France* nothing. To know which weights to trust, we needed
+# the interventions.
 #
 # ## What is *it*?
 #
-# One question is left, the first one of the course. "The animal didn't cross the street because it was too tired." One
-# word makes all the difference: *too tired* is the animal, *too wide* is the street. The head that looks most from *it*
+# One question is left, the first one of the course: in "The animal didn't cross the street because it was too tired",
+# what is *it*? One word decides: *too tired* is the animal, *too wide* is the street. The head that looks most from *it*
 # to *animal* is 13.8. Is this the picture of 2017?
 
 # %% [markdown]
 # @predict
 #
-# We read both sentences with the same model and subtract the maps of 13.8. In which rows do they differ? (A row is the token that looks.)
+# We read both sentences with the same model and compare the maps of 13.8. In which rows do they differ? (A row is the
+# token that looks.)
 #
 # - **A** in the row of *it*
 # - **B** in the rows of *it*, *was*, *too* and the last word
@@ -826,8 +805,8 @@ explain("RL18")
 #
 # @wrong
 #
-# If you said A, you read the sentence as someone who knows how it ends. If you said B, ask which of these tokens has
-# seen *tired*.
+# If you said A, you read the sentence as someone who knows how it ends. If you said B: which of these tokens has seen
+# *tired*?
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -840,18 +819,17 @@ if passed(head_contributions):
 # %% [markdown]
 # From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the
 # sentence where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is
-# wrong. We may say that 13.8 looks at a noun that *it* could mean. We may not say that it resolves *it*.
+# wrong. We may say that 13.8 looks at a noun that *it* could mean, and not that it resolves *it*.
 #
 # ### Which way a head leans
 #
 # Is *it* resolved later, at the last word? From there a head sees the whole sentence. We read off how much weight goes
-# from the last word to each noun, for 13.8 and for one more head, 17.0.
+# from the last word to each noun.
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
-    a, b = (np.array([each[layer, head, -1, [animal, street]] for each in (tired, wide)], float).round(3)
-            for layer, head in ((13, 8), (17, 0)))
-    print("from tired, from wide; each to animal and street:  13.8", a.tolist(), " 17.0", b.tolist())
+    a = np.array([each[13, 8, -1, [animal, street]] for each in (tired, wide)], float).round(3)
+    print("from tired:", a[0], "from wide:", a[1])
 
 # %% [markdown]
 # | 13.8, from | to *animal* | to *street* | difference |
@@ -862,22 +840,20 @@ if passed(head_contributions):
 # In both sentences 13.8 looks at *animal* far more than at *street*, so a large weight tells us nothing here. What
 # counts is the change: the difference should be larger for *tired*, the word that fits the first noun. By how much it
 # is larger is how far the head **leans**. Here that is {{ a[0, 0] - a[0, 1]:.3f }} − {{ a[1, 0] - a[1, 1]:.3f }} =
-# −{{ a[1, 0] - a[1, 1] - a[0, 0] + a[0, 1]:.3f }}: negative, the wrong way. Head 17.0 looks at neither noun much, and
-# leans the right way, by {{ b[0, 0] - b[0, 1] - b[1, 0] + b[1, 1]:.3f }}.
+# −{{ a[1, 0] - a[1, 1] - a[0, 0] + a[0, 1]:.3f }}: negative, the wrong way.
 #
-# One pair proves nothing. Here are sixteen pairs of **twins**, sentences that differ only in the last word, such as
+# One pair proves nothing. So we read sixteen pairs of **twins**, sentences that differ only in the last word, such as
 # "The horse didn't cross the river because it was too weak", or "too deep". As a control we also read bare lists of the
-# same words, without an *it*.
+# same words, without an *it*: "a horse, to cross, a river, and too weak".
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
     FORM = "The {0} didn't {1} the {2} because it was too {3}"
-    TWINS = heads.TWINS  # sixteen times two nouns with a verb between them, and an adjective for each noun
 
     def readings(form):
         """ids (32, T) of all twins, first with the adjective of the first noun; the nouns (32, 2)."""
-        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in TWINS for end in ends]
-        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in TWINS for _ in range(2)])
+        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in heads.TWINS for end in ends]
+        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in heads.TWINS for _ in range(2)])
         return torch.tensor([real.encode(text) for text in texts]), nouns
 
     def leaning(form):
@@ -888,11 +864,9 @@ if passed(head_contributions):
         difference = last[rows, :, :, one] - last[rows, :, :, two]
         return {"lean": difference[0::2] - difference[1::2]}
 
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
     lean = measured("twins", lambda: leaning(FORM))["lean"]
     listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
-    assert abs(lean[0, 13, 8] - (a[0, 0] - a[0, 1] - a[1, 0] + a[1, 1])) < 2e-3 and lean[0, 13, 8] < 0 < lean[0, 17, 0]
+    assert abs(lean[0, 13, 8] - (a[0, 0] - a[0, 1] - a[1, 0] + a[1, 1])) < 2e-3 and lean[0, 13, 8] < 0
 
 # %% [markdown]
 # ### Chosen on one half, tested on the other
@@ -924,15 +898,14 @@ if passed(head_contributions):
 if passed(head_contributions):
     always = (lean > 0).all(axis=0)
     steady, in_text, in_list = np.argwhere(always).tolist(), lean[:, always], listed[:, always]  # (16, 6)
-    figures.lesson_17.twins(lean, listed, TWINS)
-    print("right in all sixteen:", steady)
+    figures.lesson_17.twins(lean, listed, heads.TWINS)
     assert len(steady) == 6 and in_text.mean(axis=0).argmax() == steady.index([17, 0]) == 2
     assert (in_list > 0).sum(axis=0).min() >= 13 and 0.5 < in_list.mean() / in_text.mean() < 1
 
 # %% [markdown]
 # Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective
-# fits. But a bare list, "a horse, to cross, a river, and too weak", has no *it* to resolve, and there each of the six
-# still leans the right way in at least {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
+# fits. But a bare list has no *it* to resolve, and there each of the six still leans the right way in at least
+# {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
 # {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences, and the six together
 # {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun: it is only "tired goes with animals".
 #
@@ -951,6 +924,7 @@ if passed(head_contributions):
 
     odds = measured("asked", asked)["odds"]
     shift, both = odds[:, 0] - odds[:, 1], ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
+    print("nats:", shift.round(1))
     assert (shift > 0).sum() >= 12 and both <= 5
 
 # %% [markdown]
@@ -969,7 +943,7 @@ if passed(head_contributions):
     groups = [[(layer, (head + step) % 9) for layer, head in steady] for step in range(1, 9)]
     odds = measured("six others", lambda: {"odds": torch.stack([asked(group)["odds"] for group in groups])})["odds"]
     others = (odds[..., 0] - odds[..., 1]).mean(axis=-1)
-    print(f"with all {shift.mean():.2f} nats, without", left, "without six others", others.round(2))
+    print("without", {name: f"{value:.2f} nats" for name, value in left.items()}, "six others", others.round(2))
     assert min(left.values()) > 0.9 * shift.mean() > others.mean() and left["the six"] > shift.mean()
 
 # %% [markdown]
@@ -977,13 +951,13 @@ if passed(head_contributions):
 # 13.8 and {{ left["the six"]:.2f }} without the six: the model hardly misses any of them. Without six others it is
 # {{ others.mean():.2f }} on average, from {{ others.min():.2f }} to {{ others.max():.2f }}. Those it misses a little.
 #
-# So here is the honest answer to the question of the course. In this model we found no head that resolves *it*. At
+# So the honest answer to the question of the course is this. In this model we found no head that resolves *it*. At
 # the position of *it* no head can, because of the mask. At the last word some heads do look at the right noun, but
 # the model does as well without them, even without six at once. Perhaps other heads resolve it, or step in when these
 # are gone. Perhaps the model only knows which words go together. This test cannot tell, and no map can.
 #
-# What would a yes look like? You have seen one, 23.4. It was chosen on one prompt and tested on others. Without it
-# the model lost much of the answer, and without any of its neighbors it kept most.
+# What would a yes look like? You have seen one: 23.4, chosen on one prompt and tested on others. Without it the model
+# lost much of the answer, and without any of its neighbors it kept most.
 
 # %% [markdown]
 # ## What we keep
@@ -991,7 +965,6 @@ if passed(head_contributions):
 # - A map shows where a head looks. A score compares heads, and is only as good as the test behind it.
 # - Weight on the first token is usually a sink: it says *nothing here*, and the value it fetches is short.
 # - Induction takes two heads: one that notes what came before, one that looks for that note. Test at random periods.
-#   At a fixed one, a head that only counts places scores just as high.
 # - The output of attention is a sum over heads, so each head's part can be measured and taken away.
 # - Map, contribution and ablation have to agree before we say what a head does. A head picked from 270 has to be
 #   tested on examples that were not used to pick it, and its ablation compared with that of its neighbors.

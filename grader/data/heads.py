@@ -51,6 +51,17 @@ def measuring(run: Run, fresh: bool) -> Callable[[str, Experiment], dict[str, np
     return measured
 
 
+def trained(model: Any, checkpoint: Path) -> Any:
+    """The model with the weights that lesson 12 has saved; where there are none, a sentence says so and its weights stay as they are."""
+    import torch
+
+    if checkpoint.is_file():
+        model.load_state_dict(torch.load(checkpoint, weights_only=True)["model"])
+    else:
+        print("No checkpoint of lesson 12 is here: these weights are random. Run lesson 12, then this cell again.")
+    return model.eval().requires_grad_(False)
+
+
 def must_exist(heads: Sequence[tuple[int, int]], config: Config) -> None:
     """Raises ValueError for a (layer, head) that the model doesn't have."""
     for layer, head in heads:
