@@ -215,7 +215,7 @@ def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> N
     axes[0].plot(list(periods), scores, "o-", markersize=5)
     said = ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, scores, strict=True))
     axes[0].set(ylim=(-0.02, 1.02), xlabel="period of the test", ylabel="induction score", xticks=list(periods),
-                title="Trained at period 10: no period but its own")  # fmt: skip
+                title="Trained at 10: no other period")  # fmt: skip
     for ax, (period, weights) in zip(axes[1:], maps.items(), strict=True):
         weights = np.asarray(weights)
         t = len(weights)
