@@ -58,9 +58,10 @@ def _name(layer: int, head: int) -> str:
     return f"{layer}.{head}"
 
 
-def grid(maps: Sequence[Any], letters: Sequence[str], titles: Sequence[Sequence[str]]) -> None:
-    """Each head (T, T) of each block, a row of panels for each block. maps: (H, T, T) a block; titles: one a head."""
+def grid(maps: Sequence[Any], letters: Sequence[str], scores: Any) -> None:
+    """Each head (T, T) of each block, a row of panels for each block. maps: (H, T, T) a block; scores: (blocks, H)."""
     count = len(maps[0])
+    titles = [[f"block {i}, head {h}: score {float(scores[i][h]):.2f}" for h in range(count)] for i in range(len(maps))]
     fig, axes = panels(len(maps) * count, width=10.8, height=3.05 * len(maps), columns=count)
     for number, ax in enumerate(axes):
         block, head = divmod(number, count)
@@ -207,16 +208,14 @@ def sinks(weight: Any, length: Any) -> None:
                   f"{int(np.argmin(weight))}. In the median layer its value is {np.median(length):.2f} times as long.")  # fmt: skip
 
 
-def cheat(periods: Sequence[int], scores: Mapping[str, Sequence[float]], maps: Mapping[int, Any]) -> None:
-    """Scores by the period of the test, for layers trained otherwise; and the first one's map (T, T) at two periods."""
+def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> None:
+    """Scores of a layer trained at period 10, by the period of the test, from `first` on; and its map (T, T) at two periods."""
     fig, axes = panels(3, width=10.8, height=3.6, ratios=(1.25, 1, 1))
-    said = []
-    for (name, values), style in zip(scores.items(), ("o-", "s--"), strict=True):
-        axes[0].plot(list(periods), values, style, label=name, markersize=5)
-        said.append(f"trained at {name}: " + ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, values, strict=True)))
+    periods = range(first, first + len(scores))
+    axes[0].plot(list(periods), scores, "o-", markersize=5)
+    said = ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, scores, strict=True))
     axes[0].set(ylim=(-0.02, 1.02), xlabel="period of the test", ylabel="induction score", xticks=list(periods),
-                title="One layer: no period but its own")  # fmt: skip
-    axes[0].legend(frameon=False, loc="upper left", title="trained at period", alignment="left")
+                title="Trained at 10: no other period")  # fmt: skip
     for ax, (period, weights) in zip(axes[1:], maps.items(), strict=True):
         weights = np.asarray(weights)
         t = len(weights)
@@ -226,7 +225,7 @@ def cheat(periods: Sequence[int], scores: Mapping[str, Sequence[float]], maps: M
         ax.grid(False)
         ax.set(xlabel="key position", ylabel="query position", xticks=range(0, t, 9), yticks=range(0, t, 9),
                title=f"its map at period {period}")  # fmt: skip
-    show(fig, alt="Left: induction scores by the period of the test; " + "; ".join(said) + ". Right: the map of the layer trained at "
+    show(fig, alt="Left: induction scores by the period of the test: " + said + ". Right: the map of the layer trained at "
                   "period 10 looks the same at both periods; the line where an induction head would look is on it at 10.")  # fmt: skip
 
 
@@ -358,8 +357,11 @@ def splits(on_half: Any, on_other: Any) -> None:
     show(fig, alt=f"Two histograms over {len(on_half):,} splits. The chosen head leans {said}.")
 
 
-def twins(leaning: Mapping[str, Any], names: Sequence[str]) -> None:
-    """For each pair of sentences (n,), by how much more a head looks at the noun that fits."""
+def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
+    """How far 13.8 and 17.0 lean in each pair. lean, listed: (pairs, layers, heads) in sentences and in lists; pairs: their words."""
+    leaning = {"13.8, chosen most often": lean[:, 13, 8], "17.0, right in all sixteen": lean[:, 17, 0],
+               "17.0 in a list, without it": listed[:, 17, 0]}  # fmt: skip
+    names = [f"{one}, {two}: {first}, {second}" for one, _, two, first, second in pairs]
     fig, axes = panels(len(leaning), width=10.8, height=4.3)
     rows, said, most = np.arange(len(names)), [], max(np.max(values) for values in leaning.values())
     for number, (ax, (title, values)) in enumerate(zip(axes, leaning.items(), strict=True)):
