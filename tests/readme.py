@@ -39,10 +39,10 @@ def blocks() -> dict[str, str]:
 PARTS = {
     "00": ("Part I: attention itself", "You compute attention for three tokens by hand, learn what each step of it is for, and end with a "
            "module in PyTorch through which gradients flow."),
-    "06": ("Part II: a model of your own", "Masks, positions and heads come around it, you derive its gradients, and a language model that "
-           "you wrote and trained writes, on a GPU where there is one."),
-    "14": ("Part III: attention as it runs today", "Attention without its table of scores, a cache for text that grows, the block of today's "
-           "open models with real weights in your own code, and what heads do."),
+    "06": ("Part II: a model of your own", "You add masks, positions and heads, derive the gradients by hand, and train a small language model of "
+           "your own until it writes, on a GPU if you have one."),
+    "14": ("Part III: attention as it runs today", "You compute attention without its table of scores, write text with a cache, run an open model's "
+           "weights in your own code, and find out what single heads do."),
 }  # fmt: skip
 HEAD = ("| lesson | after it you can | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|")
 
