@@ -65,8 +65,6 @@ test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
 	$(BIN)/ruff check .
 	$(BIN)/grader build --check
-	@# Hundreds of processes import these; compiled once, and by their content, no stale file is ever taken.
-	@$(BIN)/python -m compileall -q --invalidation-mode checked-hash grader
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 build: $(VENV)/.lab

@@ -535,7 +535,8 @@ if passed(layer_norm):
 # %% [markdown]
 # A token a hundred times as large comes out the same, so a layer that reads normalized tokens never meets numbers of a size that it
 # has not seen. `nn.LayerNorm` is your function with `weight` and `bias` as parameters; the block uses it.
-#
+
+# %% [markdown]
 # ## Before or after the sum?
 #
 # The original normalizes *after* the sum, x = norm(x + f(x)): **post-norm** (Vaswani et al. 2017, section 3.1). Today's models
@@ -559,7 +560,8 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 0.5 <
 # {{ ends["post-norm, 40 steps of warm-up"]:.2f }}. Four other seeds gave the same picture. One depth and one small
 # task prove no general rule, but the paper found the same on translation. Lesson 12 also uses a warm-up, for another
 # reason: its optimizer's first estimates are poor.
-#
+
+# %% [markdown]
 # ## The block
 #
 # What is not linear in the small network is GELU: x · Φ(x), where Φ(x) is the probability that a standard normal number is below x

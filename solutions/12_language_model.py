@@ -613,7 +613,8 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # %% [markdown]
 # At temperature 0 the text tends to fall into a loop, since the same characters in the window always continue in the same way. At 1.5 it
 # spells badly, because a flattened softmax gives wrong letters a larger share. In between the text varies and keeps more of its words.
-#
+
+# %% [markdown]
 # ## One position that never learned
 #
 # The model has 64 positions, and `write` feeds it the last 63 characters. Why not all 64? Here is the surprise about the next
@@ -633,7 +634,8 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # as. At position 63 the surprise is {{ surprise[63]:.2f }} nats instead of {{ surprise[62]:.2f }}. With 64 in
 # `write`, the first 64 characters would read well, and every later one would be drawn at that untrained position. Try
 # it. Published code avoids this by cutting windows that are one token longer than what the model reads.
-#
+
+# %% [markdown]
 # ## What the heads look at
 #
 # The weights are recomputed from each block's `qkv`. We check that they reproduce what the block's attention returns,

@@ -22,7 +22,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
-from grader.data import heads, smollm2
 
 # %% role="demo"
 figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
@@ -76,6 +75,8 @@ class Small(nn.Module):
 # Its weights come from the checkpoint that your training saved in lesson 12. The loss is on text that was held out there.
 
 # %% role="demo"
+from grader.data import heads, smollm2
+
 text = figures.lesson_12.reference_text()
 characters = sorted(set(text))
 held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out

@@ -80,8 +80,11 @@ ROUTES = (
             ),
             Stop("06_masks", "masked_attention", ("causal_mask", "masked_attention"), without=("Three languages for one mask",)),
             Stop("09_multi_head_attention", "MultiHeadAttention"),
-            Stop("11_causal_multi_head_attention", work=("CausalMultiHeadAttention", "TransformerBlock")),
-            Stop("12_language_model"),
+            Stop(
+                "11_causal_multi_head_attention", work=("CausalMultiHeadAttention", "TransformerBlock"),
+                without=("Before or after the sum?",),
+            ),
+            Stop("12_language_model", without=("One position that never learned", "What the heads look at")),
         ),
     ),
 )  # fmt: skip

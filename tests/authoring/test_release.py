@@ -312,7 +312,7 @@ def test_a_file_or_an_older_bundle_in_the_way_is_a_sentence(tmp_path):
     with pytest.raises(InputError, match="is a file"):
         release(tmp_path / "a", CHOSEN)
     (tmp_path / "b-gradescope.zip").write_text("")
-    with pytest.raises(InputError, match="b-gradescope.zip exists"):
+    with pytest.raises(InputError, match="b-gradescope.zip already exists"):
         release(tmp_path / "b", CHOSEN, gradescope_bundle=True)
     assert not (tmp_path / "b").exists()
 
@@ -330,7 +330,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
 def test_an_empty_folder_is_taken(tmp_path, capsys):
     (tmp_path / "new").mkdir()
     assert main(["release", str(tmp_path / "new"), "--lessons", "00"]) == 0
-    assert "to hand out as it is" in capsys.readouterr().out
+    assert "ready to hand out" in capsys.readouterr().out
     assert (tmp_path / "new" / "README.md").is_file()
 
 

@@ -41,7 +41,7 @@ def test_a_head_that_does_not_exist_is_told_so():
     for layer, head in ((30, 0), (0, 9), (-1, 0)):
         with pytest.raises(ValueError, match=rf"there is no head {layer}\.{head}: layers go from 0 to 29, heads from 0 to 8"):
             figures.lesson_17.explorer(maps, layer, head)
-    names: dict = {}
+    names: dict = {"heads": heads}
     for cell in registry.cells(LESSON):
         if cell.role == "given":
             exec(cell.text, names)

@@ -34,8 +34,8 @@ def test_a_patch_replaces_each_old_text_by_the_new_one():
 
 
 @pytest.mark.parametrize("one, words", [
-    (patch("x * y", "x"), "stands 0 times"),
-    (patch("total", "sum"), "stands 2 times"),
+    (patch("x * y", "x"), "occurs 0 times"),
+    (patch("total", "sum"), "occurs 2 times"),
     (patch("x + y", "x + y"), "replaced by itself"),
     (patch("x + y", "x", "+ y", "- y"), "overlap or touch"),
     (patch("x + y", "x", of="g"), "no exercise 'g'"),
