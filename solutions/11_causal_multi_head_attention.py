@@ -428,6 +428,7 @@ def train_stack(way, steps, rate, warm_up=0):
 # are more factors, or smaller ones, than you assumed.
 
 # %% role="demo"
+torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
 ways = ("plain", "normalized", "residual", "pre-norm")
 size = {way: train_stack(way, 1, 1e-3)[1] for way in ways}
 figures.lesson_11.gradients(size)
