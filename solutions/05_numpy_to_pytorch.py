@@ -683,7 +683,7 @@ if passed(SelfAttention):
 # answer asks for the gradient of w_q and w_k, names at least two ways of cutting a graph, and knows why the loss can fall
 # nevertheless.
 #
-# **Why does PyTorch not simply detach in `.numpy()`?** A good answer says that a silent cut would be the mistake of this
+# **Why doesn't `.numpy()` detach the tensor for you?** A good answer says that a silent cut would be the mistake of this
 # lesson, built into the library, and that an explicit `detach()` can be found by reading.
 #
 # ## On paper

@@ -27,8 +27,8 @@ EXPECTED = (
 class Unreadable(Exception):
     """A notebook that cannot be read. what: the finding, one sentence; str(): also what to fix."""
 
-    def __init__(self, what: str, mend: str = EXPECTED) -> None:
-        super().__init__(f"{what} {mend}")
+    def __init__(self, what: str, advice: str = EXPECTED) -> None:
+        super().__init__(f"{what} {advice}")
         self.what = what
 
 

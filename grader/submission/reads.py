@@ -25,7 +25,7 @@ Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what i
 
 
 class Reads(Protocol):
-    """Whoever reads notebooks."""
+    """Anything that reads notebooks: this process, or one of its own behind walls."""
 
     def begin(self) -> None:
         """Another learner's notebooks follow."""

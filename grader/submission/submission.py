@@ -226,8 +226,8 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
     if lesson:
         return _Read(*about, notebook, lesson)
     what = f"{place} belongs to no lesson of this course."
-    mend = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
-    return _Read(*about, notebook, "", what, f"{what} {mend}")
+    advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
+    return _Read(*about, notebook, "", what, f"{what} {advice}")
 
 
 def lesson_of_name(path: Path) -> str:
