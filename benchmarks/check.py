@@ -111,6 +111,9 @@ def measure_checks(runs: int) -> list[bool]:
 
 def first_failures() -> list[tuple[float, str, bool]]:
     """(seconds of the processor, which answer, whether a mistake was named) of each wrong answer's first check."""
+    import torch
+
+    torch.optim.SGD([torch.zeros(1)])  # the first optimizer of a process imports a second's worth of torch, whoever makes it
     found = []
     zoo = [runpy.run_path(str(path))["WRONG"] for path in sorted((Path(__file__).parent.parent / "tests" / "zoo").glob("lesson_*.py"))]
     wrong = ((name, number, cell) for animals in zoo for name, cells in animals.items() for number, (_, cell) in enumerate(cells))

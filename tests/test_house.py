@@ -12,7 +12,6 @@ import pytest
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "grader"
-STUB_GRADER = {"worker.stub_grader": {"figures"}}  # what it imports is the empty stand-in that it serves itself
 
 
 def floors() -> list[list[str]]:
@@ -79,7 +78,7 @@ def test_imports_point_down(name, imported):
     room = _room(name)
     if room == "__main__":
         return
-    for other in {_room(module) for module in imported if module} - STUB_GRADER.get(name, set()) - {room}:
+    for other in {_room(module) for module in imported if module} - {room}:
         assert FLOOR[other] < FLOOR[room], f"grader.{name} imports from {other}/, which is no floor below {room}/"
 
 
@@ -98,4 +97,4 @@ def test_no_module_imports_itself_by_a_detour():
 
 
 def test_what_runs_beside_a_learner_s_code_knows_nothing_else():
-    assert {_room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported} <= {"worker", "figures"}
+    assert {_room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported} == {"worker"}

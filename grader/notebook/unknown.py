@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-import grader
 from grader.course import registry
+from grader.notebook import OFFERED, ROOM
 from grader.notebook.laid_over import stubs_of
 from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
@@ -28,9 +28,9 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
     name, found = error.name, _call(error, trace, namespace)
     if not name or found is None:
         return None
-    if name in grader.ROOM:
+    if name in ROOM:
         return f"`{name}` is for rooms and must be imported first: `from grader import {name}`."
-    if name in grader.__all__:
+    if name in OFFERED:
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
     if name in registry.exercise_names():
         return _exercise(name, runs)
@@ -74,15 +74,15 @@ def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str,
     nodes = list(ast.walk(tree)) if tree is not None else []
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
-        if isinstance(node, ast.Name) and node.id == error.name in grader.__all__ and node.lineno == line:
-            if node.id not in grader.ROOM or id(node) in called:  # `fine` and `leave` may well be a learner's own variables
+        if isinstance(node, ast.Name) and node.id == error.name in OFFERED and node.lineno == line:
+            if node.id not in ROOM or id(node) in called:  # `fine` and `leave` may well be a learner's own variables
                 return error.name
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or line):
             root = node.func
             while isinstance(root, ast.Attribute):
                 root = root.value
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if isinstance(root, ast.Name) and root.id in grader.__all__ and any(_is(error.name, one) for one in given):
+            if isinstance(root, ast.Name) and root.id in OFFERED and any(_is(error.name, one) for one in given):
                 return root.id
     return None
 

@@ -18,7 +18,7 @@ import pytest
 import grader
 from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
-from grader.notebook import judged, membership, room as rooms, sending
+from grader.notebook import ROOM, judged, membership, room as rooms, sending
 from grader.notebook.sending import Line, Sender
 from grader.room.message import Event
 from tests.live import from_cells
@@ -462,4 +462,4 @@ def test_a_cell_that_breaks_sockets_breaks_no_check(room, monkeypatch):
 
 
 def test_the_names_are_there_and_a_lesson_imports_none(monkeypatch):
-    assert set(grader.ROOM) <= set(grader.__all__) and all(callable(getattr(grader, name)) for name in grader.ROOM)
+    assert set(ROOM) <= set(grader.__all__) and all(callable(getattr(grader, name)) for name in ROOM)
