@@ -5,9 +5,9 @@ The course's own modules (references, specifications) are not importable there.
 
 from __future__ import annotations
 
-import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -98,6 +98,7 @@ def install() -> None:
     grader.__path__ = []  # type: ignore[attr-defined]
     for name in HARMLESS:
         setattr(grader, name, nothing)
-    sys.modules["grader"] = grader
-    sys.meta_path.insert(0, _Closed())
-    importlib.import_module("grader.figures")  # through the finder above, so that it becomes an attribute
+    closed = _Closed()
+    grader.figures = importlib.util.module_from_spec(closed.find_spec("grader.figures"))  # type: ignore[attr-defined]
+    sys.modules.update({"grader": grader, "grader.figures": grader.figures})
+    sys.meta_path.insert(0, closed)
