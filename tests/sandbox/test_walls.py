@@ -105,6 +105,7 @@ def test_what_honest_code_does_still_works(shut, expression):
     assert seen.failure is None and seen.parts["result"].text == "abc", seen.failure
 
 
+@pytest.mark.alike  # the list of calls is the same for both
 @pytest.mark.parametrize("body", [
     "torch.set_num_threads(2); torch.randn(600, 600, requires_grad=True).matmul(torch.randn(600, 600)).sum().backward()",
     "torch.save(torch.nn.MultiheadAttention(8, 2).state_dict(), 'w.pt'); torch.load('w.pt', mmap=True)",
@@ -188,6 +189,7 @@ with Sandbox(timeout_s=20.0) as sandbox:
 """
 
 
+@pytest.mark.alike  # which folders are named to the walls
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path, kind):
     """Neither lessons, solutions, tests and hand-ins beside it, nor the copy of the course that an installation leaves in it."""
