@@ -45,6 +45,7 @@ ATTACKS = {
     "a reply nested deeply": ("def double(x):\n    a = []\n    for _ in range(10**4): a = [a]\n    return a", "failed"),
     "a reply that holds itself": ("def double(x):\n    a = []; a.append(a); return a", "failed"),
 }  # fmt: skip
+DEAR = ("disk by many small files",)  # test_sessions.py counts fewer of them as both
 
 
 @pytest.mark.alike  # the clock; test_processes.py ends as both what ignores every signal and what stops itself
@@ -55,7 +56,7 @@ def test_what_never_ends_costs_that_exercise(monkeypatch, tmp_path, shared, prom
     _costs_that_exercise(verdicts(monkeypatch, tmp_path, shared, text), status)
 
 
-@pytest.mark.parametrize("promise", ATTACKS)
+@pytest.mark.parametrize("promise", [pytest.param(name, marks=pytest.mark.alike) if name in DEAR else name for name in ATTACKS])
 def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, shared, promise):
     monkeypatch.setattr(shared, "timeout_s", 30.0)  # another limit is what ends these, on a busy machine, too
     text, status = ATTACKS[promise]
