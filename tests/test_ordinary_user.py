@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 NOBODY = 65534
 AS_USER = ("tests/hostile", "tests/sandbox/test_walls.py", "tests/sandbox/test_scratch.py")
 PYTEST = "import os, sys, pytest; print(os.getuid(), flush=True); sys.exit(pytest.main(sys.argv[1:]))"
-LEFT_OUT = shutil.ignore_patterns("test", "idlelib", "tkinter", "ensurepip", "config-*", "site-packages")
+LEFT_OUT = shutil.ignore_patterns("test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "config-*", "site-packages", "*.opt-?.pyc")
 
 pytestmark = [pytest.mark.xdist_group("user"), pytest.mark.timeout(1200)]
 
