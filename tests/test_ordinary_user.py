@@ -2,7 +2,7 @@
 
 Where root runs the tests, everything is copied to where others may read it: this checkout, and the interpreter if it
 lies in a closed folder. Where an ordinary user runs them, tests/hostile has run as one already. What is marked `alike` runs once:
-no wall, no file and no right decides it, and it has run as root, at its length.
+no wall, no file and no right decides it, or another test, which runs as both, proves that it does not; and it has run as root, at its length.
 """
 
 from __future__ import annotations
