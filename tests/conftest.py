@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -30,6 +31,11 @@ LONG = ("test_ordinary_user.py", "test_lab.py", "authoring/test_release.py", "au
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests that take long begin first, so that two processes end at about the same time."""
     items.sort(key=lambda item: next((at for at, name in enumerate(LONG) if item.nodeid.startswith(f"tests/{name}")), len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay to the end; whoever looks for garbage need not go through them again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from grader.source.scopes import names_of
 
 MAX_CODE = 200_000  # characters of one cell that are parsed
-MAX_KEPT = 4_000  # of one whose tree is kept: a tree takes a hundred times the memory of its text
+MAX_KEPT = 4_000  # of one whose tree is kept among others: a tree takes a hundred times the memory of its text
 _DEFINITION = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
 )
@@ -21,7 +21,7 @@ def parse(text: str) -> ast.Module | None:
     """The syntax tree of a stranger's code, not to be changed; None where it is no Python, too long or nested too deeply."""
     if len(text) > MAX_CODE:
         return None
-    return _kept(text) if len(text) <= MAX_KEPT else _parse(text)
+    return _kept(text) if len(text) <= MAX_KEPT else _last(text)
 
 
 def _tree(text: str) -> ast.Module:
@@ -51,6 +51,7 @@ def too_deep(text: str) -> bool:
 
 
 _kept = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
+_last = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
 
 
 def defined_names(text: str) -> frozenset[str]:

@@ -16,9 +16,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from grader.source.definitions import root
-from grader.source.scopes import imported, names_of
+from grader.source.scopes import children, imported, names_of
 
-_SIGNS = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)  # a third of all nodes, without any name
+_ASKING = (ast.Expr, ast.MatchClass, ast.Compare, ast.Call, ast.Attribute)  # what _only_asks knows
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST = 200_000  # steps from statement to statement, of one walk; some tenths of a second
 _WALKS = 10  # so many walks of that length in one notebook
@@ -38,14 +38,15 @@ class Effects:
     def __init__(self, node: ast.stmt, at: int) -> None:
         self.at = at
         names = names_of(node)
-        used = {part.id for part in _used(node) if isinstance(part, ast.Name)}
+        parts = list(_used(node))
+        used = {part.id for part in parts if isinstance(part, ast.Name)}
         self.reads = names.now & used, names.later & used
         self.gives = _given(node)
         self.may_give = set(names.binds | names.deletes | names.sets) - self.gives
         self.alters: set[str] = set()
         self.touches: set[str] = set()
         self.imports: dict[str, set[str]] = {}
-        for part in ast.walk(node):
+        for part in parts:
             if isinstance(part, IMPORTS):
                 for name, dotted in imported(part).items():
                     self.imports.setdefault(name, set()).add(dotted)
@@ -66,7 +67,7 @@ class Effects:
                     self.touches.add(root(part.func))
                 elif isinstance(part.func, ast.Name) and part.func.id == "setattr" and part.args:
                     self.alters.add(root(part.args[0]))
-            waiting.extend(ast.iter_child_nodes(part))
+            waiting += children(part)
 
     def placed(self, at: int) -> Effects:
         """The same at another place."""
@@ -94,7 +95,7 @@ def _given(node: ast.stmt) -> set[str]:
 
 
 class Statement(Effects):
-    """A statement at the top level of a cell. parts: all its nodes; depth: of their nesting."""
+    """A statement at the top level of a cell. parts: all its nodes, but for signs; depth: of their nesting."""
 
     def __init__(self, node: ast.stmt, at: int, lines: list[str]) -> None:
         super().__init__(node, at)
@@ -104,7 +105,7 @@ class Statement(Effects):
         while level:
             self.depth += 1
             self.parts += level
-            level = [child for part in level for child in ast.iter_child_nodes(part) if not isinstance(child, _SIGNS)]
+            level = [child for part in level for child in children(part)]
 
     def line(self, node: ast.AST) -> str:
         at = getattr(node, "lineno", 0)
@@ -278,7 +279,7 @@ def _used(statement: ast.AST) -> Iterator[ast.AST]:
             if name in ("annotation", "returns"):
                 continue
             for child in value if isinstance(value, list) else (value,):
-                if isinstance(child, ast.AST) and not _only_asks(node, name, child):
+                if isinstance(child, ast.AST) and not (isinstance(node, _ASKING) and _only_asks(node, name, child)):
                     waiting.append(child)
 
 

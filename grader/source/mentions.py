@@ -44,6 +44,7 @@ class Reading:
     def __init__(self, cells: tuple[str, ...]) -> None:
         self.unread = False  # whether a cell is larger than what is read
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
+        self._made: set[int] = set()  # calls inside one whose texts have been read
         self._putting: list[tuple[Statement, ast.AST, ast.AST]] = []  # what is put where: target and value
         self._mentions: dict[int, list[Mention]] = {}
         self._locals: dict[tuple[int, str], list[ast.AST]] = {}  # dotted names that a statement's variables stand for
@@ -104,8 +105,11 @@ class Reading:
             self.members.add(text_of(node.args[1]) or "")
         elif function in _MAKERS or (function == "update" and isinstance(node.func, ast.Attribute) and _is_members(node.func.value)):
             self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}
-            texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
-            self.members |= {name for text in texts for name in text.replace(",", " ").split()}
+            if id(node) not in self._made:
+                parts = list(ast.walk(node))
+                self._made.update(id(part) for part in parts if isinstance(part, ast.Call))
+                texts = (part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+                self.members |= {name for text in texts for name in text.replace(",", " ").split()}
 
     def _handed_on(self, statement: Statement, target: ast.AST, value: ast.AST) -> Iterator[tuple[str, Mention]]:
         """What is put into a library's module or class: whoever uses the library may find it there."""

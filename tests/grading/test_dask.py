@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,16 +21,17 @@ from grader.util.errors import InputError
 from tests import own_course, small_class
 from tests.small_class import RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
+pytestmark = pytest.mark.xdist_group("dask")
 CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
 
 
-@pytest.fixture
-def cluster(tmp_path):
+@contextlib.contextmanager
+def started(place: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
     """(address, workers): a scheduler and two workers of one thread each, as processes on loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    environment = small_class.environment(tmp_path / "scratch")
+    environment = small_class.environment(place / "scratch")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": small_class.ROOT, "env": environment}
     host, port = address.removeprefix("tcp://").split(":")
     begun = [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host, "--port", port,
@@ -35,7 +39,7 @@ def cluster(tmp_path):
     try:
         wait_for(lambda: listens(host, int(port)), "the scheduler did not start")
         worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
-                  "--no-dashboard", "--local-directory", str(tmp_path / "dask")]
+                  "--no-dashboard", "--local-directory", str(place / "dask")]
         begun += [subprocess.Popen(worker, **quiet) for _ in range(2)]
         wait_for(lambda: workers_of(address) == 2, "the workers did not come")
         yield address, begun[1:]
@@ -43,6 +47,19 @@ def cluster(tmp_path):
         for process in begun:
             process.kill()
             process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with started(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """One for those who ask its workers nothing but their version."""
+    with started(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
 
 
 def wait_for(true, what: str, patience_s: float = 60.0) -> None:
@@ -98,12 +115,12 @@ def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_workers_with_another_version_of_the_course_are_refused(cluster, monkeypatch):
+def test_workers_with_another_version_of_the_course_are_refused(refused, monkeypatch):
     from grader.grading import dask_pool as module
 
     real = module.course_digest
     monkeypatch.setattr(module.batch, "close_lanes", lambda: None)
-    checked = module.Cluster(cluster[0])
+    checked = module.Cluster(refused[0])
     try:
         monkeypatch.setattr(checked._client, "run", lambda function, **_: {"tcp://there": real() + "x"})
         with pytest.raises(InputError, match="another version of the course"):
@@ -143,8 +160,8 @@ def test_workers_that_have_one_s_own_course_grade_it(mine, known, cluster, tmp_p
     assert scores(tmp_path / "out") == {"ada": (2, "passed"), "eve": (0, "failed")}
 
 
-def test_workers_without_it_are_refused_with_what_to_do(mine, cluster, tmp_path, capsys):
-    command = ["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--course", str(mine), "--scheduler", cluster[0]]
+def test_workers_without_it_are_refused_with_what_to_do(mine, refused, tmp_path, capsys):
+    command = ["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--course", str(mine), "--scheduler", refused[0]]
     assert main(command) == 2
     told = capsys.readouterr().err
     assert "another version of the course; install this one there, and start it with ATTENTION_COURSE naming the folder of your course." in told

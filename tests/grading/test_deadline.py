@@ -53,7 +53,7 @@ def test_endless_answers_use_up_the_run_and_the_results_are_there(tmp_path, caps
     (tmp_path / "ada" / f"{LESSON}.ipynb").write_text(notebook(ENDLESS))
     (tmp_path / "ada" / f"{FIRST}.ipynb").write_text(json.dumps(registry.pristine(FIRST)))
     results = tmp_path / "results.json"
-    assert main(["grade", str(tmp_path / "ada"), "--timeout", "6", "--deadline", "6", "--gradescope", str(results)]) == 1
+    assert main(["grade", str(tmp_path / "ada"), "--timeout", "3", "--deadline", "3", "--gradescope", str(results)]) == 1
     data = json.loads(results.read_text())
     told = {test["name"].split(": ")[1]: test["output"] for test in data["tests"]}
     assert set(told) == {*registry.CONTRACT[LESSON], *registry.CONTRACT[FIRST]} and data["score"] == 0

@@ -78,7 +78,9 @@ def test_sabotage_of_one_cell_lowers_the_score_by_that_exercise(graded, name):
         ("double = 3", "error"),
     ],
 )
-def test_statuses(graded, text, status):
+def test_statuses(graded, sandbox, monkeypatch, text, status):
+    if status == "timeout":
+        monkeypatch.setattr(sandbox, "timeout_s", 0.75)
     report = graded(toy.solved(double=text))
     assert statuses(report) == {"double": status, "row_sums": "passed", "the_answer": "passed"}
 

@@ -169,7 +169,7 @@ def test_a_workshop_s_folder_is_told_from_a_learner_s(tmp_path):
 def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_path):
     save(tmp_path / "ada", toy.pristine())
     save(tmp_path / "grace", toy.pristine())
-    watcher = watching(timeout_s=4.0)
+    watcher = watching(timeout_s=2.5)
     until(watcher, idle)
     save(tmp_path / "ada", toy.solved(double=LOOP))
     until(watcher, lambda room: room.waiting)

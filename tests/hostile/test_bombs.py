@@ -113,9 +113,10 @@ def one_reader():
 
 
 @pytest.fixture
-def reader(one_reader):
-    """A reader that has the whole time: what one test used up is not another's."""
+def reader(one_reader, tmp_path):
+    """A reader that has a process and the whole time: what one test used up is not another's."""
     one_reader.begin()
+    one_reader.notebook(toy.write(tmp_path / "empty.ipynb", toy.notebook([])), tmp_path)
     return one_reader
 
 
@@ -142,7 +143,6 @@ def test_every_bomb_is_read_in_bounds(monkeypatch, tmp_path, reader, name, much)
     """Within the limits, with which it may be given up; those that are known are read to their end in a part of them."""
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", notebook(filled(BOMBS[name]) if much else BOMBS[name]))
-    reader.notebook(path, path.parent)  # there is a process
     process = psutil.Process(reader._process._process.pid)
     started = sum(process.cpu_times()[:2])
     said = told(reader, path)
@@ -169,9 +169,6 @@ JSON_BOMBS = {
 def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, reader, name):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", JSON_BOMBS[name])
-    reader.begin()
-    read_submission(path, reads=reader)  # whatever it does, there is a process
-    assert reader._process is not None
     process = psutil.Process(reader._process._process.pid)
     seconds = sum(process.cpu_times()[:2])
     submission = read_submission(path, reads=reader)
@@ -228,7 +225,6 @@ def test_all_files_of_a_learner_share_their_time(monkeypatch, tmp_path, reader):
 def test_a_reader_that_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    reader.notebook(path, path.parent)
     psutil.Process(reader._process._process.pid).kill()
     assert read_submission(path, reads=reader).message == ""
 
@@ -245,6 +241,7 @@ def test_a_reader_reads_what_is_read_here(monkeypatch, tmp_path, reader):
         assert reader.sources(plans[0].own_texts, RULES) == Here().sources(plans[0].own_texts, RULES)
 
 
+@pytest.mark.alike  # test_links.py has a whole class graded by both
 def test_in_a_class_the_others_have_their_points(tmp_path, scratch):
     """The attack that took nine gigabytes of the grading process, and one of each other kind."""
     codes = {name: small_class.RIGHT for name in ("ada", "zoe")}

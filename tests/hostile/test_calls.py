@@ -87,6 +87,12 @@ class Bystander:
         return said
 
 
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(timeout_s=20.0) as made:
+        yield made
+
+
 @pytest.fixture
 def bystander(tmp_path) -> Iterator[Bystander]:
     place = tmp_path / "classmate"
@@ -150,7 +156,7 @@ def f(x):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers in it are x86-64's")
-def test_no_way_of_opening_gives_a_hold_on_what_is_another_s(tmp_path, bystander):
+def test_no_way_of_opening_gives_a_hold_on_what_is_another_s(sandbox, bystander):
     """Every mode, the fourth among them, which is neither reading nor writing and asks Landlock for no right."""
     os.mkfifo(bystander.folder / "pipe")
     (bystander.folder / "link").symlink_to("01_toy.ipynb")
@@ -159,11 +165,10 @@ def test_no_way_of_opening_gives_a_hold_on_what_is_another_s(tmp_path, bystander
         places = [bystander.terminal, "/dev/tty", "/dev/ptmx", "/dev/full", "/proc/self/mem", f"/proc/{bystander.process.pid}/mem",
                   "/etc/passwd", "/", str(bystander.folder), *(str(bystander.folder / name) for name in ("01_toy.ipynb", "link", "pipe", "socket", "new"))]  # fmt: skip
         before = bystander.seen()
-        with Sandbox(timeout_s=20.0) as sandbox:
-            seen = sandbox.candidates(plan(OPEN.format(places=places)))["f"].observe(CASE)
-            assert sandbox.isolation == "full"
-            assert seen.failure is None and seen.parts["result"].text == "nothing", seen
-            assert bystander.seen() == before and bystander.is_free()
+        seen = sandbox.candidates(plan(OPEN.format(places=places)))["f"].observe(CASE)
+        assert sandbox.isolation == "full"
+        assert seen.failure is None and seen.parts["result"].text == "nothing", seen
+        assert bystander.seen() == before and bystander.is_free()
     assert bystander.end() == b""
 
 
@@ -189,14 +194,13 @@ def f(x):
     ("fcntl", [*range(64), *range(1024, 1060)], system_calls.FCNTL),
     ("prctl", [*range(96), 0x53564D41, 0x59616D61], system_calls.PRCTL),
 ])  # fmt: skip
-def test_what_a_descriptor_and_a_process_may_be_asked(call, numbers, allowed):
+def test_what_a_descriptor_and_a_process_may_be_asked(sandbox, call, numbers, allowed):
     """FIFREEZE, leases, owners of signals, flags of a file system: all but the few on the list, whatever stands above the lower half."""
     which = system_calls.ALLOWED[call][0 if os.uname().machine == "x86_64" else 1]
     text = f"NUMBERS, ALLOWED, WHICH = {numbers!r}, {set(allowed)!r}, {which}\n" + HELD
     if call == "prctl":
         text = text.replace("WHICH, fd, ", "WHICH, ").replace("ctypes.c_ulong(0))", "ctypes.c_ulong(0), 0, 0, 0)")
-    with Sandbox(timeout_s=10.0) as sandbox:
-        seen = sandbox.candidates(plan(text))["f"].observe(CASE)
+    seen = sandbox.candidates(plan(text))["f"].observe(CASE)
     assert seen.failure is None and seen.parts["result"].text == "[]", seen
 
 
@@ -226,8 +230,8 @@ STATIONS = {
 
 
 @pytest.mark.parametrize("attack", STATIONS)
-def test_single_doors_that_stood_open(bystander, attack):
-    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as named, Sandbox(timeout_s=5.0) as sandbox:
+def test_single_doors_that_stood_open(sandbox, bystander, attack):
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as named:
         place = str(bystander.folder / "named")
         named.bind(place)
         before = bystander.seen()

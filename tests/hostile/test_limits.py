@@ -6,7 +6,7 @@ import pytest
 
 from tests.hostile.attack import RETURN_X, earns, verdicts
 
-ATTACKS = {
+ENDLESS = {
     "endless loop": ("def double(x):\n    while True: pass", "timeout"),
     "endless loop that catches all": ("def double(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass", "timeout"),
     "endless loop in NumPy": ("def double(x):\n    a = np.ones((200, 200))\n    while True: a = np.tanh(a @ a)", "timeout"),
@@ -15,9 +15,11 @@ ATTACKS = {
     "endless loop in del": ("class D:\n    def __del__(self):\n        while True: pass\ndef double(x):\n    D(); return 2 * x", "timeout"),
     "endless loop in a cell": ("while True: pass" + RETURN_X, "timeout"),
     "endless sleep": ("import time\ndef double(x): time.sleep(10**6)", "timeout"),
-    "endless input": ("import sys\ndef double(x): return sys.stdin.read() or input()", "error"),
     "endless generator": ("def double(x): return sum(iter(int, 1))", "timeout"),
     "endless shape": ("class A(np.ndarray):\n    @property\n    def size(self):\n        while True: pass\ndef double(x): return x.view(A)", None),
+}  # fmt: skip
+ATTACKS = {
+    "endless input": ("import sys\ndef double(x): return sys.stdin.read() or input()", "error"),
     "memory by lists": ("def double(x): return [0] * 10**9", None),
     "memory by a string": ("def double(x): return 'x' * 10**10", None),
     "memory by NumPy": ("def double(x): return np.ones(10**9)", None),
@@ -43,13 +45,24 @@ ATTACKS = {
     "a reply nested deeply": ("def double(x):\n    a = []\n    for _ in range(10**4): a = [a]\n    return a", "failed"),
     "a reply that holds itself": ("def double(x):\n    a = []; a.append(a); return a", "failed"),
 }  # fmt: skip
+DEAR = ("disk by many small files",)  # test_sessions.py counts fewer of them as both
 
 
-@pytest.mark.parametrize("promise", ATTACKS)
+@pytest.mark.alike  # the clock; test_processes.py ends as both what ignores every signal and what stops itself
+@pytest.mark.parametrize("promise", ENDLESS)
+def test_what_never_ends_costs_that_exercise(monkeypatch, tmp_path, shared, promise):
+    monkeypatch.setattr(shared, "timeout_s", 0.75)
+    text, status = ENDLESS[promise]
+    _costs_that_exercise(verdicts(monkeypatch, tmp_path, shared, text), status)
+
+
+@pytest.mark.parametrize("promise", [pytest.param(name, marks=pytest.mark.alike) if name in DEAR else name for name in ATTACKS])
 def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, shared, promise):
+    monkeypatch.setattr(shared, "timeout_s", 30.0)  # another limit is what ends these, on a busy machine, too
     text, status = ATTACKS[promise]
-    if not promise.startswith("endless"):
-        monkeypatch.setattr(shared, "timeout_s", 30.0)  # another limit is what ends these, on a busy machine, too
-    found = verdicts(monkeypatch, tmp_path, shared, text)
+    _costs_that_exercise(verdicts(monkeypatch, tmp_path, shared, text), status)
+
+
+def _costs_that_exercise(found, status):
     earns(found, status)
     assert sum(map(len, (found["double"].headline, *found["double"].details))) < 20_000

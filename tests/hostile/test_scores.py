@@ -13,6 +13,7 @@ from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
 from tests.conftest import children
 
+pytestmark = pytest.mark.alike  # what a value can feign; test_processes.py and test_secrets.py start and read as both
 RETURN_X = "\ndef double(x): return x"
 ATTACKS = {
     "patched allclose": ("np.allclose = np.array_equal = lambda *a, **k: True" + RETURN_X, "failed"),
@@ -73,6 +74,8 @@ def sandbox():
 def test_an_attack_earns_its_honest_part(monkeypatch, tmp_path, sandbox, promise):
     toy.install(monkeypatch)
     text, status = ATTACKS[promise]
+    if status == "timeout":
+        monkeypatch.setattr(sandbox, "timeout_s", 0.75)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved(double=text))
     verdicts = grade.grade_submission(path, sandbox=sandbox).lessons[0].verdicts
     seen = {verdict.exercise: verdict.status for verdict in verdicts}

@@ -45,18 +45,24 @@ def by_watch(folder: Path) -> list[str]:
     return [verdict.status for verdict in lesson.verdicts]
 
 
-@pytest.fixture
-def warm(monkeypatch, tmp_path, scratch):
-    """All three, kept warm as between two submissions; their files lie in `scratch`."""
-    toy.install(monkeypatch)
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    before = children()
-    with Sandbox(timeout_s=3.0) as by_grade.sandbox:
-        by_watch.lanes = WorkerThreads((), 7, 3.0)
-        yield scratch
-        by_watch.lanes.close()
-        batch.close_lanes()
+@pytest.fixture(scope="module")
+def all_three(tmp_path_factory):
+    """All three, kept warm as between two submissions. Yields: the folder for their files."""
+    place, before = tmp_path_factory.mktemp("warm"), children()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(place))
+        with Sandbox(timeout_s=3.0) as by_grade.sandbox:
+            by_watch.lanes = WorkerThreads((), 7, 3.0)
+            yield place
+            by_watch.lanes.close()
+            batch.close_lanes()
     assert not set(children()) - set(before)
+
+
+@pytest.fixture
+def warm(all_three, monkeypatch):
+    toy.install(monkeypatch)
+    return all_three
 
 
 def workers() -> list[psutil.Process]:
@@ -104,9 +110,10 @@ def narrow(monkeypatch):
 
 @pytest.fixture(scope="module")
 def patient():
+    before = children()
     with Sandbox(timeout_s=30) as made:  # with room for the address space of many threads
         yield made
-    assert not children()
+    assert not set(children()) - set(before)
 
 
 @pytest.mark.parametrize("what", USES)

@@ -105,7 +105,7 @@ def test_what_honest_code_does_still_works(shut, expression):
     assert seen.failure is None and seen.parts["result"].text == "abc", seen.failure
 
 
-@pytest.mark.parametrize("body", [
+LIBRARIES = [
     "torch.set_num_threads(2); torch.randn(600, 600, requires_grad=True).matmul(torch.randn(600, 600)).sum().backward()",
     "torch.save(torch.nn.MultiheadAttention(8, 2).state_dict(), 'w.pt'); torch.load('w.pt', mmap=True)",
     "list(torch.utils.data.DataLoader(list(range(10)), batch_size=2, shuffle=True))",
@@ -121,7 +121,11 @@ def test_what_honest_code_does_still_works(shut, expression):
     "import os, platform, shutil, zoneinfo; platform.platform(); shutil.get_terminal_size(); os.isatty(0); zoneinfo.ZoneInfo('Europe/Berlin')",
     "import signal; signal.setitimer(0, 9); signal.setitimer(0, 0); signal.raise_signal(signal.SIGCHLD); signal.sigtimedwait([10], 0.01)",
     "import subprocess, multiprocessing, queue, selectors, ssl, uuid, secrets, random; selectors.DefaultSelector().close(); uuid.uuid4()",
-])  # fmt: skip
+]  # fmt: skip
+
+
+# That torch works behind the walls is tried as both; the list of calls is the same for them.
+@pytest.mark.parametrize("body", [LIBRARIES[0], *(pytest.param(body, marks=pytest.mark.alike) for body in LIBRARIES[1:])])
 def test_what_libraries_ask_of_the_kernel_is_on_the_list(shut_torch, body):
     seen = shut_torch.candidates(plan(f"import torch\ndef f(x):\n    {body}\n    return 'abc'"))["f"].observe(CASE)
     assert shut_torch.isolation == "full" and seen.failure is None and seen.parts["result"].text == "abc", seen.failure
@@ -188,6 +192,7 @@ with Sandbox(timeout_s=20.0) as sandbox:
 """
 
 
+@pytest.mark.alike  # which folders are named to the walls
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path, kind):
     """Neither lessons, solutions, tests and hand-ins beside it, nor the copy of the course that an installation leaves in it."""

@@ -1,5 +1,8 @@
 """That everything follows a module to another device is seen without that device, where it can be."""
 
+from __future__ import annotations
+
+import json
 import subprocess
 import sys
 
@@ -24,55 +27,58 @@ class Own(nn.Module):
         return torch.softmax(scores, dim=-1) @ self.w_v(x)
 """
 CODE = """
-import sys
+import json, sys
 import numpy as np, torch
 from torch import nn
 from grader.worker import originals
 originals.of_torch()
 from grader.worker.probes import Run, find
-{module}
 names = ("w_q", "w_k", "w_v")
-options = dict(init=(4, 6), state={{f"{{name}}.weight": np.ones((4, 4), np.float32) for name in names}}, linear=names, no_bias=names, max_len=6)
-found = find("lesson_06.buffer")(Own, Run((torch.ones(2, 3, 4),), options=options))
-print(found["the mask is a buffer"], found["{follows}"], "sympy" in sys.modules)
+options = dict(init=(4, 6), state={f"{name}.weight": np.ones((4, 4), np.float32) for name in names}, linear=names, no_bias=names, max_len=6)
+for module in json.loads(sys.argv[1]):
+    exec(module)
+    found = find("lesson_06.buffer")(Own, Run((torch.ones(2, 3, 4),), options=options))
+    print(found["the mask is a buffer"], found[sys.argv[2]], "sympy" in sys.modules)
 """
-
-
-def seen(masked: str) -> list[str]:
-    """Whether the mask is a buffer, whether everything follows, and whether torch's computer algebra was imported."""
-    code = CODE.format(module=MODULE.format(masked=masked), follows=FOLLOWS)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
-    assert not done.returncode, done.stderr
-    return done.stdout.split()
-
-
-@pytest.mark.parametrize("masked", [
+COMPUTED = [
     "scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)",
     "scores[:, self.hidden[:t, :t]] = -torch.inf",
     "scores = torch.where(self.hidden[:t, :t], -torch.inf, torch.stack(list(scores)))",
-])  # fmt: skip
-def test_what_is_computed_of_the_modules_own_tensors_follows_and_imports_no_computer_algebra(masked):
-    assert seen(masked) == ["True", "True", "False"]
-
-
-@pytest.mark.parametrize("masked", [
+]
+PLAIN = "scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)"
+LEFT = [
     "scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -torch.inf)",
     'scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool, device="cpu").triu(1), -torch.inf)',
     "with torch._C.DisableTorchFunction():\n            scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)",
-])  # fmt: skip
-def test_what_stays_behind_is_seen_though_the_buffer_is_there(masked):
-    assert seen(masked)[:2] == ["True", "False"]
+]
+ANEW = f"if self.plain.device != x.device:\n            self.plain = self.hidden.clone()\n        {PLAIN}"
+ON_X = "scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1), -torch.inf)"
+ALL = [*COMPUTED, PLAIN, *LEFT, ANEW, ON_X]  # those that do without the computer algebra first: once imported, it stays
 
 
-def test_what_is_kept_as_a_plain_attribute_is_seen_without_the_computer_algebra():
-    assert seen("scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)") == ["True", "False", "False"]
+@pytest.fixture(scope="module")
+def seen() -> dict[str, list[str]]:
+    """Whether the mask is a buffer, whether everything follows, and whether torch's computer algebra has been imported by then."""
+    modules = json.dumps([MODULE.format(masked=masked) for masked in ALL])
+    done = subprocess.run([sys.executable, "-c", CODE, modules, FOLLOWS], capture_output=True, text=True, cwd=ROOT, timeout=240)
+    assert not done.returncode, done.stderr
+    return dict(zip(ALL, map(str.split, done.stdout.splitlines()), strict=True))
 
 
-def test_what_is_kept_and_made_anew_for_another_device_follows():
-    anew = "if self.plain.device != x.device:\n            self.plain = self.hidden.clone()"
-    assert seen(f"{anew}\n        scores = scores.masked_fill(self.plain[:t, :t], -torch.inf)")[:2] == ["True", "True"]
+@pytest.mark.parametrize("masked", COMPUTED)
+def test_what_is_computed_of_the_modules_own_tensors_follows_and_imports_no_computer_algebra(seen, masked):
+    assert seen[masked] == ["True", "True", "False"]
 
 
-def test_what_is_made_on_the_inputs_device_follows():
-    hidden = "torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)"
-    assert seen(f"scores = scores.masked_fill({hidden}, -torch.inf)")[:2] == ["True", "True"]
+def test_what_is_kept_as_a_plain_attribute_is_seen_without_the_computer_algebra(seen):
+    assert seen[PLAIN] == ["True", "False", "False"]
+
+
+@pytest.mark.parametrize("masked", LEFT)
+def test_what_stays_behind_is_seen_though_the_buffer_is_there(seen, masked):
+    assert seen[masked][:2] == ["True", "False"]
+
+
+@pytest.mark.parametrize("masked", [ANEW, ON_X])
+def test_what_is_made_for_the_device_of_the_inputs_follows(seen, masked):
+    assert seen[masked][:2] == ["True", "True"]
