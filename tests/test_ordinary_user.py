@@ -24,7 +24,7 @@ NOBODY = 65534
 AS_USER = ("tests/hostile", "tests/sandbox/test_walls.py", "tests/sandbox/test_scratch.py")
 LEFT_OUT = shutil.ignore_patterns("test", "idlelib", "tkinter", "ensurepip", "config-*", "site-packages")
 
-pytestmark = [pytest.mark.xdist_group("user"), pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from tests.find_chromium import ADVICE, find_chromium
 
 pytest.importorskip("myst_nb", reason="the extra [site], which `make test` installs, is not here")
 
-pytestmark = pytest.mark.xdist_group("site")  # built once for all
 LESSONS = sorted(path.stem for path in (ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
 LOOKED_AT = ("index.html", "lessons/01_three_tokens.html", "lessons/08_attention_backward.html", "lessons/glossary.html", "instructors.html",
              "teaching/index.html")  # fmt: skip
