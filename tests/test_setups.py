@@ -240,7 +240,7 @@ for name in ("fcntl", "resource", "termios", "pty", "tty", "grp", "pwd"):
 for name in ("uname", "fork", "mkfifo", "killpg"):
     if hasattr(os, name):
         delattr(os, name)
-sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests"]))
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "--assert=plain", "tests"]))
 """
 
 
