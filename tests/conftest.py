@@ -23,19 +23,40 @@ from grader.course import own, registry
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
-LONG = ("test_ordinary_user.py", "test_lab.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_notebooks.py::test_nbval",
-        "authoring/test_audit.py::test_every_lesson", "test_package.py", "test_core.py", "test_setups.py", "test_alone.py",
-        "hostile/test_calls.py::test_no_call")  # fmt: skip
+# The files that take long begin first, the longest before the others, so that two processes end at about the same time.
+LONG = ("test_ordinary_user.py", "test_lab.py", "test_notebooks.py::test_nbval", "test_notebooks.py",
+        "authoring/test_audit.py::test_every_lesson", "test_zoo.py", "sandbox/test_sandbox.py", "test_package.py", "test_core.py",
+        "test_alone.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_site.py", "test_setups.py", "hostile",
+        "judging", "test_smollm2.py", "grading", "worker/test_device_probe.py")  # fmt: skip
+TOGETHER = {"test_package.py": "wheel", "test_core.py": "wheel", "test_alone.py": "wheel"}  # built once for all three
+APART = ("test_notebooks.py", "authoring/test_audit.py")  # whole lessons, which share nothing
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests that take long begin first, so that two processes end at about the same time."""
     items.sort(key=lambda item: next((at for at, name in enumerate(LONG) if item.nodeid.startswith(f"tests/{name}")), len(LONG)))
 
 
 def pytest_collection_finish() -> None:
     """Ten thousand tests stay to the end; whoever looks for garbage need not go through them again and again."""
     gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)  # as where -p no:xdist leaves the plugin out
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Whatever --dist says, one process runs all of a file, and so makes once what its tests share: a site, an environment, a JupyterLab.
+
+    --dist loadgroup would be for this, but with pytest 9.2 it takes no notice of a test's group, and says nothing: see issue 1386
+    of pytest-xdist.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0].removeprefix("tests/")
+            return nodeid if file in APART else TOGETHER.get(file, file)
+
+    config.option.loadscopereorder = False  # by how many tests there are; LONG knows better
+    return ByFile(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,6 @@ from grader.util import lacking
 from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
 
-pytestmark = pytest.mark.xdist_group("wheel")  # built once; what in_a_browser.py does takes a while, and is done once
 LESSONS = [name for name in registry.lessons() if not registry.needs_torch(name)]
 HEAVY = {"torch", "jupyterlab", "ipykernel", "ipython", "ipywidgets", "jupyter-client", "jupyter-server", "jupytext", "distributed", "tokenizers"}
 REPEATS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}

@@ -29,7 +29,7 @@ ASKED = prose.Prediction(
     "**B** reads the scores as *costs*.",
 )
 
-pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.timeout(420)]
+pytestmark = pytest.mark.timeout(420)
 
 
 @pytest.fixture(scope="module")

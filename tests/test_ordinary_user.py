@@ -25,7 +25,7 @@ AS_USER = ("tests/hostile", "tests/sandbox/test_walls.py", "tests/sandbox/test_s
 PYTEST = "import os, sys, pytest; print(os.getuid(), flush=True); sys.exit(pytest.main(sys.argv[1:]))"
 LEFT_OUT = shutil.ignore_patterns("test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "config-*", "site-packages", "*.opt-?.pyc")
 
-pytestmark = [pytest.mark.xdist_group("user"), pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture

@@ -18,8 +18,6 @@ from grader.course import registry
 from tests import own_course
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.xdist_group("wheel")  # built once for all
-
 
 def python(program: str, **environment: str) -> str:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT,

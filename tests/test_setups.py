@@ -10,6 +10,7 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -18,7 +19,6 @@ from grader.course import registry
 from tests.bare import python_of
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.xdist_group("setups")  # one environment of uv's for all
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = {line.strip() for line in re.findall(r"^    (\S.*)$", README, re.MULTILINE)}
 ACTIONS = {"actions/checkout": 7, "actions/setup-python": 7, "actions/cache": 6, "actions/upload-artifact": 7}  # November 2026
@@ -204,6 +204,35 @@ def test_on_linux_a_skip_is_a_failure(body, code, processes, tmp_path):
     assert ("SKIPPED, where nothing may be" in done.stdout) == bool(code)
 
 
+class Process:
+    """As the scheduler of pytest-xdist sees one of two processes: it remembers which tests it was given."""
+
+    gateway, shutting_down = SimpleNamespace(id="popen"), False
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+
+    def send_runtest_some(self, numbers: list[int]) -> None:
+        self.given += numbers
+
+    def shutdown(self) -> None:
+        pass
+
+
+def test_one_process_runs_all_of_a_file_and_the_files_that_share_a_wheel(request):
+    named = [f"tests/{file}.py::test_{number}" for number in range(3) for file in ("test_core", "test_site", "util/test_files", "test_alone", "test_notebooks")]
+    two = SimpleNamespace(option=SimpleNamespace(), getvalue=lambda name: ["2*popen"])
+    scheduler = request.config.hook.pytest_xdist_make_scheduler(config=two, log=None)
+    processes = Process(), Process()
+    for process in processes:
+        scheduler.add_node(process)
+        scheduler.add_node_collection(process, named)
+    scheduler.schedule()
+    first, second = ([named[number] for number in process.given] for process in processes)
+    assert sorted(first) == sorted(name for name in named if "test_core" in name or "test_alone" in name)
+    assert sorted(second) == sorted(name for name in named if "test_site" in name)
+
+
 WITHOUT_UNIX = """
 import sys, nbval.plugin, jupyterlab, tornado.ioloop, jupyter_client, distributed, psutil, pytest, multiprocessing, asyncio, xdist, playwright, os
 for name in ("fcntl", "resource", "termios", "pty", "tty", "grp", "pwd"):
@@ -211,7 +240,7 @@ for name in ("fcntl", "resource", "termios", "pty", "tty", "grp", "pwd"):
 for name in ("uname", "fork", "mkfifo", "killpg"):
     if hasattr(os, name):
         delattr(os, name)
-sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests"]))
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "--assert=plain", "tests"]))
 """
 
 

@@ -13,7 +13,6 @@ from grader.data import smollm2
 from grader.data.smollm2 import CONFIG, WeightsError
 from tests import llama
 
-pytestmark = pytest.mark.xdist_group("smollm2")  # read once for all
 SAID = {" Paris": 0.773, " the": 0.065}  # what the reference below gives after "The capital of France is"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
 from docutils import nodes
 from pages import terms
@@ -41,7 +43,7 @@ def _link_first(app: Sphinx, text: nodes.Text, left: dict[str, str], page: str) 
     """Links each term of one text that the page has not used before."""
     made: list[nodes.Node] = []
     rest = text.astext()
-    while left and (found := _pattern(left).search(rest)):
+    while found := _first(rest, left):
         term = left.pop(found[1].lower())
         address = f"{app.builder.get_relative_uri(page, GLOSSARY)}#{anchor(term)}"
         link = nodes.reference("", found[0], internal=True, refuri=address, classes=["term"])
@@ -51,9 +53,16 @@ def _link_first(app: Sphinx, text: nodes.Text, left: dict[str, str], page: str) 
         text.parent.replace(text, [*made, nodes.Text(rest)])
 
 
-def _pattern(left: dict[str, str]) -> re.Pattern[str]:
-    longest_first = sorted(left, key=len, reverse=True)
-    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, longest_first))})s?(?![\w-])", re.IGNORECASE)
+def _first(text: str, terms: Iterable[str]) -> re.Match[str] | None:
+    """Where the first of these terms stands in a text; of two that begin there, the longer one."""
+    lower = text.lower()
+    found = [place for term in terms if term in lower and (place := _pattern(term).search(text))]
+    return min(found, key=lambda place: (place.start(), -len(place[1])), default=None)
+
+
+@cache
+def _pattern(term: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-])({re.escape(term)})s?(?![\w-])", re.IGNORECASE)
 
 
 def _is_open(text: nodes.Text) -> bool:

@@ -302,10 +302,10 @@ def picture(fig: Figure, *, alt: str) -> Picture:
     with matplotlib.rc_context(settings):
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
             text.set_fontfamily(settings["font.family"])
-        FigureCanvasAgg(fig)
+        canvas, buffer = FigureCanvasAgg(fig), io.BytesIO()
         fit_titles(fig)
-        buffer = io.BytesIO()
-        fig.savefig(buffer, format="png", dpi=2 * SCREEN_DPI, metadata={"Software": None})
+        fig.set_dpi(2 * SCREEN_DPI)
+        canvas.print_png(buffer, metadata={"Software": None})  # savefig() would lay out and draw the whole once more before
     return Picture(buffer.getvalue(), " ".join(alt.split()), round(fig.get_figwidth() * SCREEN_DPI))
 
 

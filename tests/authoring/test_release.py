@@ -26,7 +26,6 @@ from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
 from tests.conftest import ROOT, WHOLE_GRID
 
-pytestmark = pytest.mark.xdist_group("release")  # made once for all
 ALL = registry.lessons()
 CHOSEN = ("00_start_here", "01_three_tokens")
 RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"

@@ -23,7 +23,6 @@ from grader.course import registry
 from tests.authoring.test_release import NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.xdist_group("release setup")  # one environment for all
 NUMPY = tuple(name for name in registry.lessons() if name < "05")
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
 LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
