@@ -302,10 +302,12 @@ def picture(fig: Figure, *, alt: str) -> Picture:
     with matplotlib.rc_context(settings):
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
             text.set_fontfamily(settings["font.family"])
-        FigureCanvasAgg(fig)
+        canvas, dpi = FigureCanvasAgg(fig), fig.dpi
         fit_titles(fig)
+        fig.dpi = 2 * SCREEN_DPI
         buffer = io.BytesIO()
-        fig.savefig(buffer, format="png", dpi=2 * SCREEN_DPI, metadata={"Software": None})
+        canvas.print_png(buffer, metadata={"Software": None})  # savefig would draw everything twice
+        fig.dpi = dpi
     return Picture(buffer.getvalue(), " ".join(alt.split()), round(fig.get_figwidth() * SCREEN_DPI))
 
 
