@@ -555,7 +555,7 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
     """Train a reader on short sequences; its share of right answers at each position of longer ones."""
     torch.manual_seed(seed)
     reader = Reader(**way())
-    optimizer = torch.optim.Adam(reader.parameters(), lr=0.015)
+    optimizer = torch.optim.Adam(reader.parameters(), lr=0.015, fused=True)  # all tensors at once
     for _ in range(steps):
         ids, target = symbols(task, trained, 32)
         loss = nn.functional.cross_entropy(reader(ids).flatten(0, 1), target.flatten(), ignore_index=-100)
@@ -564,7 +564,8 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
         optimizer.step()
     with torch.no_grad():
         ids, target = symbols(task, tested, 128)
-        return (reader(ids).argmax(-1) == target).sum(0) / (target >= 0).sum(0)
+        answers = torch.cat([reader(part).argmax(-1) for part in ids.split(16)])  # scores that fit into a processor's cache
+        return (answers == target).sum(0) / (target >= 0).sum(0)
 
 # %% [markdown]
 # @predict

@@ -12,6 +12,7 @@
 # with 270 heads. For each picture you then ask what it really shows.
 
 # %% role="given"
+import functools
 import itertools
 import math
 from types import SimpleNamespace
@@ -127,15 +128,16 @@ def attend(of, y, c):
 # projection, or to what you name instead.
 
 # %% role="given"
-def read(model, ids, without=(), instead=None):
+def read(model, ids, without=(), instead=None, layers=None, x=None):
     """Reads ids (B, T). without: (layer, head) pairs to silence. instead: (L, H, d_head), what they find then, or 0.
 
+    layers: a range of them, by default all; where it does not begin at 0, x is what stands in front of it.
     Returns weights (B, L, H, T, T), values, found = weights @ values (B, L, H, T, d_head), and x (B, T, d_model) at the end.
     """
     w, c, seen = model.weights, model.config, []
     heads.must_exist(without, c)
-    x = w["token.weight"][ids]
-    for layer in range(c.layers):
+    x = w["token.weight"][ids] if x is None else x
+    for layer in layers or range(c.layers):
         of = lambda name, layer=layer: w[f"blocks.{layer}.{name}.weight"]
         weights, values = attend(of, rms(x, of("attn_norm"), c.eps), c)
         found = weights @ values
@@ -915,10 +917,19 @@ if passed(head_contributions):
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
+    first = min(steady)[0]  # below this layer nothing will be removed: one reading serves all questions
+
+    @functools.cache
+    def question():
+        """The ids (32, T), the nouns (32, 2), and x in front of layer `first`."""
+        ids, nouns = readings(FORM + ". What was too {3}? The")
+        return ids, nouns, read(real, ids, layers=range(first)).x
+
     def asked(without=()):
         """(16, 2): by how many nats the answer favors the first noun, in both twins of each pair."""
-        ids, nouns = readings(FORM + ". What was too {3}? The")
-        logits = logits_of(real, read(real, ids, without).x[:, -1]).gather(1, nouns)  # (32, 2)
+        ids, nouns, below = question()
+        x = read(real, ids, without, layers=range(first, 30), x=below).x
+        logits = logits_of(real, x[:, -1]).gather(1, nouns)  # (32, 2)
         return {"odds": (logits[:, 0] - logits[:, 1]).view(16, 2)}
 
     odds = measured("asked", asked)["odds"]

@@ -16,7 +16,7 @@ MANY = 10_000  # numbers; a larger array is kept with three digits
 
 
 def fresh_run(only: str = "", without_weights: bool = False) -> heads.Run:
-    """What the lesson's cells find with the weights: its `run`. only: stop after the cell in which this experiment stands.
+    """What the lesson's cells find with the weights: its `run`. only: no payoff, and nothing after the cell with this experiment.
 
     Figures become their alternative texts. Raises: WeightsError where the weights are missing, unless they are not asked for.
     """
@@ -26,7 +26,7 @@ def fresh_run(only: str = "", without_weights: bool = False) -> heads.Run:
         heads.FILE.write_bytes(packed({}))
     names: dict[str, Any] = {"__name__": "lesson"}
     for cell in registry.cells(LESSON):
-        if cell.role in ("given", "demo", "exercise", "payoff"):
+        if cell.role in ("given", "demo", "exercise") or cell.role == "payoff" and not only:
             exec(compile(cell.text, f"{LESSON}, cell {cell.number}", "exec"), names)
             names["passed"] = lambda _: True
             if only and f'measured("{only}"' in cell.text:

@@ -13,6 +13,17 @@ from tests.conftest import ROOT
 
 NAMES = registry.lessons()
 
+# It trains for a minute and says that a slow machine learns less in it. By this clock the kernel is a machine eight times as slow.
+TRAINS_BY_THE_CLOCK = "12_language_model"
+FAST_CLOCK = """
+import time
+
+def perf_counter(counted=time.perf_counter):
+    return 8 * counted()
+
+time.perf_counter = perf_counter
+"""
+
 
 def stored(name: str) -> dict:
     return json.loads(registry.solution_path(name).read_text(encoding="utf-8"))
@@ -75,11 +86,16 @@ class Reports:
 
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", NAMES)
-def test_nbval_runs_a_solution_and_compares_its_numbers(name, monkeypatch):
+def test_nbval_runs_a_solution_and_compares_its_numbers(name, monkeypatch, tmp_path):
     """By a pytest inside of this one: nbval collects notebooks, our other tests are none. To start one anew costs 3 s a lesson."""
     for key in [key for key in os.environ if key.startswith("PYTEST_")]:
         monkeypatch.delenv(key)  # meant for the surrounding one
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    if name == TRAINS_BY_THE_CLOCK:
+        monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+        startup = tmp_path / "profile_default" / "startup" / "clock.py"
+        startup.parent.mkdir(parents=True)
+        startup.write_text(FAST_CLOCK, encoding="utf-8")
     ran = Reports()
     options = ["-q", "-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     nbval = ["-p", "nbval.plugin", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", "180"]

@@ -302,10 +302,12 @@ def picture(fig: Figure, *, alt: str) -> Picture:
     with matplotlib.rc_context(settings):
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
             text.set_fontfamily(settings["font.family"])
-        canvas, buffer = FigureCanvasAgg(fig), io.BytesIO()
+        canvas, dpi = FigureCanvasAgg(fig), fig.dpi
         fit_titles(fig)
-        fig.set_dpi(2 * SCREEN_DPI)
-        canvas.print_png(buffer, metadata={"Software": None})  # savefig() would lay out and draw the whole once more before
+        fig.dpi = 2 * SCREEN_DPI
+        buffer = io.BytesIO()
+        canvas.print_png(buffer, metadata={"Software": None})  # savefig would draw everything twice
+        fig.dpi = dpi
     return Picture(buffer.getvalue(), " ".join(alt.split()), round(fig.get_figwidth() * SCREEN_DPI))
 
 

@@ -139,32 +139,22 @@ def reversed_letters(letters: Sequence[str], written: Sequence[str], before: Any
                   "from the upper right to the lower left.")  # fmt: skip
 
 
-def bottleneck(shares: Mapping[str, Sequence[Mapping[int, float]]], longest: int) -> None:
-    """Share of letters that came out right, by name, seed and length; longest: the longest sequence of the training."""
+def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
+    """Share of letters that came out right, by name and length; longest: the longest sequence of the training."""
     fig, (ax,) = panels(1, width=8.2, height=4.0)
     colors = {"attention": "orange", "wide": "sky", "800": "green"}
-    for name, rows in shares.items():
+    for name, row in shares.items():
         color = COLOURS[next((color for part, color in colors.items() if part in name), "blue")]
-        for number, row in enumerate(rows):
-            label = name + (f", {len(rows)} seeds" if len(rows) > 1 else "")
-            ax.plot(list(row), list(row.values()), "o-" if name.startswith("attention") else "o--", markersize=3.5, color=color,
-                    linewidth=1.1 if len(rows) > 1 else 2, label=None if number else label)  # fmt: skip
-    lengths = list(next(iter(shares.values()))[0])
+        ax.plot(list(row), list(row.values()), "o-" if name.startswith("attention") else "o--", markersize=3.5, color=color, label=name)
+    lengths = list(next(iter(shares.values())))
     ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
     ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
     ax.text(longest + 0.6, 0.07, "longer than in training", va="bottom", fontsize=8.5, color="#555555")
     ax.set(xlabel="letters in the sequence", ylabel="share of letters right", ylim=(0, 1.05), xticks=lengths,
            title="Backwards: one vector falls early, attention stays high")  # fmt: skip
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
-    said = "; ".join(f"{name}: " + ", ".join(f"{_spread([row[length] for row in rows])} at {length}" for length in rows[0])
-                     for name, rows in shares.items())  # fmt: skip
+    said = "; ".join(f"{name}: " + ", ".join(f"{share:.0%} at {length}" for length, share in row.items()) for name, row in shares.items())
     show(fig, alt=f"The share of letters that come out right against the length of the sequence. {said}.")
-
-
-def _spread(shares: Sequence[float]) -> str:
-    """The smallest and the largest of some shares, or the only one."""
-    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
-    return low if low == high else f"{low} to {high}"
 
 
 def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray, claim: str) -> None:

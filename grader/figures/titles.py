@@ -17,9 +17,10 @@ _MATH = re.compile(r"\$[^$]*\$")  # is not broken
 
 def fit_titles(fig: Figure) -> None:
     """Wraps each title to the room that it has: halfway to the next panel's in its row, and to the edge of the figure."""
-    layout = fig.get_layout_engine()
-    if layout:
+    if layout := fig.get_layout_engine():
         layout.execute(fig)
+    for ax in fig.axes:
+        ax.apply_aspect()
     titled = [ax for ax in fig.axes if ax.get_title()]
     for ax in titled:
         _wrap(ax.title, 2 * min(_room(ax, other) for other in (None, *titled) if other is not ax))
