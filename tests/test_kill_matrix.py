@@ -12,6 +12,7 @@ from grader.course import references, registry
 from grader.course.spec import Mistake
 from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
+from tests.lessons import of_exercises
 from tests.live import Live
 
 EXERCISES = registry.exercise_names()
@@ -29,14 +30,14 @@ SOME = [one for number, name in enumerate(EXERCISES) for one in some(number, nam
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", of_exercises(EXERCISES))
 def test_the_reference_passes(name, seed):
     verdict = judge(registry.exercise(name), Live(name, references.reference(name)), seed)
     assert verdict.status == "passed", f"{verdict.headline} {verdict.experiment}"
     assert verdict.verified
 
 
-@pytest.mark.parametrize("name, mistake", SOME, ids=[f"{name}-{mistake.id}" for name, mistake in SOME])
+@pytest.mark.parametrize("name, mistake", of_exercises(SOME, [f"{name}-{mistake.id}" for name, mistake in SOME]))
 def test_a_mistake_is_rejected_and_named_with_other_numbers(name, mistake):
     verdict = judge(registry.exercise(name), Live(name, references.wrong(name, mistake)), SEEDS[1])
     assert not verdict.passed

@@ -11,6 +11,7 @@ import pytest
 from grader.course import registry
 from grader.judging.judge import judge
 from grader.reports import text
+from tests.lessons import of_exercises
 from tests.live import from_cells
 from tests.zoo import beginners
 
@@ -38,15 +39,16 @@ OTHERWISE = _load("otherwise").OTHERWISE
 ONLY_REJECTED = {("CausalSelfAttention", "MA15"), ("attention_backward", "GB7")}
 RIGHT = [(e, i, t) for zoo in ANIMALS.values() for e, texts in zoo.RIGHT.items() for i, t in enumerate(texts)]
 WRONG = [(e, i, w) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for i, w in enumerate(wrongs)]
+MISTAKEN = [(exercise, id) for exercise, (_, ids) in OTHERWISE.items() for id in ids]
 
 
-@pytest.mark.parametrize("exercise, number, text", RIGHT, ids=[f"{e}-{i}" for e, i, _ in RIGHT])
+@pytest.mark.parametrize("exercise, number, text", of_exercises(RIGHT, [f"{e}-{i}" for e, i, _ in RIGHT]))
 def test_a_right_answer_passes_in_whatever_style(exercise, number, text):
     verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
     assert verdict.status == "passed", f"{verdict.headline}\n{verdict.experiment}\n{verdict.details}"
 
 
-@pytest.mark.parametrize("exercise, number, wrong", WRONG, ids=[f"{e}-{i}-{w[0]}" for e, i, w in WRONG])
+@pytest.mark.parametrize("exercise, number, wrong", of_exercises(WRONG, [f"{e}-{i}-{w[0]}" for e, i, w in WRONG]))
 def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
     id, text = wrong
     verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
@@ -55,13 +57,13 @@ def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
         assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"
 
 
-@pytest.mark.parametrize("exercise", OTHERWISE)
+@pytest.mark.parametrize("exercise", of_exercises(OTHERWISE))
 def test_a_right_answer_written_otherwise_passes(exercise):
     verdict = judge(registry.exercise(exercise), from_cells(exercise, OTHERWISE[exercise][0]))
     assert verdict.status == "passed", f"{verdict.headline}\n{verdict.details}"
 
 
-@pytest.mark.parametrize("exercise, id", [(exercise, id) for exercise, (_, ids) in OTHERWISE.items() for id in ids])
+@pytest.mark.parametrize("exercise, id", of_exercises(MISTAKEN, [f"{exercise}-{id}" for exercise, id in MISTAKEN]))
 def test_the_same_mistake_written_otherwise_is_named(exercise, id):
     right, ids = OTHERWISE[exercise]
     verdict = judge(registry.exercise(exercise), from_cells(exercise, _mutated(right, ids[id])))

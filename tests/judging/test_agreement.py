@@ -6,6 +6,7 @@ import pytest
 
 from grader.course import registry
 from grader.judging.judge import judge
+from tests.lessons import of_exercises
 from tests.live import from_cells
 from tests.test_zoo import ANIMALS
 
@@ -46,7 +47,7 @@ def test_what_is_forbidden_earns_nothing():
 FIRST = [(e, w[1]) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for w in wrongs[:1]]
 
 
-@pytest.mark.parametrize("exercise, text", FIRST, ids=[e for e, _ in FIRST])
+@pytest.mark.parametrize("exercise, text", of_exercises(FIRST))
 def test_no_wrong_answer_agrees_in_all_cases(exercise, text):
     agreed, of = cases(exercise, text)
     assert agreed < of or (agreed, of) == (0, 0)
