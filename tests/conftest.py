@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
 LONG = ("test_ordinary_user.py", "test_lab.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_notebooks.py::test_nbval",
-        "authoring/test_audit.py::test_every_lesson", "test_package.py", "test_core.py", "test_setups.py", "test_alone.py",
+        "test_package.py", "test_core.py", "test_setups.py", "test_alone.py", "test_site.py", "authoring/test_audit.py::test_every_lesson",
         "hostile/test_calls.py::test_no_call")  # fmt: skip
 
 
