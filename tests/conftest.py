@@ -25,11 +25,13 @@ WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a par
 
 # The files that take long begin first, the longest before the others, so that two processes end at about the same time.
 LONG = ("test_ordinary_user.py", "test_lab.py", "test_notebooks.py::test_nbval", "test_notebooks.py",
-        "authoring/test_audit.py::test_every_lesson", "test_zoo.py", "sandbox/test_sandbox.py", "test_package.py", "test_core.py",
+        "authoring/test_audit.py::test_every_lesson", "sandbox/test_sandbox.py", "test_package.py", "test_core.py",
         "test_alone.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_site.py", "test_setups.py", "hostile",
-        "judging", "test_smollm2.py", "grading", "worker/test_device_probe.py")  # fmt: skip
-TOGETHER = {"test_package.py": "wheel", "test_core.py": "wheel", "test_alone.py": "wheel"}  # built once for all three
-APART = ("test_notebooks.py", "authoring/test_audit.py")  # whole lessons, which share nothing
+        "test_zoo.py", "judging", "test_smollm2.py", "grading", "worker/test_device_probe.py")  # fmt: skip
+WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
+# What these ask of a lesson's exercises begins with what the reference and each mistake show, which is found out once for all.
+JUDGED = ("authoring/test_audit.py", "test_zoo.py", "test_kill_matrix.py", "judging/test_agreement.py", "judging/test_hostile_numbers.py")
+LESSONS = {name: lesson for lesson in registry.lessons() for name in (lesson, *registry.CONTRACT[lesson])}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,22 +43,31 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def shared_with(nodeid: str) -> str:
+    """What a test shares with others: one process runs all of a file, a notebook alone, and what judges a lesson's exercises."""
+    file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
+    if file == "test_notebooks.py":
+        return nodeid
+    if file in JUDGED and exercise and exercise[1] in LESSONS:
+        return LESSONS[exercise[1]]
+    return "wheel" if file in WHEEL else file
+
+
 @pytest.hookimpl(optionalhook=True)  # as where -p no:xdist leaves the plugin out
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """Whatever --dist says, one process runs all of a file, and so makes once what its tests share: a site, an environment, a JupyterLab.
+    """Whatever --dist says, tests that share something run in one process, which makes it once: a site, an environment, a JupyterLab.
 
     --dist loadgroup would be for this, but with pytest 9.2 it takes no notice of a test's group, and says nothing: see issue 1386
     of pytest-xdist.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):
+    class ByWhatIsShared(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0].removeprefix("tests/")
-            return nodeid if file in APART else TOGETHER.get(file, file)
+            return shared_with(nodeid)
 
     config.option.loadscopereorder = False  # by how many tests there are; LONG knows better
-    return ByFile(config, log)
+    return ByWhatIsShared(config, log)
 
 
 @pytest.fixture(autouse=True)

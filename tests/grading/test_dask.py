@@ -21,7 +21,6 @@ from grader.util.errors import InputError
 from tests import own_course, small_class
 from tests.small_class import RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
-pytestmark = pytest.mark.xdist_group("dask")
 CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
 
 

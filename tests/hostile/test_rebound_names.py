@@ -107,6 +107,7 @@ def _is_exception(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
+@cache
 def _there(owner: str) -> Any:
     """The module or class of that name; None where there is none."""
     head, _, name = owner.rpartition(".")

@@ -20,6 +20,8 @@ from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
 from grader.notebook import ROOM, judged, membership, room as rooms, sending
 from grader.notebook.sending import Line, Sender
+from grader.room import server
+from grader.room.limits import Budgets
 from grader.room.message import Event
 from tests.live import from_cells
 from tests.room.running import Running, running, until
@@ -343,7 +345,13 @@ def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
     sender.close()
 
 
-def test_a_flood_is_sent_later(room):
+@pytest.fixture
+def patient(monkeypatch):
+    """A room that takes ten times as many events a second, so that a flood has ended in a second or two."""
+    monkeypatch.setattr(server, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
+
+
+def test_a_flood_is_sent_later(patient, room):
     token = room.joined("ada")
     sender = Sender(room.address, token)
     for number in range(120):
