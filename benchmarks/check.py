@@ -119,7 +119,7 @@ def first_failures() -> list[tuple[float, str, bool]]:
     wrong = ((name, number, cell) for animals in zoo for name, cells in animals.items() for number, (_, cell) in enumerate(cells))
     for name, number, text_of_cell in wrong:
         candidate = from_cells(name, text_of_cell)
-        baseline.drawn.cache_clear()
+        baseline.baseline_of.cache_clear()
         started = time.process_time()
         verdict = judge(registry.exercise(name), candidate)
         seconds = time.process_time() - started

@@ -48,15 +48,15 @@ class Row:
 
 @dataclass
 class Findings:
-    """slips: broken rules, one sentence each, beginning with where. remarks: what could be better."""
+    """problems: broken rules, one sentence each, beginning with where. remarks: what could be better."""
 
     rows: list[Row] = field(default_factory=list)
-    slips: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
     @property
     def kept(self) -> bool:
-        return not self.slips
+        return not self.problems
 
 
 def audit(names: Sequence[str]) -> Findings:
@@ -67,14 +67,14 @@ def audit(names: Sequence[str]) -> Findings:
             cells, lesson = build.checked_cells(name)
             stubs = _stubs(cells, lesson)
         except AuthorError as error:
-            findings.slips += map(str, error.slips)
+            findings.problems += map(str, error.problems)
             continue
         if not lesson.outcome:
-            findings.slips.append(f"{name}: its outcome is missing (outcome=: what learners can do after the lesson).")
-        findings.slips += _given_away(name, cells, lesson)
+            findings.problems.append(f"{name}: its outcome is missing (outcome=: what learners can do after the lesson).")
+        findings.problems += _given_away(name, cells, lesson)
         for exercise in lesson.exercises:
             _examine(findings, name, exercise, stubs[exercise.name])
-    findings.slips += _unknown_texts(names)
+    findings.problems += _unknown_texts(names)
     mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
     if mean < WANTED_MISTAKES:
         findings.remarks.append(f"{mean:.1f} mistakes per exercise on average; at least {WANTED_MISTAKES} are wanted.")
@@ -99,24 +99,24 @@ def render(findings: Findings, width: int | None = None) -> str:
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
     summary = f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise."
-    slips = [f"broken: {slip}" for slip in findings.slips] or ["Every rule is kept."]
-    lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *slips]
+    problems = [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
+    lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *problems]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) -> None:
-    def slip(sentence: str) -> None:
-        findings.slips.append(f"{lesson}, {exercise.name}: {sentence}")
+    def problem(sentence: str) -> None:
+        findings.problems.append(f"{lesson}, {exercise.name}: {sentence}")
 
     verdict = judge(exercise, Live(exercise.name, references.reference(exercise.name)))
     if not verdict.passed:
-        slip(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
+        problem(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
     if verdict.status != "not_started":
-        slip(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
+        problem(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
     named = set()
     for sentence in _patches(exercise):
-        slip(sentence)
+        problem(sentence)
     for mistake in exercise.mistakes:
         try:
             wrong = references.wrong(exercise.name, mistake)
@@ -124,17 +124,17 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
             continue  # told above
         verdict = judge(exercise, Live(exercise.name, wrong))
         if verdict.passed:
-            slip(f"mistake {mistake.id} passes.")
+            problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
-            slip(f"mistake {mistake.id} is rejected but not named: {verdict.headline} {list(verdict.mistakes)}")
+            problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline} {list(verdict.mistakes)}")
         else:
             named.add(mistake.id)
             told = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
             for other in sorted(told - {mistake.id} - _alike(exercise, mistake.id)):
-                slip(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
+                problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
     cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
     for sentence in _rules(exercise, cases):
-        slip(sentence)
+        problem(sentence)
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)

@@ -28,14 +28,14 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     """The cells and the specification of a lesson. Raises: AuthorError where they don't fit together."""
     file = f"solutions/{name}.py"
     lesson, cells = registry.lesson(name), registry.cells(name)
-    slips = proofread(file, cells, lesson)
+    problems = proofread(file, cells, lesson)
     names = tuple(exercise.name for exercise in lesson.exercises)
     if names != registry.CONTRACT[name]:
         module = f"grader/course/lessons/{name}/__init__.py"
-        slips.append(LintError(module, 0, f"exercises are {', '.join(names)}; the contract has "
+        problems.append(LintError(module, 0, f"exercises are {', '.join(names)}; the contract has "
                                      f"{', '.join(registry.CONTRACT[name])}, in this order."))
-    if slips:
-        raise AuthorError(slips)
+    if problems:
+        raise AuthorError(problems)
     return cells, lesson
 
 
@@ -59,7 +59,7 @@ def stale(name: str) -> list[str]:
     try:
         learner, solution = registry.handed_out(name), solution_notebook(name, cells, lesson, said)
     except AuthorError as error:
-        return [str(slip) for slip in error.slips]
+        return [str(problem) for problem in error.problems]
     problems = [
         (registry.notebook_path(name), _stale_text(registry.notebook_path(name), encode(learner))),
         (registry.solution_path(name), _stale_solution(registry.solution_path(name), solution)),

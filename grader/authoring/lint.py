@@ -19,68 +19,68 @@ WITH_EXERCISE = ("exercise", "check", "payoff")
 def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
-    slips = [slip for cell in cells for slip in _of_one(file, cell, names)]
-    slips += [*_of_all(file, cells, names), *proofread_prose(file, cells, lesson)]
-    return sorted(slips, key=lambda slip: slip.line)
+    problems = [problem for cell in cells for problem in _of_one(file, cell, names)]
+    problems += [*_of_all(file, cells, names), *proofread_prose(file, cells, lesson)]
+    return sorted(problems, key=lambda problem: problem.line)
 
 
 def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[LintError]:
-    def slip(sentence: str, line: int = 0) -> LintError:
+    def problem(sentence: str, line: int = 0) -> LintError:
         return LintError(file, cell.line + line, sentence)
 
     if cell.role == "prose":
         head = cell.text.split("\n", 1)[0]
         if head.startswith(TASK) and task_name(cell.text) not in names:
-            yield slip(f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}.")
+            yield problem(f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}.")
         return
     if not cell.role:
-        yield slip(f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.')
+        yield problem(f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.')
     elif cell.role not in ROLES:
-        yield slip(f"there is no role {cell.role!r}{_nearest(cell.role, ROLES[1:])}.")
+        yield problem(f"there is no role {cell.role!r}{_nearest(cell.role, ROLES[1:])}.")
     elif cell.role in WITH_EXERCISE and not cell.exercise:
-        yield slip(f'a cell of role {cell.role!r} needs exercise="…", the name of its exercise.')
+        yield problem(f'a cell of role {cell.role!r} needs exercise="…", the name of its exercise.')
     elif cell.exercise and cell.exercise not in names:
-        yield slip(f"{cell.exercise!r} is not an exercise of this lesson{_nearest(cell.exercise, names)}.")
+        yield problem(f"{cell.exercise!r} is not an exercise of this lesson{_nearest(cell.exercise, names)}.")
     else:
-        yield from _of_code(slip, cell)
+        yield from _of_code(problem, cell)
 
 
-def _of_code(slip, cell: Cell) -> Iterator[LintError]:
+def _of_code(problem, cell: Cell) -> Iterator[LintError]:
     try:
         ast.parse(cell.text)
     except SyntaxError as error:
-        yield slip(f"this cell is not Python: {error.msg}.", error.lineno or 0)
+        yield problem(f"this cell is not Python: {error.msg}.", error.lineno or 0)
         return
-    yield from _of_regions(slip, cell)
+    yield from _of_regions(problem, cell)
     for number, line in enumerate(cell.text.splitlines(), 1):
         if "# fmt:" in line or "# noqa" in line:
-            yield slip("this mark is for a formatter, but learners would see it: remove it.", number)
+            yield problem("this mark is for a formatter, but learners would see it: remove it.", number)
     name, text = cell.exercise, cell.text.strip()
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
-        yield slip(f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)
+        yield problem(f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)
     if cell.role == "payoff" and not text.startswith(f"if passed({name})") and "if passed(" not in text.split("\n")[0]:
-        yield slip(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1)
+        yield problem(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1)
 
 
-def _of_regions(slip, cell: Cell) -> Iterator[LintError]:
+def _of_regions(problem, cell: Cell) -> Iterator[LintError]:
     opened, regions = 0, 0
     for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
         if line.startswith(BEGIN):
             if opened:
-                yield slip("a solution region begins inside another one; close the first with '# endregion'.", number)
+                yield problem("a solution region begins inside another one; close the first with '# endregion'.", number)
             opened, regions = number, regions + 1
         elif line == END:
             if not opened:
-                yield slip("'# endregion' closes no region.", number)
+                yield problem("'# endregion' closes no region.", number)
             opened = 0
         elif line.startswith(("# region", END)):
-            yield slip(f"regions are marked '{BEGIN}' and '{END}'; this line says {line!r}.", number)
+            yield problem(f"regions are marked '{BEGIN}' and '{END}'; this line says {line!r}.", number)
     if opened:
-        yield slip("this solution region is never closed with '# endregion'.", opened)
+        yield problem("this solution region is never closed with '# endregion'.", opened)
     if cell.role == "exercise" and not regions:
-        yield slip(f"the exercise cell of {cell.exercise} has no '{BEGIN}': learners would see its solution.")
+        yield problem(f"the exercise cell of {cell.exercise} has no '{BEGIN}': learners would see its solution.")
     if cell.role != "exercise" and regions:
-        yield slip(f"only an exercise cell has a solution region; this one's role is {cell.role!r}.")
+        yield problem(f"only an exercise cell has a solution region; this one's role is {cell.role!r}.")
 
 
 def _of_all(file: str, cells: Sequence[Cell], names: Sequence[str]) -> Iterator[LintError]:

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return complain(str(error), BAD_INPUT)
     except AuthorError as error:
-        return complain("\n".join(map(str, error.slips)), NOT_PASSED)
+        return complain("\n".join(map(str, error.problems)), NOT_PASSED)
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASSED

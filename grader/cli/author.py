@@ -63,7 +63,7 @@ def _check_builds(names: Sequence[str]) -> int:
         try:
             problems += stale(name)
         except AuthorError as error:
-            problems += map(str, error.slips)
+            problems += map(str, error.problems)
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
@@ -80,7 +80,7 @@ def _built(names: Sequence[str], build: Callable[[str], None], jobs: int) -> boo
         try:
             build(name)
         except AuthorError as error:
-            print(f"{name}: not built.\n  " + "\n  ".join(map(str, error.slips)), file=sys.stderr, flush=True)
+            print(f"{name}: not built.\n  " + "\n  ".join(map(str, error.problems)), file=sys.stderr, flush=True)
             return False
         print(f"{name}: built in {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
         return True

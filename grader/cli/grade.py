@@ -81,7 +81,7 @@ def _grade(options: argparse.Namespace) -> int:
     if options.gradescope and options.gradescope != "-":  # a container that is stopped at its limit leaves what was done
         chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
     try:
-        report = grade(options.paths, lessons=options.lessons, seed=options.seed, told=_told, **chosen)
+        report = grade(options.paths, lessons=options.lessons, seed=options.seed, begun=_begun, **chosen)
     except SubmissionError as error:
         raise InputError(str(error)) from None
     except TooOpen as error:
@@ -101,7 +101,7 @@ def _without_score(report: Any) -> str:
     return remarks(ClassSummary(report))[-1]
 
 
-def _told(path: str) -> None:
+def _begun(path: str) -> None:
     from grader.reports import text
 
     print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True)

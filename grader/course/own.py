@@ -37,22 +37,22 @@ def use(folder: Path | None) -> None:
     if folder is None:
         return
     folder = folder.expanduser().resolve()
-    slips = list(_amiss(folder))
-    if not slips:
+    problems = list(_amiss(folder))
+    if not problems:
         _package().__path__.append(str(folder / "lessons"))  # after the package's: theirs never hides one of ours
         importlib.invalidate_caches()
         registry.settle(folder, '{"lessons": {}, "given": {}}')
         try:
-            slips = list(_unfit(folder))
-            text = "" if slips else index.built()
-            slips += () if slips else _clashes(json.loads(text)["lessons"])
+            problems = list(_unfit(folder))
+            text = "" if problems else index.built()
+            problems += () if problems else _clashes(json.loads(text)["lessons"])
         except AuthorError as error:
-            slips = list(map(str, error.slips))
-        if not slips:
+            problems = list(map(str, error.problems))
+        if not problems:
             registry.know(text)
             return
         _leave()
-    raise InputError("\n".join(slips))
+    raise InputError("\n".join(problems))
 
 
 def enter() -> None:

@@ -1,4 +1,4 @@
-"""Many submissions: each is graded by a lane, a thread of a grading process that keeps one warm sandbox.
+"""Many submissions: each is graded by a thread of a grading process, which keeps one warm sandbox.
 
 A grading process that ends costs nothing: what it had in hand is graded again, each alone in a fresh one, and only
 what ends that too is 'could_not_grade'. dask_pool.py does the same on other machines.
@@ -74,7 +74,7 @@ class WarmSandbox:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.folder = new_folder()
-        self.sandbox = Sandbox(settings.timeout_s, torch=settings.torch, require=settings.require, nursery=_nursery)
+        self.sandbox = Sandbox(settings.timeout_s, torch=settings.torch, require=settings.require, zygote=_zygote)
         try:
             self.isolation = self.sandbox.verify()
         except BaseException:
@@ -86,72 +86,72 @@ class WarmSandbox:
         remove_folder(self.folder)
 
 
-_lanes: dict[int, WarmSandbox] = {}  # by thread
+_sandboxes: dict[int, WarmSandbox] = {}  # by thread
 _guard = threading.Lock()
-_nursery: SharedZygote | None = None  # of all grading processes of this machine
+_zygote: SharedZygote | None = None  # of all grading processes of this machine
 
 
-def _lane(settings: Settings) -> WarmSandbox:
+def _warm_sandbox(settings: Settings) -> WarmSandbox:
     own.enter()
     me = threading.get_ident()
-    lane = _lanes.get(me)
-    if lane is None or lane.settings != settings:
-        _close_lane()
-        lane = WarmSandbox(settings)
+    warm = _sandboxes.get(me)
+    if warm is None or warm.settings != settings:
+        _close_sandbox()
+        warm = WarmSandbox(settings)
         with _guard:
-            _lanes[me] = lane
-    return lane
+            _sandboxes[me] = warm
+    return warm
 
 
-def _close_lane() -> None:
+def _close_sandbox() -> None:
     with _guard:
-        lane = _lanes.pop(threading.get_ident(), None)
-    if lane is not None:
-        lane.close()
+        warm = _sandboxes.pop(threading.get_ident(), None)
+    if warm is not None:
+        warm.close()
 
 
-def close_lanes() -> None:
+def close_sandboxes() -> None:
     """Ends what this process keeps warm, with every file of it."""
     with _guard:
-        lanes = list(_lanes.values())
-        _lanes.clear()
-    for lane in lanes:
-        lane.close()
+        sandboxes = list(_sandboxes.values())
+        _sandboxes.clear()
+    for warm in sandboxes:
+        warm.close()
 
 
 def level(settings: Settings) -> str:
     """The isolation that holds in this process."""
-    return _lane(settings).isolation
+    return _warm_sandbox(settings).isolation
 
 
-def grade_parcel(parcel: PackedSubmission, settings: Settings) -> bytes:
+def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
     """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
     try:
-        line, sound = _attempt(parcel, settings)
+        line, sound = _attempt(packed, settings)
     except TooOpen:
         raise
     except Exception:
         line, sound = b"", False
     if not sound:
-        _close_lane()
-        line, _ = _attempt(parcel, settings)
+        _close_sandbox()
+        line, _ = _attempt(packed, settings)
     return line
 
 
-def _attempt(parcel: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
+def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """The line, and whether the grader did all that it should."""
-    lane = _lane(settings)
-    place = Path(tempfile.mkdtemp(dir=lane.folder))
+    warm = _warm_sandbox(settings)
+    place = Path(tempfile.mkdtemp(dir=warm.folder))
     try:
-        laid = unpack(parcel, place)
-        what = nothing_handed_in(parcel.name, parcel.path, settings.lessons) if laid is None else laid
+        laid = unpack(packed, place)
+        what = nothing_handed_in(packed.name, packed.path, settings.lessons) if laid is None else laid
         report = grade_submission(
-            what, name=parcel.name, lessons=settings.lessons, exercises=settings.exercises, seed=settings.seed, sandbox=lane.sandbox
+            what, name=packed.name, lessons=settings.lessons, exercises=settings.exercises, seed=settings.seed, sandbox=warm.sandbox
         )
     finally:
         remove_folder(str(place))
-    report = _noted(replace(report, path=parcel.path), parcel.notes)
-    line = to_line(JournalEntry(parcel.key, parcel.digest, lane.isolation, report))
+    report = _noted(replace(report, path=packed.path), packed.notes)
+    line = to_line(JournalEntry(packed.key, packed.digest, warm.isolation, report))
     return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
 
 
@@ -188,8 +188,8 @@ class Local:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
-        nursery = self._warm.nursery if self._warm is not None and self._warm.alive else None
-        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, nursery))
+        zygote = self._warm.shared if self._warm is not None and self._warm.alive else None
+        self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, zygote))
 
     def submit(self, function: Any, *arguments: Any) -> Future:
         """Raises: BrokenExecutor after a process has ended, until renew()."""
@@ -215,9 +215,9 @@ class Local:
         remove_folder(self._folder)
 
 
-def _begin_process(ends: Any, folder: str, nursery: SharedZygote | None) -> None:
-    global _nursery
-    _nursery = nursery
+def _begin_process(ends: Any, folder: str, zygote: SharedZygote | None) -> None:
+    global _zygote
+    _zygote = zygote
     gc.freeze()  # a collection here then leaves what was imported before shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that owns the terminal; it ends us
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -230,7 +230,7 @@ def _end_with(ends: Any, folder: str) -> None:
     with contextlib.suppress(EOFError, OSError):
         ends.recv_bytes()
     with contextlib.suppress(Exception):
-        close_lanes()
+        close_sandboxes()
     if os.getppid() == 1 or not multiprocessing.parent_process().is_alive():  # type: ignore[union-attr]
         with contextlib.suppress(Exception):
             remove_folder(folder)  # nobody else is left to do it
@@ -241,7 +241,7 @@ def _end_with(ends: Any, folder: str) -> None:
 
 
 def isolation_of(pool: Pool, settings: Settings) -> str:
-    """The isolation that holds in a pool's first lane. Raises: TooOpen, SandboxError."""
+    """The isolation that holds in a pool's first sandbox. Raises: TooOpen, SandboxError."""
     try:
         return pool.submit(level, settings).result()
     except BrokenExecutor as error:
@@ -262,47 +262,47 @@ def graded(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) -> It
             while suspects:
                 yield _alone(suspects.pop(0), settings, pool)
         while waiting and not broken and len(running) < pool.width:
-            parcel = pack(waiting.popleft())
+            packed = pack(waiting.popleft())
             try:
-                running[pool.submit(grade_parcel, parcel, settings)] = parcel
+                running[pool.submit(grade_packed, packed, settings)] = packed
             except BrokenExecutor:
-                suspects.append(parcel)
+                suspects.append(packed)
                 broken = True
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
-            parcel = running.pop(future)
+            packed = running.pop(future)
             try:
                 line = future.result()
             except TooOpen:
                 raise
             except Exception as error:  # the process ended, or a mistake of ours
-                suspects.append(parcel)
+                suspects.append(packed)
                 broken = broken or isinstance(error, BrokenExecutor)
             else:
                 yield line
 
 
-def _alone(parcel: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
+def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
     """The second attempt, with no other submission in hand: what ends this process is this submission."""
     try:
-        return pool.submit(grade_parcel, parcel, settings).result()
+        return pool.submit(grade_packed, packed, settings).result()
     except TooOpen:
         raise
     except BrokenExecutor as error:
         pool.renew()
-        return _ours(parcel, settings, f"The grading process ended twice: {error}")
+        return _ours(packed, settings, f"The grading process ended twice: {error}")
     except Exception as error:
-        return _ours(parcel, settings, f"{type(error).__name__}: {error}")
+        return _ours(packed, settings, f"{type(error).__name__}: {error}")
 
 
-def _ours(parcel: PackedSubmission, settings: Settings, why: str) -> bytes:
+def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
     lessons = []
     for lesson in settings.lessons or registry.lessons():
         judged = tuple(ours(name, why) for name in asked(lesson, settings.exercises))
         points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
-        lessons.append(LessonReport(lesson, judged, points, parcel.notes if not lessons else ()))
-    report = SubmissionReport(parcel.name, parcel.path, tuple(lessons))
-    return to_line(JournalEntry(parcel.key, parcel.digest, settings.require, report))
+        lessons.append(LessonReport(lesson, judged, points, packed.notes if not lessons else ()))
+    report = SubmissionReport(packed.name, packed.path, tuple(lessons))
+    return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
 
 
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:

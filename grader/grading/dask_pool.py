@@ -15,7 +15,7 @@ from typing import Any
 from grader.course import own, registry
 from grader.grading import batch
 from grader.util.errors import InputError
-from grader.util.lacking import told
+from grader.util.lacking import sentence
 
 CONNECT_S = 15
 
@@ -27,7 +27,7 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError(f"--scheduler needs Dask here and on the workers: {told('distributed')}") from None
+            raise InputError(f"--scheduler needs Dask here and on the workers: {sentence('distributed')}") from None
         self.address = address
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
@@ -74,7 +74,7 @@ class Cluster:
         with contextlib.suppress(Exception):
             self._executor.shutdown(wait=False)
         with contextlib.suppress(Exception):
-            self._client.run(batch.close_lanes, on_error="ignore")
+            self._client.run(batch.close_sandboxes, on_error="ignore")
         with contextlib.suppress(Exception):
             self._client.close(timeout=CONNECT_S)
 

@@ -16,7 +16,7 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
 from grader.submission.submission import Plan, Submission, read_submission
-from grader.util.lacking import installed, told
+from grader.util.lacking import installed, sentence
 from grader.worker.values import Failure, Observation
 
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
@@ -82,14 +82,14 @@ def grade(
     exercises: Sequence[str] | None = None,
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
-    told: Callable[[str], None] = lambda path: None,
+    begun: Callable[[str], None] = lambda path: None,
     require: str = "process",
     deadline_s: float | None = None,
     done: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """The report on several submissions, one after another.
 
-    told:    called with each path before it is graded.
+    begun:   called with each path before it is graded.
     require: the least isolation to grade with, 'process' or 'full'.
     deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see deadline.py.
     done:    called after each lesson but the last, with all that is graded so far.
@@ -109,7 +109,7 @@ def grade(
             return Report(submissions, drawn, isolation=sandbox.isolation, course=registry.title())
 
         for path in paths:
-            told(str(path))
+            begun(str(path))
             reports.append(grade_submission(
                 path, lessons=lessons, exercises=exercises, seed=seed, sandbox=sandbox, deadline=deadline,
                 done=lambda one: done(report(one)),
@@ -145,7 +145,7 @@ def _grade_lesson(
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
         if registry.needs_torch(lesson) and not installed("torch"):
-            return LessonReport(lesson, tuple(ours(name, told("torch")) for name in names), points)
+            return LessonReport(lesson, tuple(ours(name, sentence("torch")) for name in names), points)
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)

@@ -103,7 +103,7 @@ def _entry(path: Path, key: str) -> RosterEntry | None:
     notebook = path.suffix.lower() == ".ipynb"
     name = of_learner(path.stem if notebook else key)
     if links.is_link(path):
-        note = f"{links.told(path, printable(key))}; links are not followed, so it was not read."
+        note = f"{links.sentence(path, printable(key))}; links are not followed, so it was not read."
         return RosterEntry(key, name, path, note) if notebook or not os.path.isfile(path) else None
     return RosterEntry(key, name, path) if notebook or os.path.isdir(path) else None
 
@@ -170,17 +170,17 @@ def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[
     return Packed(place, found.data, len(found.data), about.st_mtime_ns), about
 
 
-def unpack(parcel: PackedSubmission, folder: Path) -> Path | None:
+def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
     """Lays a submission out in an empty folder. Returns: what to grade, None where no notebook was handed in."""
-    for file in parcel.files:
+    for file in packed.files:
         if any(part in ("", ".", "..") or os.sep in part for part in file.place):
             raise ValueError(f"not a place within a submission: {file.place!r}")
         path = folder.joinpath(*file.place)
         path.parent.mkdir(parents=True, exist_ok=True)
         _lay(file, path)
-    if not parcel.files:
+    if not packed.files:
         return None
-    return folder.joinpath(*parcel.files[0].place) if parcel.alone else folder
+    return folder.joinpath(*packed.files[0].place) if packed.alone else folder
 
 
 def _lay(file: Packed, path: Path) -> None:

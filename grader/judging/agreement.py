@@ -14,21 +14,21 @@ from grader.judging.findings import Finding
 from grader.worker.values import Observation, Part
 
 
-def agreeing(exercise: Exercise, drawn: Baseline, actual: Mapping[int, Observation]) -> tuple[int, int]:
+def agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, Observation]) -> tuple[int, int]:
     """How many cases agree, each by itself, and how many there are.
 
     A case agrees where its numbers do, its inputs are left alone, and no property fails that is stated of it alone or of
     it together with another case that agrees. What never ran, because the process ended before it, does not agree.
     """
-    parts = {i: found for i, one in actual.items() if (found := _agreed(exercise, drawn, i, one)) is not None}
+    parts = {i: found for i, one in actual.items() if (found := _agreed(exercise, baseline, i, one)) is not None}
     agreed = set(parts)
-    by_key = {drawn.cases[i].key: i for i in parts if drawn.cases[i].stage == "values" and drawn.cases[i].raises is None}
+    by_key = {baseline.cases[i].key: i for i in parts if baseline.cases[i].stage == "values" and baseline.cases[i].raises is None}
     for held in exercise.properties:
         together = [tuple(by_key[key] for key in held.needs)] if by_key.keys() >= set(held.needs) else []
         for group in together if held.needs else [(i,) for i in by_key.values()]:
-            if held.check(*(each for i in group for each in (drawn.cases[i], Reading(arrays(parts[i]))))):
+            if held.check(*(each for i in group for each in (baseline.cases[i], Reading(arrays(parts[i]))))):
                 agreed -= set(group)
-    return len(agreed), len(drawn.cases)
+    return len(agreed), len(baseline.cases)
 
 
 def arrays(parts: Mapping[str, Part]) -> dict[str, np.ndarray]:
@@ -41,14 +41,14 @@ def arrays(parts: Mapping[str, Part]) -> dict[str, np.ndarray]:
     }
 
 
-def _agreed(exercise: Exercise, drawn: Baseline, i: int, observation: Observation) -> dict[str, Part] | None:
+def _agreed(exercise: Exercise, baseline: Baseline, i: int, observation: Observation) -> dict[str, Part] | None:
     """The parts of a case that agrees; None for one that does not."""
-    case = drawn.cases[i]
+    case = baseline.cases[i]
     if case.raises is not None or observation.failure is not None:
         return {} if raises_as_asked(case, observation) and not observation.modified else None
     parts = flatten(exercise, observation)
     if isinstance(parts, Finding) or observation.modified:
         return None
     if exercise.compare is not None:
-        return None if exercise.compare(case, drawn.expected[i], observation) else parts
-    return None if compare(exercise, case, drawn.parts[i], parts) else parts
+        return None if exercise.compare(case, baseline.expected[i], observation) else parts
+    return None if compare(exercise, case, baseline.parts[i], parts) else parts

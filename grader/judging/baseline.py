@@ -37,13 +37,13 @@ class Baseline:
 
 
 @cache
-def drawn(exercise: Exercise, seed: int) -> Baseline:
+def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
     with same_random_state(one_thread=True):
-        return _drawn(exercise, seed)
+        return _of(exercise, seed)
 
 
-def _drawn(exercise: Exercise, seed: int) -> Baseline:
+def _of(exercise: Exercise, seed: int) -> Baseline:
     reference = references.reference(exercise.name)
     names = _parameter_names(exercise, reference)
     watch = tuple(group for group in exercise.forbids if group in GROUPS)

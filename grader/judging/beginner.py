@@ -59,7 +59,7 @@ class Evidence:
         return found
 
 
-def told(evidence: Evidence, proven: bool) -> str:
+def sentence(evidence: Evidence, proven: bool) -> str:
     """The sentence of the first rule that fits; '' for none. proven: whether a mistake of the catalogue is proven."""
     rules = (*READ, *(() if proven else OBSERVED))
     return next(filter(None, (rule(evidence) for rule in rules)), "")

@@ -18,7 +18,7 @@ from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
 from grader.judging import beginner, evidence, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
-from grader.judging.baseline import drawn
+from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Evidence
 from grader.judging.compare import (
     compare,
@@ -102,7 +102,7 @@ class _Judging:
         if offence:
             return self._forbidden(offence)
         with registry.ALONE:
-            self.drawn = drawn(self.exercise, self.seed)
+            self.baseline = baseline_of(self.exercise, self.seed)
         self._observe_all()
         with registry.ALONE:
             return self._verdict_on_what_was_seen()
@@ -112,7 +112,7 @@ class _Judging:
         digests: tuple[Any, ...] = tuple(observation.digest for observation in self.actual.values())
         if not all(digests):
             return self._judged()
-        kept, digests = self.drawn.verdicts, (self._slips(), *digests)
+        kept, digests = self.baseline.verdicts, (self._slips(), *digests)
         if digests not in kept:
             if len(kept) >= MOST_KEPT:
                 del kept[next(iter(kept))]  # the oldest
@@ -133,12 +133,12 @@ class _Judging:
             verdict = stage()
             if verdict is not None:  # a failing verdict is false, so `or` would pass it over
                 credited = verdict.status not in ("not_started", "forbidden")
-                return replace(verdict, cases=agreeing(self.exercise, self.drawn, observed)) if credited else verdict
+                return replace(verdict, cases=agreeing(self.exercise, self.baseline, observed)) if credited else verdict
         return self._passed()
 
     def _observe_all(self) -> None:
-        for i, observation in enumerate(self.candidate.observe_all(self.drawn.cases)):
-            self.actual[i] = observation = seen(self.drawn.cases[i], self.drawn.inputs[i], observation)
+        for i, observation in enumerate(self.candidate.observe_all(self.baseline.cases)):
+            self.actual[i] = observation = seen(self.baseline.cases[i], self.baseline.inputs[i], observation)
             failure = observation.failure
             if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
                 return
@@ -162,7 +162,7 @@ class _Judging:
         """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
         written = {i: one for i, one in self.actual.items() if not (one.failure and one.failure.kind == "not_started")}
         unwritten = next(i for i in self.actual if i not in written)
-        finding = Finding("unwritten", failure=missing, claim=self.drawn.cases[unwritten].title)
+        finding = Finding("unwritten", failure=missing, claim=self.baseline.cases[unwritten].title)
         self.actual = written
         verdict = self._forbidden_while_running() or self._stage("values") or self._stage("extremes")
         if verdict is not None:
@@ -171,7 +171,7 @@ class _Judging:
 
     def _forbidden_while_running(self) -> Verdict | None:
         for i, observation in self.actual.items():
-            offence = runtime_policy.forbidden(self.exercise.forbids, self.drawn.cases[i], observation)
+            offence = runtime_policy.forbidden(self.exercise.forbids, self.baseline.cases[i], observation)
             if offence:
                 return self._forbidden(offence)
         return None
@@ -180,20 +180,20 @@ class _Judging:
         if "einsum_products" not in self.exercise.requires:
             return None
         for i, observation in self.actual.items():
-            if self.drawn.cases[i].stage == "values" and observation.failure is None:
-                offence = runtime_policy.einsum_missing(self.drawn.cases[i], observation)
+            if self.baseline.cases[i].stage == "values" and observation.failure is None:
+                offence = runtime_policy.einsum_missing(self.baseline.cases[i], observation)
                 if offence:
                     return self._forbidden(offence)
         return None
 
     def _stage(self, stage: str) -> Verdict | None:
         """Runs, type, shape, dtype, finite, properties and values of one group of cases."""
-        at = [i for i in self.actual if _stage_of(self.drawn.cases[i]) == stage]
+        at = [i for i in self.actual if _stage_of(self.baseline.cases[i]) == stage]
         for i in at:
             verdict = self._runs(i)
             if verdict is not None:
                 return verdict
-        returned = [i for i in at if self.drawn.cases[i].raises is None]
+        returned = [i for i in at if self.baseline.cases[i].raises is None]
         differences = self._differences(returned)
         early = [(i, finding) for i, finding in differences if finding.stage != "values"]
         if early:
@@ -208,7 +208,7 @@ class _Judging:
         return None
 
     def _runs(self, i: int) -> Verdict | None:
-        case, failure = self.drawn.cases[i], self.actual[i].failure
+        case, failure = self.baseline.cases[i], self.actual[i].failure
         if case.raises is not None:
             return self._raises(i)
         if failure is None:
@@ -218,11 +218,11 @@ class _Judging:
             return self._fail(i, finding)
         if failure.kind == "call":  # no number has a part in it
             return self._fail(i, finding, (*details, *wording.by_name(case)))
-        details += wording.expected_shapes(self.exercise, self.drawn.parts[i])
+        details += wording.expected_shapes(self.exercise, self.baseline.parts[i])
         return self._fail(i, finding, details, evidence.inputs(case))
 
     def _raises(self, i: int) -> Verdict | None:
-        case, failure = self.drawn.cases[i], self.actual[i].failure
+        case, failure = self.baseline.cases[i], self.actual[i].failure
         if raises_as_asked(case, self.actual[i]):
             return None
         if failure and _ended(failure):
@@ -239,22 +239,22 @@ class _Judging:
                 continue
             self.parts[i] = parts
             if self.exercise.compare is not None:
-                said = self.exercise.compare(self.drawn.cases[i], self.drawn.expected[i], self.actual[i])
+                said = self.exercise.compare(self.baseline.cases[i], self.baseline.expected[i], self.actual[i])
                 if said:
                     found.append((i, Finding("compared", self.exercise.parts[0], said=said)))
                 continue
-            differences = compare(self.exercise, self.drawn.cases[i], self.drawn.parts[i], parts)
+            differences = compare(self.exercise, self.baseline.cases[i], self.baseline.parts[i], parts)
             found.extend((i, finding) for finding in differences[:1])
         return found
 
     def _properties(self, at: Sequence[int]) -> Verdict | None:
-        by_key = {self.drawn.cases[i].key: i for i in at}
+        by_key = {self.baseline.cases[i].key: i for i in at}
         for held in self.exercise.properties:
             if not at or not by_key.keys() >= set(held.needs):  # of what is half done some cases show nothing
                 continue
             groups = [tuple(by_key[key] for key in held.needs)] if held.needs else [(i,) for i in at]
             for group in groups:
-                arguments = [(self.drawn.cases[i], Reading(arrays(self.parts[i]))) for i in group]
+                arguments = [(self.baseline.cases[i], Reading(arrays(self.parts[i]))) for i in group]
                 said = held.check(*(item for pair in arguments for item in pair))
                 if said:
                     finding = Finding("property", part=arguments[-1][1].last, claim=held.title, said=said)
@@ -264,7 +264,7 @@ class _Judging:
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
-        expected, case = self.drawn.parts[i], self.drawn.cases[i]
+        expected, case = self.baseline.parts[i], self.baseline.cases[i]
         role = expected[name].role if name in expected else "value"
         tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
         shown = evidence.tables(case, expected, self.parts.get(i, {}), name, tolerance)
@@ -275,11 +275,11 @@ class _Judging:
         if len(group) != 2:
             return self._tables(group[-1], name)
         first, second = group
-        cases, parts = (self.drawn.cases[first], self.drawn.cases[second]), (self.parts[first], self.parts[second])
-        return evidence.runs(cases, self.drawn.parts[first], parts, name) or self._tables(second, name)
+        cases, parts = (self.baseline.cases[first], self.baseline.cases[second]), (self.parts[first], self.parts[second])
+        return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
     def _differs(self, i: int, finding: Finding) -> Verdict:
-        tables = evidence.inputs(self.drawn.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
+        tables = evidence.inputs(self.baseline.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
         if self.exercise.kind == "answer":
             # The expected numbers, or how far off these are, would be the answer.
             tables = tuple(table for table in tables if table.role == "actual")
@@ -289,14 +289,14 @@ class _Judging:
         for i, observation in self.actual.items():
             if observation.modified:
                 return self._fail(i, Finding("modified", names=observation.modified), wording.of_modified())
-        if "table" in self.exercise.forbids and any("table" in case.options for case in self.drawn.cases):
+        if "table" in self.exercise.forbids and any("table" in case.options for case in self.baseline.cases):
             self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":
             self.verified.append(wording.UNTOUCHED)
         return None
 
     def _note_verified(self, stage: str, at: Sequence[int]) -> None:
-        titles = [self.drawn.cases[i].title for i in at]
+        titles = [self.baseline.cases[i].title for i in at]
         if stage == "values" and at:
             if self.exercise.kind == "answer":
                 self.verified.append(wording.CLOSE)
@@ -311,14 +311,14 @@ class _Judging:
         return Verdict(
             self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
             max_difference=None if self.exercise.compare else self._largest_difference(), following=following,
-            look="" if following else wording.LAST, cases=(len(self.drawn.cases), len(self.drawn.cases)),
+            look="" if following else wording.LAST, cases=(len(self.baseline.cases), len(self.baseline.cases)),
         )  # fmt: skip
 
     def _largest_difference(self) -> float:
         """Of all numbers of all cases from the reference's."""
         expected, actual = [np.zeros(1)], [np.zeros(1)]
         for i, parts in self.parts.items():
-            for name, part in self.drawn.parts[i].items():
+            for name, part in self.baseline.parts[i].items():
                 other = numbers(parts[name]) if name in parts else part
                 if part.array is not None and other.array is not None and other.shape == part.shape and part.array.dtype.kind != "b":
                     expected.append(part.array.ravel())
@@ -327,12 +327,12 @@ class _Judging:
 
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
-        case, failure = self.drawn.cases[i], finding.failure
-        found = self.drawn.diagnosis.mistakes(self.actual)
+        case, failure = self.baseline.cases[i], finding.failure
+        found = self.baseline.diagnosis.mistakes(self.actual)
         sentences = tuple(" Also: ".join(registry.mistake_text(id).sentence for id in ids) for ids in found)
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
-        seen_so = Evidence(self.exercise, finding, self.drawn.cases, self.drawn.parts, self.actual, self._slips())
-        slip = "" if self.exercise.kind == "answer" else beginner.told(seen_so, bool(found))
+        seen_so = Evidence(self.exercise, finding, self.baseline.cases, self.baseline.parts, self.actual, self._slips())
+        slip = "" if self.exercise.kind == "answer" else beginner.sentence(seen_so, bool(found))
         if not found and not slip and finding.kind == "failure":  # where a mistake is proven, general advice is silent
             details = (*details, *wording.advice(failure, self._slips()))
         return Verdict(

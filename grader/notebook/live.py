@@ -15,7 +15,7 @@ from grader.course.spec import Case
 from grader.notebook.fingerprint import globals_named, of_library
 from grader.notebook.showing import ipython
 from grader.source.definitions import parse
-from grader.source.dependencies import Effects, Reached, TooMuch
+from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure, Observation
@@ -51,10 +51,10 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     own = own_name(obj)
     if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects in ran):
         ran += _statements(f"{name} = {own}")
-    reached = Reached(effects.placed(at) for at, (_, effects) in enumerate(ran))
-    kept = {effects.at for effects in reached.statements if "*" in effects.imports}  # whatever is read may come from there
+    dependencies = Dependencies(effects.placed(at) for at, (_, effects) in enumerate(ran))
+    kept = {effects.at for effects in dependencies.statements if "*" in effects.imports}  # whatever is read may come from there
     try:
-        kept |= {binding.statement.at for binding in reached.walk(name)}
+        kept |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:
         kept = set(range(len(ran)))  # it will be said where they are read
     return Sources(tuple(ran[at][0] for at in sorted(kept | _refused(ran, name))))

@@ -19,7 +19,7 @@ _put: dict[str, Any] = {}  # what earlier replays put into the notebook, by name
 
 def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
     """Says what was set, and offers the lines as the next cell. names: the notebook's, where the variables go."""
-    from grader.judging.baseline import drawn
+    from grader.judging.baseline import baseline_of
 
     name = wanted.name
     if verdict.passed:
@@ -29,7 +29,7 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
         return said(f"{name} is an answer and takes no input, so there is nothing to replay.")
     if not verdict.case:
         return said(f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}")
-    baseline = drawn(exercise, registry.SEED)
+    baseline = baseline_of(exercise, registry.SEED)
     at = next(i for i, one in enumerate(baseline.cases) if one.key == verdict.case)
     case = baseline.cases[at]
     made = _Cell(exercise, case, names)

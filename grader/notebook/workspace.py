@@ -63,7 +63,7 @@ def folder(asked: Path | None) -> Path:
     """
     if asked is None:
         if links.is_link(Path("notebooks")):
-            raise WorkspaceError(f"{links.told(Path('notebooks'))}; links are not followed: name the folder itself.")
+            raise WorkspaceError(f"{links.sentence(Path('notebooks'))}; links are not followed: name the folder itself.")
         return Path("notebooks") if Path("notebooks").is_dir() else Path(".")
     if not asked.is_dir():
         raise WorkspaceError(f"{asked} is not a folder; name the folder of your notebooks with --folder.")

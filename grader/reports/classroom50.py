@@ -27,29 +27,29 @@ TOLD = {"assignment_type": "ASSIGNMENT_TYPE", "owner": "OWNER", "review": "REVIE
 OUTPUT = 4_000  # characters of one test; collectors take 10 MB in all
 
 
-def check(surroundings: Mapping[str, str] | None = None) -> None:
+def check(environ: Mapping[str, str] | None = None) -> None:
     """Raises: InputError where the runner's variables are not there, before anything is graded."""
-    around = os.environ if surroundings is None else surroundings
+    around = os.environ if environ is None else environ
     missing = [name for name in NEEDED.values() if not around.get(name)]
     if missing:
         raise InputError(f"--classroom50 is for Classroom 50's runner, which sets {', '.join(NEEDED.values())}; {', '.join(missing)} "
                          f"{'is' if len(missing) == 1 else 'are'} not set.")  # fmt: skip
 
 
-def render(report: Report, surroundings: Mapping[str, str] | None = None) -> str:
+def render(report: Report, environ: Mapping[str, str] | None = None) -> str:
     """One learner's result.json, ASCII throughout; several submissions (notebooks named one by one) count together.
 
-    '' where something could not be graded. surroundings: by default the environment.
+    '' where something could not be graded. environ: by default the environment.
     """
     if any(one.ungraded for one in report.submissions):
         return ""
-    made = json.dumps(as_data(report, surroundings), indent=1, ensure_ascii=True, allow_nan=False)
+    made = json.dumps(as_data(report, environ), indent=1, ensure_ascii=True, allow_nan=False)
     return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"  # no command for the CI service whose log shows it
 
 
-def as_data(report: Report, surroundings: Mapping[str, str] | None = None) -> dict[str, Any]:
+def as_data(report: Report, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The result in plain dicts and lists."""
-    around = os.environ if surroundings is None else surroundings
+    around = os.environ if environ is None else environ
     check(around)
     tests = [_test(lesson, judged) for one in report.submissions for lesson in one.lessons for judged in lesson.verdicts]
     about = {key: around[name] for key, name in NEEDED.items()}

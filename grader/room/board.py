@@ -24,7 +24,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Seat:
+class Learner:
     """One learner. here: the exercise that they are at; '': they have checked none, or passed all.
 
     note: 'stuck', 'fine' or ''.
@@ -40,7 +40,7 @@ class Seat:
 class Board:
     """Everything at one moment. address, code: how one joins, '' where nobody can; note: a sentence on the whole."""
 
-    seats: tuple[Seat, ...]
+    learners: tuple[Learner, ...]
     address: str = ""
     code: str = ""
     note: str = ""
@@ -57,14 +57,14 @@ class Wrong:
     learners: tuple[str, ...]
 
 
-def wrongs(seats: Sequence[Seat]) -> tuple[Wrong, ...]:
+def wrongs(learners: Sequence[Learner]) -> tuple[Wrong, ...]:
     """What the room has wrong now, the most frequent first, of as many the mistakes that have a name; what nobody has
     attempted is not wrong."""
     found: dict[tuple[str, str], tuple[State, list[str]]] = {}
-    for seat in seats:
-        for exercise, state in seat.states.items():
+    for learner in learners:
+        for exercise, state in learner.states.items():
             if state.wrong:
-                found.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(seat.name)
+                found.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(learner.name)
     made = [Wrong(name, state.status, state.mistake, state.said, tuple(who)) for (name, _), (state, who) in found.items()]
     return tuple(sorted(made, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))
 
@@ -78,27 +78,27 @@ class Tile:
     passed: int
     wrong: int
     open: int
-    here: tuple[Seat, ...]
+    here: tuple[Learner, ...]
 
 
-def tiles(seats: Sequence[Seat], lesson: str) -> tuple[Tile, ...]:
+def tiles(learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
     """The exercises of one lesson, in its order."""
-    return tuple(_tile(seats, lesson, name) for name in registry.CONTRACT[lesson])
+    return tuple(_tile(learners, lesson, name) for name in registry.CONTRACT[lesson])
 
 
-def _tile(seats: Sequence[Seat], lesson: str, exercise: str) -> Tile:
-    states = [seat.states[exercise] for seat in seats if exercise in seat.states]
+def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
+    states = [learner.states[exercise] for learner in learners if exercise in learner.states]
     passed, wrong = (sum(found) for found in zip(*((s.status == "passed", s.wrong) for s in states))) if states else (0, 0)
-    here = tuple(seat for seat in seats if seat.here == exercise)
-    return Tile(lesson, exercise, passed, wrong, len(seats) - passed - wrong, here)
+    here = tuple(learner for learner in learners if learner.here == exercise)
+    return Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here)
 
 
-def at_work(seats: Sequence[Seat]) -> tuple[str, ...]:
+def at_work(learners: Sequence[Learner]) -> tuple[str, ...]:
     """The lessons that somebody is at, most learners first; of as many, the earlier one."""
     count = {name: 0 for name in registry.lessons()}
-    for seat in seats:
-        if seat.here:
-            count[registry.lesson_of(seat.here)] += 1
+    for learner in learners:
+        if learner.here:
+            count[registry.lesson_of(learner.here)] += 1
     return tuple(sorted((name for name in count if count[name]), key=lambda name: -count[name]))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from grader.course import registry
 from grader.room import PORT
 from grader.room.journal import RoomJournal
-from grader.room.seats import Room
+from grader.room.members import Room
 from grader.util.errors import InputError
 from grader.util.words import counted
 
@@ -96,7 +96,7 @@ async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str
 
 
 def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
-    learners = len(room.board().seats)
+    learners = len(room.board().learners)
     if learners:
         yield f"The room in {journal.path} continues, with {counted(learners, 'learner')}."
     if journal.dropped:

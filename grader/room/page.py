@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grader.course import registry
 from grader.reports import text
 from grader.reports.templating import LOOKS, render
 from grader.room import fit
-from grader.room.board import Board, Seat, State, Tile, at_work, tiles, wrongs
+from grader.room.board import Board, Learner, State, Tile, at_work, tiles, wrongs
 from grader.room.fit import Mark
 from grader.util.names import labels
 
@@ -39,20 +40,20 @@ def live_page(board: Board, nonce: str, *, names: bool = False) -> str:
 
 def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
-    seats = _labeled(board.seats)
-    working, nowhere = at_work(seats), _nowhere(seats)
+    learners = _labeled(board.learners)
+    working, nowhere = at_work(learners), _nowhere(learners)
     shown = _fitting(working, MAX_TILES - len(nowhere)) or registry.lessons()[:1]
-    found = (*(tile for lesson in shown for tile in tiles(seats, lesson)), *nowhere)
+    found = (*(tile for lesson in shown for tile in tiles(learners, lesson)), *nowhere)
     columns = 2 if len(found) > 3 else 1
     marks = [_marks(tile.here, names, tile.exercise) for tile in found]
     lines = fit.heights(marks, columns)
     groups = [fit.cut(each, fit.WIDTH[columns], lines[at // columns]) for at, each in enumerate(marks)]
     return render(
-        "room_content.html", board=board, names=names, ended=ended, clock=time.strftime("%H:%M"), total=len(seats),
-        stuck=sum(seat.note == "stuck" for seat in seats), fine=sum(seat.note == "fine" for seat in seats),
-        titles=[_title(lesson) for lesson in shown], others=_others(seats, [one for one in working if one not in shown]),
+        "room_content.html", board=board, names=names, ended=ended, clock=time.strftime("%H:%M"), total=len(learners),
+        stuck=sum(learner.note == "stuck" for learner in learners), fine=sum(learner.note == "fine" for learner in learners),
+        titles=[_title(lesson) for lesson in shown], others=_others(learners, [one for one in working if one not in shown]),
         tiles=list(zip(found, groups)), columns=columns, rows=[fit.HEAD + fit.LINE * each for each in lines],
-        wrongs=wrongs(seats)[:MAX_WRONG], unexplained=UNEXPLAINED, passed=LOOKS["passed"][0], wrong=LOOKS["failed"][0],
+        wrongs=wrongs(learners)[:MAX_WRONG], unexplained=UNEXPLAINED, passed=LOOKS["passed"][0], wrong=LOOKS["failed"][0],
         idle=LOOKS["not_started"][0],
     )  # fmt: skip
 
@@ -62,9 +63,9 @@ def _whole(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended
     return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR) + "\n"
 
 
-def _labeled(seats: Sequence[Seat]) -> list[Seat]:
-    """The seats with names of which no two are alike."""
-    return [Seat(name, seat.states, seat.here, seat.note) for name, seat in zip(labels([seat.name for seat in seats]), seats)]
+def _labeled(learners: Sequence[Learner]) -> list[Learner]:
+    """The learners with names of which no two are alike."""
+    return [replace(one, name=name) for name, one in zip(labels([one.name for one in learners]), learners)]
 
 
 def _fitting(working: Sequence[str], most: int) -> tuple[str, ...]:
@@ -85,29 +86,29 @@ def _title(lesson: str) -> str:
         return lesson
 
 
-def _others(seats: Sequence[Seat], lessons: Sequence[str]) -> list[tuple[str, int]]:
+def _others(learners: Sequence[Learner], lessons: Sequence[str]) -> list[tuple[str, int]]:
     """Lessons that have no place here, and how many are at each."""
-    here = [registry.lesson_of(seat.here) for seat in seats if seat.here]
+    here = [registry.lesson_of(learner.here) for learner in learners if learner.here]
     return [(_title(name), here.count(name)) for name in sorted(lessons)]
 
 
-def _nowhere(seats: Sequence[Seat]) -> list[Tile]:
+def _nowhere(learners: Sequence[Learner]) -> list[Tile]:
     """Those who are at no exercise, in tiles of no lesson."""
-    nowhere = [seat for seat in seats if not seat.here]
+    nowhere = [learner for learner in learners if not learner.here]
     groups = {"no check yet": [s for s in nowhere if not s.states], "everything passed": [s for s in nowhere if s.states]}
     return [Tile("", said, 0, 0, 0, tuple(who)) for said, who in groups.items() if who]
 
 
-def _marks(seats: Sequence[Seat], names: bool, exercise: str = "") -> list[Mark]:
+def _marks(learners: Sequence[Learner], names: bool, exercise: str = "") -> list[Mark]:
     """Those who are stuck first, then who has something wrong."""
-    marks = [_mark(seat, seat.states.get(exercise), names) for seat in seats]
+    marks = [_mark(learner, learner.states.get(exercise), names) for learner in learners]
     rank = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}
     return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.sign))
 
 
-def _mark(seat: Seat, state: State | None, names: bool) -> Mark:
+def _mark(learner: Learner, state: State | None, names: bool) -> Mark:
     status = state.status if state else "not_started"
-    label = seat.name if names else ""
-    if seat.note:
-        return Mark(seat.note, "", label, seat.note)
+    label = learner.name if names else ""
+    if learner.note:
+        return Mark(learner.note, "", label, learner.note)
     return Mark(status, LOOKS[status][0], label, text.WORDS[status])

@@ -22,9 +22,9 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from grader.room import code, message
 from grader.room.limits import Budgets, sender
+from grader.room.members import MOST
 from grader.room.message import Refused
 from grader.room.page import live_page
-from grader.room.seats import MOST
 from grader.room.shown import Live
 
 LARGEST = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused

@@ -10,8 +10,8 @@ from typing import Any
 
 from grader.room.board import Board
 from grader.room.journal import RoomJournal
+from grader.room.members import Room
 from grader.room.page import content
-from grader.room.seats import Room
 
 SHOW_S = 0.5  # between two looks at what changed
 BEAT_S = 15.0  # after which a page hears that the room still stands

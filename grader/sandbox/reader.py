@@ -26,7 +26,7 @@ from grader.worker import protocol
 if TYPE_CHECKING:
     from grader.source.policy import Offence
     from grader.source.slips import Slip
-    from grader.submission.reads import Told
+    from grader.submission.reads import SourceFindings
 
 PROGRAM = Path(__file__).resolve().parents[1] / "submission" / "reading_process.py"
 CPU_S = 10  # of the processor, for one question; a solved lesson takes a twentieth of a second
@@ -114,7 +114,7 @@ class Reader:
         lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
         return Plan(lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in)
 
-    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, Told]:
+    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
 
         That it cannot be read is an offence where there are rules.
@@ -170,7 +170,7 @@ class SourcesApart:
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules) -> None:
         self._asked = reader, cells, rules
-        self._found: dict[str, Told] | None = None
+        self._found: dict[str, SourceFindings] | None = None
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that an exercise reaches."""
@@ -180,7 +180,7 @@ class SourcesApart:
         """What beginners let slip, of the definition of that name."""
         return self._of(name)[1]
 
-    def _of(self, name: str) -> Told:
+    def _of(self, name: str) -> SourceFindings:
         if self._found is None:
             reader, cells, rules = self._asked
             self._found = reader.sources(cells, rules)

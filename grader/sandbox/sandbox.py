@@ -69,7 +69,7 @@ class Sandbox:
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     require:      the least isolation with which anything is run, one of LEVELS.
-    nursery:      a warm process to share with other sandboxes; without one, a warm parent of its own is started.
+    zygote:      a warm process to share with other sandboxes; without one, a warm parent of its own is started.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
     """
 
@@ -81,7 +81,7 @@ class Sandbox:
         fork: bool | None = None,
         walls: bool = True,
         require: str = "process",
-        nursery: SharedZygote | None = None,
+        zygote: SharedZygote | None = None,
         reader: Reader | None = None,
     ) -> None:
         self.timeout_s = timeout_s
@@ -90,7 +90,7 @@ class Sandbox:
         self._walls = walls
         self._require = require
         self._torch = torch
-        self._nursery = nursery
+        self._zygote = zygote
         self._given_reader = reader
         self._own_reader: Reader | None = None
         self._fork = sys.platform == "linux" if fork is None else fork
@@ -130,13 +130,13 @@ class Sandbox:
         return self._own_reader
 
     def _warm_parent(self) -> WarmParent:
-        if self._nursery is not None and self._nursery.torch >= self._torch:
+        if self._zygote is not None and self._zygote.torch >= self._torch:
             try:
-                parted = self._nursery.part()
+                parted = self._zygote.part()
                 self._torch = parted.torch
                 return parted
-            except OSError:  # the nursery has ended
-                self._nursery = None
+            except OSError:  # the zygote has ended
+                self._zygote = None
         return StartedParent(self._torch)
 
     def need_torch(self) -> None:

@@ -142,7 +142,7 @@ class StartedParent(WarmParent):
         return self._popen.poll() is None and self.control.fileno() >= 0
 
     @property
-    def nursery(self) -> SharedZygote:
+    def shared(self) -> SharedZygote:
         """For others to have warm parents of their own forked from this one, which then forks no workers itself."""
         return SharedZygote(self.control, self.torch, self._folder)
 
@@ -173,18 +173,18 @@ class SharedZygote:
     folder: str
 
     def part(self) -> PartedParent:
-        """A warm parent of one's own. Raises: OSError where the nursery is gone."""
+        """A warm parent of one's own. Raises: OSError where the zygote is gone."""
         return PartedParent(self)
 
 
 class PartedParent(WarmParent):
-    """Forked from a nursery, which ends what it leaves behind."""
+    """Forked from a zygote, which ends what it leaves behind."""
 
-    def __init__(self, nursery: SharedZygote) -> None:
-        super().__init__(nursery.torch, nursery.folder)
+    def __init__(self, zygote: SharedZygote) -> None:
+        super().__init__(zygote.torch, zygote.folder)
         self._known: psutil.Process | None = None
         with self._theirs:
-            socket.send_fds(nursery.control, [b"part"], [self._theirs.fileno()])
+            socket.send_fds(zygote.control, [b"part"], [self._theirs.fileno()])
 
     @property
     def process(self) -> psutil.Process:
@@ -193,15 +193,15 @@ class PartedParent(WarmParent):
         return self._known
 
     def _number(self) -> int:
-        """Its first message is its number, once the nursery has imported its libraries."""
+        """Its first message is its number, once the zygote has imported its libraries."""
         message = self.receive(START_S)
         if not message.startswith("parted "):
-            raise psutil.NoSuchProcess(0, msg="the nursery is gone")
+            raise psutil.NoSuchProcess(0, msg="the zygote is gone")
         return int(message.split()[1])
 
     @property
     def alive(self) -> bool:
-        """Waits until the nursery has imported its libraries."""
+        """Waits until the zygote has imported its libraries."""
         try:
             return self.control.fileno() >= 0 and self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:

@@ -121,7 +121,7 @@ class Statement(Effects):
 class Binding:
     """A statement that a name leads to. name: by which of its names; first: False where it was met before by another."""
 
-    statement: Any  # a Statement, or what else the Reached was made of
+    statement: Any  # a Statement, or what else the Dependencies was made of
     name: str
     first: bool
 
@@ -151,7 +151,7 @@ class _Life:
         return self.statements[0].at if self.statements else -1
 
 
-class Reached:
+class Dependencies:
     """All statements of a notebook, and which of them a name leads to. Each one's `at` is its place among them.
 
     Raises: TooMuch from its walks, where one of them, or all together, take more steps than are followed.
@@ -205,8 +205,8 @@ class _Walk:
     time counts, since it includes the later ones; to meet it first, what ran in cells goes before what is called.
     """
 
-    def __init__(self, reached: Reached, names: Iterable[str], at: int) -> None:
-        self.reached = reached
+    def __init__(self, dependencies: Dependencies, names: Iterable[str], at: int) -> None:
+        self.dependencies = dependencies
         self.left = _MOST
         self.read: list[tuple[str, int]] = []  # names that a statement read while it ran, and its number
         self.called = [(at, name) for name in sorted(names)]  # a heap: from when on a function may read which name
@@ -220,25 +220,25 @@ class _Walk:
             self._spend(1)
             if self.read:
                 name, at = self.read.pop()
-                if self.reached.lives(name):
-                    yield from self._visit(name, self.reached.alive(name, at), at)
+                if self.dependencies.lives(name):
+                    yield from self._visit(name, self.dependencies.alive(name, at), at)
                 continue
             at, name = heappop(self.called)
-            if not self.reached.lives(name) or self.from_on.get(name, at + 1) <= at:
+            if not self.dependencies.lives(name) or self.from_on.get(name, at + 1) <= at:
                 continue
             self.from_on[name] = at
-            for number in range(self.reached.alive(name, at), len(self.reached.lives(name))):
+            for number in range(self.dependencies.alive(name, at), len(self.dependencies.lives(name))):
                 yield from self._visit(name, number, at)
 
     def _spend(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
             raise TooMuch
-        self.reached.spend(steps)
+        self.dependencies.spend(steps)
 
     def _visit(self, name: str, number: int, at: int) -> Iterator[Binding]:
         """One value of a name, whose functions are called at that time or later."""
-        life, before = self.reached.lives(name)[number], self.visited.get((name, number))
+        life, before = self.dependencies.lives(name)[number], self.visited.get((name, number))
         self._spend(1)
         if before is not None and before <= at:
             return

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grader.course import registry
 from grader.source.definitions import parse, too_deep
-from grader.source.dependencies import IMPORTS, Binding, Reached, Statement, TooMuch, text_of
+from grader.source.dependencies import IMPORTS, Binding, Dependencies, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
 from grader.source.tampering import TEXT_RUN, Closed
 from grader.worker.operations import LIBRARIES
@@ -59,7 +59,7 @@ class Reading:
                 self.unread = True
             else:
                 statements += read
-        self.reached = Reached(statements)
+        self.dependencies = Dependencies(statements)
         self.closed = Closed(self)
         self._inner: dict[str, str] = {}  # what imports inside functions call things
         self._stars: list[str] = []
@@ -120,19 +120,19 @@ class Reading:
                 mention = self._mention(statement, node)
                 if mention is not None:
                     yield library, mention
-            for binding in self.reached.walk(*names, at=statement.at):
+            for binding in self.dependencies.walk(*names, at=statement.at):
                 yield from ((library, mention) for mention in self._of(binding))
 
     def mentions(self, name: str) -> list[tuple[str, Mention]]:
         """Everything that `name` is made of; with the library into which it was put where it came that way."""
-        return [("", mention) for binding in self.reached.walk(name) for mention in self._of(binding)] + self._handed
+        return [("", mention) for binding in self.dependencies.walk(name) for mention in self._of(binding)] + self._handed
 
     def line_of_use(self, name: str, mention: Mention) -> str:
         """For something that an import mentions: the line in which `name` uses it; '' for any other mention."""
         if not isinstance(mention.node, IMPORTS):
             return ""
         called = {alias for alias, dotted in mention.statement.imports.items() if mention.called in dotted}
-        for binding in self.reached.walk(name):
+        for binding in self.dependencies.walk(name):
             for node in binding.statement.nodes:
                 if isinstance(node, ast.Name) and node.id in called:
                     return binding.statement.line(node)
@@ -173,7 +173,7 @@ class Reading:
             return "", ""
         if name in statement.imports and name not in statement.gives and name not in statement.may_give:
             return _one_of(statement.imports[name]), "library"
-        life = self.reached.last(name)
+        life = self.dependencies.last(name)
         if life and name in life[0].gives:
             return "", ""
         if name in TEXT_RUN:
@@ -232,7 +232,7 @@ class Reading:
 
     def _meaning(self, name: str) -> tuple[str, str]:
         if name not in self._meanings:
-            self._meanings[name] = self._bound_to(name, self.reached.last(name), _ALIASES)
+            self._meanings[name] = self._bound_to(name, self.dependencies.last(name), _ALIASES)
         return self._meanings[name]
 
     def _bound_to(self, name: str, life: list[Statement], room: int) -> tuple[str, str]:
@@ -244,7 +244,7 @@ class Reading:
             return given, "library"  # what stands in a branch may never run and hides nothing
         if len(binding) == 1 and (held := _alias(binding[0].node, name)) is not None and room:
             at = binding[0].at
-            called, whose = self.resolve(binding[0], held, lambda other: self._bound_to(other, self.reached.live(other, at), room - 1))
+            called, whose = self.resolve(binding[0], held, lambda other: self._bound_to(other, self.dependencies.live(other, at), room - 1))
             return (called, whose) if whose == "library" else (name, "value")
         if dotted:
             found = _one_of(dotted)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from grader.source.computed_names import GAP, Spelled, fits
 from grader.source.definitions import parse, root
-from grader.source.dependencies import IMPORTS, Reached, Statement, text_of
+from grader.source.dependencies import IMPORTS, Dependencies, Statement, text_of
 from grader.worker.operations import LIBRARIES
 
 # Switches of the watching, and ways into functions and threads.
@@ -54,7 +54,7 @@ _NAMES_ONLY = frozenset({"len", "list", "sorted", "set", "tuple", "iter", "froze
 class Reading(Protocol):
     """What is known of the names of a notebook."""
 
-    reached: Reached
+    dependencies: Dependencies
 
     def resolve(self, statement: Statement, node: ast.AST) -> tuple[str, str]: ...
     def plain(self, statement: Statement, name: str) -> tuple[str, str]: ...
@@ -64,7 +64,7 @@ class Closed:
     """What a notebook's cells do that is refused, found once for all its exercises."""
 
     def __init__(self, reading: Reading) -> None:
-        self._reading, self._statements = reading, reading.reached.statements
+        self._reading, self._statements = reading, reading.dependencies.statements
         self._finding: dict[int, tuple[str, ast.AST]] = {}  # statements that find objects, and by what
 
     @cached_property
@@ -83,7 +83,7 @@ class Closed:
         """By what the exercise `name`, or a statement that changes something, finds objects of the process; with its line."""
         if self.everywhere[0] or not self._finding:
             return self.everywhere
-        used = {binding.statement.at for binding in self._reading.reached.walk(name)}
+        used = {binding.statement.at for binding in self._reading.dependencies.walk(name)}
         for at, (way, line) in sorted(self._handed_on.items()):
             if at in used or _changes(self._statements[at]):
                 return way, line
@@ -240,7 +240,7 @@ class Closed:
         return isinstance(node, ast.Name) and self._reading.resolve(statement, node) == ("sys", "library")
 
     def _builtin(self, statement: Statement, name: str) -> bool:
-        return name in statement.outside and not self._reading.reached.last(name)
+        return name in statement.outside and not self._reading.dependencies.last(name)
 
     def _builtin_call(self, statement: Statement, node: ast.Call) -> bool:
         if isinstance(node.func, ast.Name):

@@ -107,7 +107,7 @@ class _Search:
         for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
             if links.is_link(path):
                 if _is_notebook(path) or not os.path.isfile(path):
-                    self.links.append(f"{links.told(path, self.name(path))}; links are not followed, so it was not read.")
+                    self.links.append(f"{links.sentence(path, self.name(path))}; links are not followed, so it was not read.")
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
                 self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
             elif self._is_the_grader_s(path):

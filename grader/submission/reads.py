@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from grader.source.policy import Offence
     from grader.source.slips import Slip
 
-    Told = tuple[Offence | None, tuple[Slip, ...]]  # of one exercise's code
+    SourceFindings = tuple[Offence | None, tuple[Slip, ...]]  # of one exercise's code
 
 Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what it forbids, what it requires
 
@@ -39,7 +39,7 @@ class Reads(Protocol):
         """What to run of it. Raises: Unreadable."""
         ...
 
-    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, Told]:
+    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it."""
         ...
 
@@ -57,7 +57,7 @@ class Here:
     def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
         return lay_over(pristine, notebook)
 
-    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, Told]:
+    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
         from grader.source.policy import Sources, offence  # imports NumPy, for which the first notebook need not wait
 
         sources = Sources(tuple(cells))

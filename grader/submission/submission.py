@@ -194,7 +194,7 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     link = links.first(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
-        raise SubmissionError(f"{links.told(link)}. {why}")
+        raise SubmissionError(f"{links.sentence(link)}. {why}")
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":

@@ -27,8 +27,8 @@ class LintError:
 
 
 class AuthorError(Exception):
-    """A lesson's source or specification can't be built as it stands; `slips` says why."""
+    """A lesson's source or specification can't be built as it stands; `problems` says why."""
 
-    def __init__(self, slips: Sequence[LintError]) -> None:
-        super().__init__("\n".join(map(str, slips)))
-        self.slips = tuple(slips)
+    def __init__(self, problems: Sequence[LintError]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)

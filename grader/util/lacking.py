@@ -23,7 +23,7 @@ def installed(module: str) -> bool:
         return False
 
 
-def told(module: str) -> str:
+def sentence(module: str) -> str:
     """'torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it.'"""
     pip = "%pip" if in_notebook() else "python -m pip"
     return f"{module} is not installed in this Python; `{pip} install '{_BROUGHT_BY[module]}'` installs it."
@@ -32,4 +32,4 @@ def told(module: str) -> str:
 def why(error: BaseException) -> str | None:
     """The sentence for an import that failed for want of one of the course's libraries; None for every other error."""
     module = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    return told(module) if module in _BROUGHT_BY and not installed(module) else None
+    return sentence(module) if module in _BROUGHT_BY and not installed(module) else None

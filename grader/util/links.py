@@ -54,7 +54,7 @@ def first(path: Path, base: Path) -> Path | None:
     return None
 
 
-def told(link: Path, name: str = "") -> str:
+def sentence(link: Path, name: str = "") -> str:
     """'NAME is a link to TARGET', with the name to call it by; by default its path."""
     try:
         target = printable(os.readlink(link).removeprefix("\\\\?\\"))
@@ -79,7 +79,7 @@ def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
         name, where = (path.name, {"dir_fd": folder}) if WALKS else (os.fspath(path), {})
         before = os.stat(name, follow_symlinks=False, **where)
         if is_link(path) or stat.S_ISLNK(before.st_mode):
-            raise Linked(f"{told(path)}; links are not followed.")
+            raise Linked(f"{sentence(path)}; links are not followed.")
         if not stat.S_ISREG(before.st_mode) or before.st_size > most:
             return Content(before, None)
         file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _ALONE, **where)
@@ -102,7 +102,7 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None) -> None
     """
     with _opened(path.parent, base, make=True) as folder:
         if is_link(path):
-            raise Linked(f"{told(path)}; links are not followed.")
+            raise Linked(f"{sentence(path)}; links are not followed.")
         at = {"dir_fd": folder} if WALKS else {}
         into = {"src_dir_fd": folder, "dst_dir_fd": folder} if WALKS else {}
         name, scratch = (path.name if WALKS else os.fspath(path)), f".{path.name}.{secrets.token_hex(6)}"
@@ -137,7 +137,7 @@ def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[int]:
     if not WALKS:
         link = first(folder, base)
         if link is not None:
-            raise Linked(f"{told(link)}; links are not followed.")
+            raise Linked(f"{sentence(link)}; links are not followed.")
         if make:
             folder.mkdir(parents=True, exist_ok=True)
         yield -1
@@ -154,7 +154,7 @@ def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[int]:
                 inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
             except OSError:
                 if is_link(way):
-                    raise Linked(f"{told(way)}; links are not followed.") from None
+                    raise Linked(f"{sentence(way)}; links are not followed.") from None
                 raise
             os.close(here)
             here = inner

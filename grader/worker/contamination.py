@@ -27,7 +27,7 @@ CPU_SHARE = 24  # this part of its processor time, one time limit, may be gone w
 GROWTH_BYTES = 128 << 20  # and so much more memory may it have used
 
 
-class Surroundings:
+class ProcessState:
     """A picture of them, taken when it is made."""
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class Start:
         self._folder, self._files = folder, sorted(os.listdir(folder))
         self._cpu_s = time.process_time() + cpu_s / CPU_SHARE
         self._bytes = _peak_bytes() + GROWTH_BYTES
-        self._around = Surroundings()
+        self._around = ProcessState()
         self._more = _more_settings()
 
-    def surroundings(self) -> Surroundings:
+    def state(self) -> ProcessState:
         """A picture as of now: the one of the start, where nothing has changed since."""
-        return Surroundings() if self._around.changed() else self._around
+        return ProcessState() if self._around.changed() else self._around
 
     def holds(self) -> bool:
         """Whether no thread, timer, file or setting has stayed, and the limits are still far."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import protocol
 from .cells import CellRunner
-from .contamination import Surroundings
+from .contamination import ProcessState
 from .main import answer_of, body_of, run_cell
 from .values import Tensor
 
@@ -62,12 +62,12 @@ def rehearse(torch: bool) -> list[str]:
                                    state={"w_q.weight": x}, gradients=True, twice=True, state_dict=True))]  # fmt: skip
     failed = []
     for _ in range(TIMES):
-        around = Surroundings()
+        around = ProcessState()
         run_cell(notebook, {"label": "rehearsal", "text": CELLS + TORCH_CELLS * torch, "wanted": ("rows",)})
         for name, case in asked:
             seen = protocol.unpack(body_of(answer_of(notebook, name, case)))["observation"]
             failed += [f"{name}: {seen['failure']}"] if seen["failure"] else []
-        failed += ["the surroundings"] if around.changed() else []
+        failed += ["the state of the process"] if around.changed() else []
     return failed
 
 

@@ -38,7 +38,7 @@ SOURCE = small.SOURCE.replace("import numpy as np\n", "import numpy as np\nfrom 
 
 def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     findings = audited(source=SOURCE)
-    assert findings.slips == []
+    assert findings.problems == []
     (row,) = findings.rows
     assert (row.mistakes, row.named, row.points, row.cases) == (3, 3, 1, 5)
     assert "3.0 mistakes per exercise" in findings.remarks[0]
@@ -79,7 +79,7 @@ def test_a_broken_rule_is_named(audited, change, said):
     if said is None:
         assert findings.kept
     else:
-        assert any(said in slip and slip.startswith("01_small, double: ") for slip in findings.slips), findings.slips
+        assert any(said in problem and problem.startswith("01_small, double: ") for problem in findings.problems), findings.problems
         assert "broken: 01_small, double: " in render(findings)
 
 
@@ -87,7 +87,7 @@ def test_a_mistake_that_is_rejected_but_not_named_is_a_finding(audited):
     """It differs from the reference on two cases alone; three are needed as proof."""
     rare = Mistake("TY9", lambda x: 2 * x + (len(x) > 3))
     findings = audited(replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, rare)), SOURCE)
-    assert any("TY9 is rejected but not named" in slip for slip in findings.slips)
+    assert any("TY9 is rejected but not named" in problem for problem in findings.problems)
     assert findings.rows[0].named == 3
 
 
@@ -95,25 +95,25 @@ def test_two_mistakes_that_no_case_tells_apart_are_a_finding_unless_they_are_dec
     first = small.EXERCISE.mistakes[0]
     both = replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, Mistake("TY8", first.wrong)))
     said = f"mistake {first.id} gives the same results as TY8"
-    assert any(said in slip for slip in audited(both, SOURCE).slips)
-    assert not any(said in slip for slip in audited(replace(both, alike=((first.id, "TY8"),)), SOURCE).slips)
+    assert any(said in problem for problem in audited(both, SOURCE).problems)
+    assert not any(said in problem for problem in audited(replace(both, alike=((first.id, "TY8"),)), SOURCE).problems)
 
 
 def test_a_solution_that_does_not_pass_is_a_finding(audited, monkeypatch):
     findings = audited(replace(small.EXERCISE, dtype=("int64",)), SOURCE)
-    assert any("its solution does not pass" in slip for slip in findings.slips)
+    assert any("its solution does not pass" in problem for problem in findings.problems)
 
 
 def test_a_stub_that_does_something_is_a_finding(audited):
     started = SOURCE.replace("# region solution\n", "# region solution: return x\n")
     findings = audited(source=started)
-    assert any("untouched stub is 'failed', not 'not_started'" in slip for slip in findings.slips)
+    assert any("untouched stub is 'failed', not 'not_started'" in problem for problem in findings.problems)
 
 
 def test_a_solution_that_stands_elsewhere_in_the_lesson_is_a_finding(audited):
     told = SOURCE.replace("\n# %% [markdown]\n# ## What we keep", "\n# %% [markdown]\n# ```python\n# total = x + x\n# return total\n# ```\n\n# %% [markdown]\n# ## What we keep")
     findings = audited(source=told)
-    assert any("the learner's notebook holds its solution" in slip for slip in findings.slips)
+    assert any("the learner's notebook holds its solution" in problem for problem in findings.problems)
 
 
 def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
@@ -130,7 +130,7 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
 
 def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
     findings = audited(source=SOURCE.replace("    # endregion\n", ""))
-    assert any("never closed" in slip for slip in findings.slips)
+    assert any("never closed" in problem for problem in findings.problems)
     assert findings.rows == []
 
 
@@ -139,6 +139,6 @@ def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
 def test_every_lesson_of_the_course_keeps_the_rules(name):
     """What `grader audit` proves of the course: every mistake of every exercise is rejected and named, every solution passes."""
     findings = audit([name])
-    assert findings.slips == []
+    assert findings.problems == []
     assert np.mean([row.mistakes for row in findings.rows]) >= 6
     assert [(row.exercise, row.named) for row in findings.rows] == [(one.name, len({m.id for m in one.mistakes})) for one in registry.lesson(name).exercises]

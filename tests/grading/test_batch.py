@@ -214,16 +214,16 @@ def test_a_digest_changes_with_what_a_result_depends_on_and_nothing_else(tmp_pat
     assert digest() != second
 
 
-def test_a_parcel_is_laid_out_as_it_was(tmp_path):
+def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
     folder = hand_in(tmp_path / "class", ada=RIGHT)
     (folder / "ada" / "notebooks").mkdir()
     (folder / "ada" / "notebooks" / "b.ipynb").write_bytes(b"\xff\x00")
     with open(folder / "ada" / "large.ipynb", "wb") as file:
         file.truncate(100 << 20)
     os.mkfifo(folder / "ada" / "pipe.ipynb")
-    parcel = roster.pack(roster.entries(folder)[0][0])
-    assert sum(len(file.data or b"") for file in parcel.files) < 100_000, "what isn't read needs not travel"
-    laid = roster.unpack(parcel, tmp_path / "laid")
+    packed = roster.pack(roster.entries(folder)[0][0])
+    assert sum(len(file.data or b"") for file in packed.files) < 100_000, "what isn't read needs not travel"
+    laid = roster.unpack(packed, tmp_path / "laid")
     assert (laid / f"{LESSON}.ipynb").read_bytes() == (folder / "ada" / f"{LESSON}.ipynb").read_bytes()
     assert (laid / "notebooks" / "b.ipynb").read_bytes() == b"\xff\x00"
     assert (laid / "large.ipynb").stat().st_size == 100 << 20 and (laid / "pipe.ipynb").is_fifo()
@@ -245,21 +245,21 @@ class Fragile:
         self.broken, self.renewed = False, 0
         self.held: Future | None = None
 
-    def submit(self, function, parcel, settings) -> Future:
+    def submit(self, function, packed, settings) -> Future:
         if self.broken:
             raise BrokenProcessPool("ended")
-        self.tried.append(parcel.key)
+        self.tried.append(packed.key)
         future: Future = Future()
-        if parcel.key in self.always or parcel.key in self.once:
-            self.once.discard(parcel.key)
+        if packed.key in self.always or packed.key in self.once:
+            self.once.discard(packed.key)
             self.broken = True
             future.set_exception(BrokenProcessPool("ended"))
             if self.held is not None:
                 self.held.set_exception(BrokenProcessPool("ended"))
-        elif self.width > 1 and parcel.key == "b" and self.held is None:
+        elif self.width > 1 and packed.key == "b" and self.held is None:
             self.held = future  # in hand until its process ends
         else:
-            future.set_result(parcel.key)
+            future.set_result(packed.key)
         return future
 
     def renew(self) -> None:
@@ -318,12 +318,12 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
     assert not (tmp_path / "out").exists()
 
 
-def test_a_lane_refuses_below_the_level_asked_for(monkeypatch):
+def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):
     real = batch.Sandbox
     monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
     with pytest.raises(batch.TooOpen):
         batch.level(batch.Settings(require="full"))
-    batch.close_lanes()
+    batch.close_sandboxes()
 
 
 def test_a_full_disk_is_a_sentence_and_keeps_what_was_done(tmp_path, monkeypatch, capsys):

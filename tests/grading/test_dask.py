@@ -118,7 +118,7 @@ def test_workers_with_another_version_of_the_course_are_refused(refused, monkeyp
     from grader.grading import dask_pool as module
 
     real = module.course_digest
-    monkeypatch.setattr(module.batch, "close_lanes", lambda: None)
+    monkeypatch.setattr(module.batch, "close_sandboxes", lambda: None)
     checked = module.Cluster(refused[0])
     try:
         monkeypatch.setattr(checked._client, "run", lambda function, **_: {"tcp://there": real() + "x"})

@@ -133,10 +133,10 @@ def test_what_the_grader_cannot_do_is_not_the_learner_s_zero(graded, monkeypatch
 
     from grader.judging import judge
 
-    judge.drawn.cache_clear()
+    judge.baseline_of.cache_clear()
     monkeypatch.setattr(references, "reference", broken)
     report = graded(toy.solved())
-    judge.drawn.cache_clear()
+    judge.baseline_of.cache_clear()
     assert statuses(report) == {"double": "could_not_grade", "row_sums": "passed", "the_answer": "passed"}
     assert report.lessons[0].verdicts[0].details == ("RuntimeError: no reference",)
 

@@ -59,7 +59,7 @@ def until(watcher: Watcher, holds, within_s: float = 20.0) -> WatchedRoom:
 
 
 def idle(room: WatchedRoom) -> bool:
-    return bool(room.seats) and not room.waiting
+    return bool(room.learners) and not room.waiting
 
 
 def save(folder: Path, content, file: str = f"{toy.NAME}.ipynb") -> Path:
@@ -69,7 +69,7 @@ def save(folder: Path, content, file: str = f"{toy.NAME}.ipynb") -> Path:
 
 
 def statuses(room: WatchedRoom, at: int = 0, lesson: str = toy.NAME) -> list[str]:
-    return [verdict.status for verdict in room.seats[at].lessons[lesson].verdicts]
+    return [verdict.status for verdict in room.learners[at].lessons[lesson].verdicts]
 
 
 def test_a_save_is_graded_again_and_shows_the_next_thing_to_do(watching, tmp_path):
@@ -80,14 +80,14 @@ def test_a_save_is_graded_again_and_shows_the_next_thing_to_do(watching, tmp_pat
     save(tmp_path, toy.solved(row_sums=WRONG))
     room = until(watcher, lambda room: room.news)
     assert statuses(room) == ["passed", "failed", "passed"]
-    lesson, verdict = next_step(room.seats[0])
+    lesson, verdict = next_step(room.learners[0])
     assert (lesson, verdict.exercise, verdict.mistakes) == (toy.NAME, "row_sums", ("TY1",))
     said = "\n".join(lines(room, None))
     assert f"{toy.NAME}: 3/6 points" in said
     assert "Next: row_sums" in said and "TY1: This is TY1." in said and "hint(row_sums)" in said
     save(tmp_path, toy.solved())
     room = until(watcher, lambda room: room.news)
-    assert next_step(room.seats[0]) is None and "Every exercise passed." in "\n".join(lines(room, None))
+    assert next_step(room.learners[0]) is None and "Every exercise passed." in "\n".join(lines(room, None))
 
 
 def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
@@ -121,12 +121,12 @@ def test_a_file_that_stays_torn_is_told_beside_the_last_result(watching, tmp_pat
     watcher = watching()
     until(watcher, idle)
     path.write_text('{"cells": [')
-    room = until(watcher, lambda room: room.seats[0].notes)
+    room = until(watcher, lambda room: room.learners[0].notes)
     assert statuses(room) == ["passed"] * 3
-    assert "is not JSON" in room.seats[0].notes[0] and "the previous save" in room.seats[0].notes[0]
+    assert "is not JSON" in room.learners[0].notes[0] and "the previous save" in room.learners[0].notes[0]
     save(tmp_path, toy.pristine())
     room = until(watcher, lambda room: room.news)
-    assert room.seats[0].notes == () and statuses(room) == ["not_started"] * 3
+    assert room.learners[0].notes == () and statuses(room) == ["not_started"] * 3
 
 
 def test_a_renamed_notebook_stays_and_a_deleted_one_goes(watching, tmp_path):
@@ -134,14 +134,14 @@ def test_a_renamed_notebook_stays_and_a_deleted_one_goes(watching, tmp_path):
     other = save(tmp_path, {**toy.notebook([], "02_second")}, "02_second.ipynb")
     watcher = watching()
     room = until(watcher, idle)
-    assert sorted(room.seats[0].lessons) == [toy.NAME, "02_second"]
+    assert sorted(room.learners[0].lessons) == [toy.NAME, "02_second"]
     path.rename(tmp_path / "mine 01_toy.ipynb")
     other.unlink()
-    room = until(watcher, lambda room: idle(room) and "02_second" not in room.seats[0].lessons)
+    room = until(watcher, lambda room: idle(room) and "02_second" not in room.learners[0].lessons)
     assert statuses(room) == ["passed"] * 3
     shutil.rmtree(tmp_path)
     tmp_path.mkdir()
-    assert until(watcher, lambda room: not room.seats).seats == ()
+    assert until(watcher, lambda room: not room.learners).learners == ()
 
 
 def test_checkpoints_backups_and_other_files_are_no_submissions(tmp_path):
@@ -178,7 +178,7 @@ def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_pa
     assert [news.learner for news in room.news] == ["grace"]  # ada's loop still runs
     room = until(watcher, lambda room: room.news)
     assert room.news[0].learner == "ada" and statuses(room) == ["timeout", "passed", "passed"]
-    found = wrongs(room.seats)
+    found = wrongs(room.learners)
     assert {(wrong.exercise, wrong.status, wrong.learners) for wrong in found} == {
         ("double", "timeout", ("ada",)), ("row_sums", "failed", ("grace",)),
     }  # fmt: skip
@@ -248,11 +248,11 @@ def test_lines_of_a_room_carry_no_escapes():
 
 
 def test_several_lessons_are_shown_by_their_points():
-    seat = many(2)[1]
+    learner = many(2)[1]
     other = LessonReport("00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1})
-    both = LearnerState("ada", {"00_start_here": other, **seat.lessons})
+    both = LearnerState("ada", {"00_start_here": other, **learner.lessons})
     console = Console(file=io.StringIO(), width=80, height=30)
-    console.print(draw(WatchedRoom("room", (both, seat), alone=False, waiting=0), 29))
+    console.print(draw(WatchedRoom("room", (both, learner), alone=False, waiting=0), 29))
     row = next(line for line in console.file.getvalue().splitlines() if line.strip().startswith("ada"))
     assert row.split() == ["ada", "1/1", "3/3", "4/4"]
 
@@ -301,11 +301,11 @@ def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from grader.grading.watch.lanes import Task, WorkerThreads\n"
-        "lanes, files = WorkerThreads((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
-        "for number, file in enumerate(files): lanes.add(Task((False, 0, number), file.parent, file), 3)\n"
-        "found = [lanes.results.get(timeout=100) for file in files]\n"
-        "lanes.close()\n"
+        "from grader.grading.watch.worker_threads import Task, WorkerThreads\n"
+        "threads, files = WorkerThreads((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
+        "for number, file in enumerate(files): threads.add(Task((False, 0, number), file.parent, file), 3)\n"
+        "found = [threads.results.get(timeout=100) for file in files]\n"
+        "threads.close()\n"
         "for one in found: print(*{v.status for v in one.lesson.verdicts})"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=240)

@@ -96,12 +96,12 @@ def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     link = class_with(tmp_path / "class", place, aim)
     found, _ = roster.entries(tmp_path / "class")
     assert {one.name for one in found} == {"ada", "eve"}
-    parcels = {one.name: roster.pack(one) for one in found}
-    assert HERS.encode() in b"".join(file.data for file in parcels["ada"].files)
-    assert parcels["eve"].files == ()
+    packed = {one.name: roster.pack(one) for one in found}
+    assert HERS.encode() in b"".join(file.data for file in packed["ada"].files)
+    assert packed["eve"].files == ()
     name = place.partition("/")[2] or place
-    assert any(f"{name} is a link to {os.readlink(link)}" in note for note in parcels["eve"].notes), parcels["eve"].notes
-    laid = roster.unpack(parcels["ada"], tmp_path / "laid")
+    assert any(f"{name} is a link to {os.readlink(link)}" in note for note in packed["eve"].notes), packed["eve"].notes
+    laid = roster.unpack(packed["ada"], tmp_path / "laid")
     assert HERS in code_of(read_submission(laid)) and not any(path.is_symlink() for path in (tmp_path / "laid").rglob("*"))
 
 
@@ -172,8 +172,8 @@ def test_a_link_put_there_between_finding_and_reading_is_not_followed(reading, t
     with pytest.raises(Unreadable):
         read_notebook(own / FILE, folder)
     monkeypatch.setattr(roster, "_notebooks", lambda path: (files, []))
-    parcel = roster.pack(one)
-    assert parcel.files == () and "not read" in parcel.notes[0]
+    packed = roster.pack(one)
+    assert packed.files == () and "not read" in packed.notes[0]
 
 
 @pytest.mark.skipif(not links.WALKS, reason="where the way is only compared, a link that comes and goes in between can defeat it")
@@ -281,7 +281,7 @@ def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
     with Watcher(tmp_path / "class", timeout_s=5.0) as watcher:
         room = until(watcher, idle)
-    assert [seat.name for seat in room.seats] == ["ada"]
+    assert [learner.name for learner in room.learners] == ["ada"]
     assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from grader.grading import batch, grade, roster
-from grader.grading.watch.lanes import Task, WorkerThreads
+from grader.grading.watch.worker_threads import Task, WorkerThreads
 from grader.sandbox import usage
 from grader.sandbox.sandbox import Sandbox
 from tests import toy_course as toy
@@ -33,15 +33,15 @@ def by_grade(folder: Path) -> list[str]:
 
 
 def by_class(folder: Path) -> list[str]:
-    """As `grader class` and Dask's workers do it, in the lane of this thread, which stays warm for the next submission."""
+    """As `grader class` and Dask's workers do it, in the sandbox of this thread, which stays warm for the next submission."""
     found, _ = roster.entries(folder.parent)
-    line = batch.grade_parcel(roster.pack(found[0]), batch.Settings(timeout_s=3.0))
+    line = batch.grade_packed(roster.pack(found[0]), batch.Settings(timeout_s=3.0))
     return [verdict.status for verdict in batch.read(line).report.verdicts]
 
 
 def by_watch(folder: Path) -> list[str]:
-    by_watch.lanes.add(Task((False, 0, 0), folder, folder / "01_toy.ipynb"), 1)
-    lesson = by_watch.lanes.results.get(timeout=60).lesson
+    by_watch.threads.add(Task((False, 0, 0), folder, folder / "01_toy.ipynb"), 1)
+    lesson = by_watch.threads.results.get(timeout=60).lesson
     return [verdict.status for verdict in lesson.verdicts]
 
 
@@ -52,10 +52,10 @@ def all_three(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(place))
         with Sandbox(timeout_s=3.0) as by_grade.sandbox:
-            by_watch.lanes = WorkerThreads((), 7, 3.0)
+            by_watch.threads = WorkerThreads((), 7, 3.0)
             yield place
-            by_watch.lanes.close()
-            batch.close_lanes()
+            by_watch.threads.close()
+            batch.close_sandboxes()
     assert not set(children()) - set(before)
 
 
@@ -78,7 +78,7 @@ def test_nothing_goes_on_after_its_submission(tmp_path, warm, way, what):
     folder.mkdir(parents=True)
     toy.write(folder / "01_toy.ipynb", toy.solved(double=LATER.format(GO_ON[what])))
     assert way(folder) == ["passed"] * 3
-    end = time.monotonic() + 60  # the watch hands its result out before the lane waits again
+    end = time.monotonic() + 60  # the watch hands its result out before the thread waits again
     while workers() and time.monotonic() < end:
         time.sleep(0.01)
     assert workers() == []

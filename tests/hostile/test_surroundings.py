@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.sandbox.sandbox import Sandbox
-from grader.worker.contamination import Surroundings
+from grader.worker.contamination import ProcessState
 from tests.hostile.attack import verdicts
 
 pytestmark = pytest.mark.alike  # what one Python process remembers
@@ -46,7 +46,7 @@ def test_torch_s_default_dtype_is_as_it_was_for_the_next(monkeypatch, tmp_path):
 
 
 def test_what_an_honest_answer_leaves_is_no_change():
-    around = Surroundings()
+    around = ProcessState()
     np.linalg.norm(np.random.default_rng(0).normal(size=3))
     with np.errstate(all="raise"):
         pass

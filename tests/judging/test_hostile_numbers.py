@@ -14,7 +14,7 @@ import pytest
 from grader.course import registry
 from grader.course.spec import Case
 from grader.judging import evidence
-from grader.judging.baseline import drawn
+from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
@@ -86,7 +86,7 @@ def test_no_numbers_warn_while_they_are_judged_and_shown(name, capfd):
     exercise = registry.exercise(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        seen = drawn(exercise, registry.SEED)
+        seen = baseline_of(exercise, registry.SEED)
     verdicts = [judge(exercise, Shows(name, seen.expected, change), registry.SEED) for change in CHANGES]
     assert {judged.status for judged in verdicts} <= {"passed", "failed", "forbidden"}  # einsum has to have run
     shown = {judged.stage: judged for judged in verdicts}.values()

@@ -10,7 +10,7 @@ import pytest
 
 from grader.course.spec import Case
 from grader.judging import evidence
-from grader.judging.baseline import drawn
+from grader.judging.baseline import baseline_of
 from grader.judging.judge import _Judging, judge
 from grader.reports import html, text
 from grader.source.policy import Sources
@@ -23,9 +23,9 @@ from tests.live import Live
 @pytest.fixture(autouse=True)
 def the_toy(monkeypatch):
     toy.install(monkeypatch)
-    drawn.cache_clear()
+    baseline_of.cache_clear()
     yield
-    drawn.cache_clear()
+    baseline_of.cache_clear()
 
 
 def verdict_on(obj, **kwargs):
@@ -198,7 +198,7 @@ def test_only_so_many_verdicts_are_kept(monkeypatch):
     monkeypatch.setattr("grader.judging.judge.MOST_KEPT", 3)
     for factor in range(2, 8):
         judge(toy.EXERCISE, Came("softmax_rows", lambda scores, factor=factor: scores * factor), 1)
-    assert len(drawn(toy.EXERCISE, 1).verdicts) == 3
+    assert len(baseline_of(toy.EXERCISE, 1).verdicts) == 3
 
 
 def test_a_class_with_hostile_methods_is_only_a_wrong_type():
@@ -216,9 +216,9 @@ def test_a_class_with_hostile_methods_is_only_a_wrong_type():
 
 
 def test_the_same_seed_gives_the_same_inputs_and_another_seed_others():
-    one, two = drawn(toy.EXERCISE, 1), drawn(toy.EXERCISE, 2)
-    drawn.cache_clear()
-    again = drawn(toy.EXERCISE, 1)
+    one, two = baseline_of(toy.EXERCISE, 1), baseline_of(toy.EXERCISE, 2)
+    baseline_of.cache_clear()
+    again = baseline_of(toy.EXERCISE, 1)
     assert np.array_equal(one.cases[1].args[0], again.cases[1].args[0])
     assert not np.array_equal(one.cases[1].args[0], two.cases[1].args[0])
 
@@ -248,13 +248,13 @@ def test_right_numbers_in_a_flat_list_leave_the_tables_out():
 def test_a_call_that_fails_before_a_line_ran_is_told_by_the_parameters():
     verdict = verdict_on(lambda: None)
     assert verdict.status == "error" and verdict.line is None and verdict.tables == ()
-    observation = observe(lambda: None, drawn(toy.EXERCISE, 1).cases[0])
+    observation = observe(lambda: None, baseline_of(toy.EXERCISE, 1).cases[0])
     assert observation.failure.kind == "call"
 
     def softmax_rows(scores):
         return (lambda a, b: a)(scores)  # a call of the learner's own, which fails in a line of theirs
 
-    assert observe(softmax_rows, drawn(toy.EXERCISE, 1).cases[0]).failure.kind == "exception"
+    assert observe(softmax_rows, baseline_of(toy.EXERCISE, 1).cases[0]).failure.kind == "exception"
 
 
 def test_a_missing_notebook_is_told_by_its_lesson_and_not_by_the_sentence():

@@ -9,7 +9,7 @@ from grader.course import registry
 from grader.course.mistakes import TEXTS
 from grader.course.mistakes.outcomes import TEXTS as SAID
 from grader.judging import outcomes
-from grader.judging.baseline import drawn
+from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from tests.live import from_cells
 
@@ -27,12 +27,12 @@ def changed(observation, change):
 
 
 def found(exercise, actual):
-    work = drawn(registry.exercise(exercise), registry.SEED)
+    work = baseline_of(registry.exercise(exercise), registry.SEED)
     return outcomes.found(registry.exercise(exercise), work.cases, work.expected, actual)
 
 
 def observed(exercise):
-    return dict(enumerate(drawn(registry.exercise(exercise), registry.SEED).expected))
+    return dict(enumerate(baseline_of(registry.exercise(exercise), registry.SEED).expected))
 
 
 @pytest.mark.parametrize("outcome", outcomes.OUTCOMES, ids=lambda one: one.id)

@@ -66,7 +66,7 @@ def checked(source: str, name: str = "hard_lookup"):
 
 
 def states(room: Running) -> dict[str, str]:
-    return {name: state.status for seat in room.room.board().seats for name, state in seat.states.items()}
+    return {name: state.status for learner in room.room.board().learners for name, state in learner.states.items()}
 
 
 def said(shown) -> str:
@@ -87,11 +87,11 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     assert checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
     stuck()
-    until(lambda: room.room.board().seats[0].note == "stuck")
+    until(lambda: room.room.board().learners[0].note == "stuck")
     fine()
-    until(lambda: room.room.board().seats[0].note == "fine")
+    until(lambda: room.room.board().learners[0].note == "fine")
     leave()
-    assert not room.room.board().seats
+    assert not room.room.board().learners
     bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
     assert b'"hard_lookup"' in bodies and SENTINEL.encode() not in bodies and b"argm" not in bodies and b"values" not in bodies
     fields = {key for body in sent if body.startswith(b"{") for event in json.loads(body).get("events", []) for key in event}
@@ -272,7 +272,7 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
         until(lambda: rooms._kernel.sender.drain(0.1))
         kept = [json.loads(line) for line in (tmp_path / "room.jsonl").read_text().splitlines()]
         assert [line["status"] for line in kept if "exercise" in line] == ["passed", "passed", "failed", "failed", "failed"]
-        assert again.room.board().seats[0].states["hard_lookup"].status == "failed"
+        assert again.room.board().learners[0].states["hard_lookup"].status == "failed"
 
 
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
@@ -395,7 +395,7 @@ def test_sending_touches_no_random_state_and_no_output(room, capsys):
     random.seed(1), np.random.seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist()
     stuck()
-    until(lambda: room.room.board().seats[0].note == "stuck")
+    until(lambda: room.room.board().learners[0].note == "stuck")
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
     assert capsys.readouterr().err == ""
 
@@ -440,7 +440,7 @@ def test_a_forked_child_has_a_sender_of_its_own(room):
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    until(lambda: room.room.board().seats[0].note == "stuck")
+    until(lambda: room.room.board().learners[0].note == "stuck")
 
 
 def test_a_script_that_ends_sends_what_waits(room):

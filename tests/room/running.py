@@ -16,7 +16,7 @@ from tornado.netutil import bind_sockets
 
 from grader.room import server
 from grader.room.journal import RoomJournal
-from grader.room.seats import Room
+from grader.room.members import Room
 from grader.room.shown import Live
 
 SAID = {"SM1": "Softmax ran over the queries.", "SD1": "Scores were not scaled."}

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from grader.course import registry
-from grader.room.board import Board, Seat, State, following
+from grader.room.board import Board, Learner, State, following
 
 NAMES = """ada grace linus mary alan barbara edsger katherine donald frances ken margaret dennis radia tim sophie
 niklaus hedy claude evelyn john anita leslie shafi robin xiaoyuan aleksandra maximilian-alexander jo béla""".split()
@@ -18,7 +18,7 @@ SAID = {
 STATUSES = ("failed", "failed", "not_started", "error", "failed", "not_started", "timeout")
 
 
-def seat(number: int, name: str, lesson: str) -> Seat:
+def learner(number: int, name: str, lesson: str) -> Learner:
     """A learner who passed the lesson's first exercises, and is at the next."""
     names = registry.CONTRACT[lesson]
     at = (1, 1, 2, 2, 1, 3, 2, 2, 4, 0, 2, len(names))[number % 12] if len(names) > 4 else number % (len(names) + 1)
@@ -28,14 +28,14 @@ def seat(number: int, name: str, lesson: str) -> Seat:
         mistake = ("AT2", "SC3", "SM1")[at % 3] if status == "failed" and number % 5 else ""
         states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
     here = following(states, names[min(at, len(names) - 1)])
-    return Seat(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
+    return Learner(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
 
 
 def thirty(lesson: str = "01_three_tokens", joined: bool = True) -> Board:
-    seats = tuple(seat(number, name, lesson) for number, name in enumerate(NAMES[:28]))
-    late = tuple(Seat(name) for name in NAMES[28:])
+    learners = tuple(learner(number, name, lesson) for number, name in enumerate(NAMES[:28]))
+    late = tuple(Learner(name) for name in NAMES[28:])
     how = ("http://192.168.1.20:8765", "amber-falcon-river") if joined else ("", "")
-    return Board(seats + late, *how)
+    return Board(learners + late, *how)
 
 
 def main(folder: Path) -> None:

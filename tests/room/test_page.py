@@ -12,7 +12,7 @@ from grader.grading.watch import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import WORDS
 from grader.room import fit
-from grader.room.board import Board, Seat, State, at_work, following, tiles, wrongs
+from grader.room.board import Board, Learner, State, at_work, following, tiles, wrongs
 from grader.room.fit import Mark
 from grader.room.page import UNEXPLAINED, page
 from grader.room.page_file import PageFile
@@ -27,23 +27,23 @@ FIRST, SECOND, *_ = registry.CONTRACT[LESSON]
 
 
 def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
-    seats = [
-        Seat("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1")}, SECOND),
-        Seat("grace", {FIRST: State("error")}, FIRST),
-        Seat("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
-        Seat("mary"),
+    learners = [
+        Learner("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1")}, SECOND),
+        Learner("grace", {FIRST: State("error")}, FIRST),
+        Learner("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
+        Learner("mary"),
     ]
-    first, second, *_ = tiles(seats, LESSON)
+    first, second, *_ = tiles(learners, LESSON)
     assert (first.passed, first.wrong, first.open) == (1, 1, 2)
-    assert [seat.name for seat in first.here] == ["grace", "linus"]
-    assert (second.passed, second.wrong, second.open, second.here) == (0, 1, 3, (seats[0],))
-    assert at_work(seats) == (LESSON,)
+    assert [learner.name for learner in first.here] == ["grace", "linus"]
+    assert (second.passed, second.wrong, second.open, second.here) == (0, 1, 3, (learners[0],))
+    assert at_work(learners) == (LESSON,)
 
 
 def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
-    seats = [Seat(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")]
-    seats.append(Seat("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
-    assert [(one.exercise, one.mistake, one.said, len(one.learners)) for one in wrongs(seats)] == [
+    learners = [Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")]
+    learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
+    assert [(one.exercise, one.mistake, one.said, len(one.learners)) for one in wrongs(learners)] == [
         (FIRST, "AT1", "Said.", 3), (SECOND, "", "", 2),
     ]  # fmt: skip
 
@@ -60,8 +60,8 @@ def test_a_watched_room_is_a_board():
     verdicts = (Verdict(FIRST, "passed", ""), Verdict(SECOND, "failed", "It differs.", mistakes=("SC1",), sentences=("Not scaled.",)))
     report = LessonReport(LESSON, verdicts, {FIRST: 1, SECOND: 2})
     room = WatchedRoom("here", (LearnerState("ada", {LESSON: report}, LESSON),), False, 2)
-    (seat,) = board_of(room).seats
-    assert seat == Seat("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1", "Not scaled.")}, SECOND)
+    (learner,) = board_of(room).learners
+    assert learner == Learner("ada", {FIRST: State("passed"), SECOND: State("failed", "SC1", "Not scaled.")}, SECOND)
     assert board_of(room).note == "2 to grade."
 
 
@@ -84,20 +84,20 @@ def test_with_names_everybody_is_in_one_place():
 
 
 def test_learners_of_one_name_are_told_apart():
-    made = page(Board((Seat("ada", {FIRST: State("error")}, FIRST), Seat("Ada", {FIRST: State("error")}, FIRST))), names=True)
+    made = page(Board((Learner("ada", {FIRST: State("error")}, FIRST), Learner("Ada", {FIRST: State("error")}, FIRST))), names=True)
     assert sorted(re.findall(r'class="name">([^<]+)<', made)) == ["Ada (2)", "ada"] or "ada (1)" in made
 
 
 def test_what_a_learner_wrote_is_escaped():
     evil = '<script>alert("x")</script><img src=x onerror=1>'
-    seat = Seat(evil, {FIRST: State("failed", "AT1", evil)}, FIRST)
-    made = page(Board((seat,), note=evil), names=True)
+    learner = Learner(evil, {FIRST: State("failed", "AT1", evil)}, FIRST)
+    made = page(Board((learner,), note=evil), names=True)
     assert "<script" not in made and "<img" not in made and "&lt;script&gt;" in made
 
 
 def test_an_unexplained_result_does_not_quote_the_learner_s_own_words():
     secret = "ZeroDivisionError: the password of ada"
-    assert secret not in page(Board((Seat("x", {FIRST: State("error", "", secret)}, FIRST),)), names=True)
+    assert secret not in page(Board((Learner("x", {FIRST: State("error", "", secret)}, FIRST),)), names=True)
 
 
 def test_every_status_has_a_sentence():
@@ -197,7 +197,7 @@ def test_a_watch_writes_the_page_with_every_change(tmp_path):
 
     rooms = _rooms(Watcher(), PageFile(tmp_path / "room.html"))
     assert next(rooms) is not None and "The code raises an error." not in (tmp_path / "room.html").read_text()
-    assert next(rooms).seats and "The code raises an error." in (tmp_path / "room.html").read_text()
+    assert next(rooms).learners and "The code raises an error." in (tmp_path / "room.html").read_text()
 
 
 def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artefacts):
@@ -207,7 +207,7 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
 
     logged, asked = [], set()
     rooms = {"thirty": thirty(), "thirty without a server": thirty(joined=False), "nobody": Board(()),
-             "at the start": Board(tuple(map(Seat, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river")}  # fmt: skip
+             "at the start": Board(tuple(map(Learner, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river")}  # fmt: skip
     cut = "[...document.querySelectorAll('article, .marks, header')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])

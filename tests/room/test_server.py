@@ -47,7 +47,7 @@ def test_who_may_not_join_is_told_why(room, data, status, said):
     data = {**data, "code": room.live.code} if data.get("code") == "RIGHT" else data
     found, answer = room.post("/join", **data)
     assert (found, list(answer)) == (status, ["error"]) and said in answer["error"]
-    assert not room.room.board().seats
+    assert not room.room.board().learners
 
 
 def test_codes_cannot_be_tried_without_end_and_nobody_else_suffers(room):
@@ -77,7 +77,7 @@ def test_a_message_that_is_none_gets_a_sentence(room, body, status, said):
 def test_events_that_are_none_are_refused_whole(room, events):
     token = room.joined()
     status, answer = room.post("/events", token=token, events=events)
-    assert status == 400 and answer["error"].endswith(".") and not room.room.board().seats[0].states
+    assert status == 400 and answer["error"].endswith(".") and not room.room.board().learners[0].states
 
 
 def test_a_site_that_a_learner_visits_cannot_post(room):
@@ -145,7 +145,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def test_a_full_room_takes_nobody_more_but_those_who_were_in(room, monkeypatch):
-    monkeypatch.setattr("grader.room.seats.MOST", 1)
+    monkeypatch.setattr("grader.room.members.MOST", 1)
     token = room.joined()
     status, answer = room.post("/join", code=room.live.code, name="b")
     assert status == 403 and "full" in answer["error"]

@@ -563,40 +563,40 @@ def shared(tmp_path):
     """Two sandboxes whose warm parents were forked from one, and that one."""
     if sys.platform != "linux":
         pytest.skip("a warm parent needs Linux")
-    nursery = StartedParent(False, str(tmp_path))
-    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, nursery=nursery.nursery) for _ in range(2)]
-    yield nursery, *made
+    zygote = StartedParent(False, str(tmp_path))
+    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, zygote=zygote.shared) for _ in range(2)]
+    yield zygote, *made
     for one in made:
         one.close()
-    nursery.close()
-    assert gone(nursery.process.pid)
+    zygote.close()
+    assert gone(zygote.process.pid)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
 def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
     (tmp_path / "its").mkdir()
     warm = StartedParent(False, str(tmp_path / "its"))
-    (tmp_path / "its" / "left.txt").write_text("by a lane")
+    (tmp_path / "its" / "left.txt").write_text("by a sandbox")
     warm.control.close()
     assert gone(warm.process.pid) and os.listdir(tmp_path) == []
     warm.close()
 
 
-def test_warm_parents_of_one_nursery_work_side_by_side(shared):
-    nursery, *sandboxes = shared
+def test_warm_parents_of_one_zygote_work_side_by_side(shared):
+    zygote, *sandboxes = shared
     candidates = [one.candidates(plan(DOUBLE))["f"] for one in sandboxes]
     for _ in range(2):
         assert [one.observe(CASE).parts["result"].array.tolist() for one in candidates] == [[0, 2, 4]] * 2
-    parted = nursery.process.children()
+    parted = zygote.process.children()
     assert len(parted) == 2 and all(len(one.children()) == 1 for one in parted)
     sandboxes[0].close()
     assert gone(parted[0].pid) or gone(parted[1].pid)
-    assert len(nursery.process.children()) == 1
+    assert len(zygote.process.children()) == 1
     assert candidates[1].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
 
 
-def test_a_warm_parent_of_a_nursery_that_was_killed_is_replaced_and_leaves_nothing(shared):
-    nursery, one, other = shared
+def test_a_warm_parent_of_a_zygote_that_was_killed_is_replaced_and_leaves_nothing(shared):
+    zygote, one, other = shared
     kept = other.candidates(plan(DOUBLE))["f"]
     assert kept.observe(CASE).failure is None
     text = (
@@ -612,9 +612,9 @@ def test_a_warm_parent_of_a_nursery_that_was_killed_is_replaced_and_leaves_nothi
     assert candidates["g"].observe(CASE).failure is None
     assert kept.observe(CASE).failure is None
     end = time.monotonic() + 5
-    while len(nursery.process.children(recursive=True)) > 4 and time.monotonic() < end:
+    while len(zygote.process.children(recursive=True)) > 4 and time.monotonic() < end:
         time.sleep(0.05)
-    assert len(nursery.process.children()) == 2 and len(nursery.process.children(recursive=True)) == 4
+    assert len(zygote.process.children()) == 2 and len(zygote.process.children(recursive=True)) == 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
@@ -642,11 +642,11 @@ def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_without_its_nursery_a_sandbox_starts_a_warm_parent_of_its_own(shared):
-    nursery, one, other = shared
+def test_without_its_zygote_a_sandbox_starts_a_warm_parent_of_its_own(shared):
+    zygote, one, other = shared
     assert one.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None
-    nursery.process.kill()
-    assert gone(nursery.process.pid)
+    zygote.process.kill()
+    assert gone(zygote.process.pid)
     for sandbox in (one, other):
         assert sandbox.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None
 

@@ -82,7 +82,7 @@ class Here:
         return future
 
     def close(self) -> None:
-        batch.close_lanes()
+        batch.close_sandboxes()
 
 
 def test_a_class_s_grades_are_for_whom_the_umask_lets_and_their_folder_is_the_owner_s(tmp_path, monkeypatch, umask):

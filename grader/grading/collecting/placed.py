@@ -223,7 +223,7 @@ def _refuse_links(path: Path, to: Path) -> None:
     """Raises: Linked where a link stands on the way to the path."""
     link = links.first(path, to)
     if link is not None:
-        raise links.Linked(f"{links.told(link)}; links are not followed")
+        raise links.Linked(f"{links.sentence(link)}; links are not followed")
 
 
 def _write(path: Path, to: Path, data: bytes, changed: float) -> None:

@@ -1,4 +1,4 @@
-"""`grader watch`: grades again what was saved. files.py finds it, lanes.py grades it, watcher.py keeps the results
+"""`grader watch`: grades again what was saved. files.py finds it, worker_threads.py grades it, watcher.py keeps the results
 as room.py has them, screen.py shows them."""
 
 from grader.grading.watch.room import LearnerState, News, WatchedRoom, board_of, next_step, wrongs

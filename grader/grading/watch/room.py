@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room import board
-from grader.room.board import Board, Seat, State, Wrong
+from grader.room.board import Board, Learner, State, Wrong
 
 
 @dataclass(frozen=True)
@@ -35,38 +35,38 @@ class WatchedRoom:
     """Everything at one moment. alone: the folder is one learner's; waiting: notebooks that are still to be graded."""
 
     folder: str
-    seats: tuple[LearnerState, ...]
+    learners: tuple[LearnerState, ...]
     alone: bool
     waiting: int
     news: tuple[News, ...] = ()
     note: str = ""
 
 
-def next_step(seat: LearnerState) -> tuple[str, Verdict] | None:
+def next_step(learner: LearnerState) -> tuple[str, Verdict] | None:
     """(lesson, verdict) of the first exercise that isn't passed, the lesson saved last first; None: all passed."""
-    order = [*([seat.latest] if seat.latest in seat.lessons else []), *sorted(seat.lessons)]
+    order = [*([learner.latest] if learner.latest in learner.lessons else []), *sorted(learner.lessons)]
     for name in order:
-        for verdict in seat.lessons[name].verdicts:
+        for verdict in learner.lessons[name].verdicts:
             if not verdict.passed:
                 return name, verdict
     return None
 
 
-def wrongs(seats: Sequence[LearnerState]) -> tuple[Wrong, ...]:
+def wrongs(learners: Sequence[LearnerState]) -> tuple[Wrong, ...]:
     """What the room has wrong now, the most frequent first."""
-    return board.wrongs([_seat(seat) for seat in seats])
+    return board.wrongs([_learner(learner) for learner in learners])
 
 
 def board_of(room: WatchedRoom) -> Board:
     """The room as the page for a projector shows it."""
     work = f"{room.waiting} to grade." if room.waiting else ""
-    return Board(tuple(map(_seat, room.seats)), note=f"{room.note} {work}".strip())
+    return Board(tuple(map(_learner, room.learners)), note=f"{room.note} {work}".strip())
 
 
-def _seat(learner: LearnerState) -> Seat:
+def _learner(learner: LearnerState) -> Learner:
     states = {verdict.exercise: _state(verdict) for lesson in learner.lessons.values() for verdict in lesson.verdicts}
     step = next_step(learner)
-    return Seat(learner.name, states, step[1].exercise if step else "")
+    return Learner(learner.name, states, step[1].exercise if step else "")
 
 
 def _state(verdict: Verdict) -> State:

@@ -25,11 +25,11 @@ MISTAKES = 8  # of the room that are shown
 # --- words, for both -------------------------------------------------------------------------
 
 
-def next_lines(seat: LearnerState) -> list[str]:
+def next_lines(learner: LearnerState) -> list[str]:
     """What to do next: the exercise, what failed, the likely mistake, where to look."""
-    step = next_step(seat)
+    step = next_step(learner)
     if step is None:
-        return ["Every exercise passed."] if seat.lessons else []
+        return ["Every exercise passed."] if learner.lessons else []
     lesson, verdict = step
     lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
     if verdict.status == "not_started":
@@ -71,20 +71,20 @@ def lines(room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
         who = "" if room.alone else f"{text.one_line(news.learner, 60)}: "
         yield f"{clock}  {who}{news.lesson.name}: {points(news.lesson)} points, graded in {news.seconds:.1f} s"
         yield from (f"  {_changed(verdict)}" for verdict in _changes(news))
-    told = {note for seat in last.seats for note in seat.notes} if last else set()
-    for seat in room.seats:
-        who = "" if room.alone else f"{text.one_line(seat.name, 60)}: "
-        yield from (f"{clock}  {who}{text.one_line(note, 600)}" for note in seat.notes if note not in told)
+    told = {note for learner in last.learners for note in learner.notes} if last else set()
+    for learner in room.learners:
+        who = "" if room.alone else f"{text.one_line(learner.name, 60)}: "
+        yield from (f"{clock}  {who}{text.one_line(note, 600)}" for note in learner.notes if note not in told)
     if room.note and room.note != (last.note if last else ""):
         yield f"{clock}  {room.note}"
-    if not room.seats and (last is None or last.seats):
+    if not room.learners and (last is None or last.learners):
         yield f"{clock}  There is no notebook in {room.folder} yet; the first one that is saved is graded."
     if room.waiting or not room.news:
         return
     if room.alone:
-        yield from (f"  {line}" for seat in room.seats for line in next_lines(seat))
+        yield from (f"  {line}" for learner in room.learners for line in next_lines(learner))
     else:
-        found = wrongs(room.seats)[:MISTAKES]
+        found = wrongs(room.learners)[:MISTAKES]
         yield "  The room now:" if found else "  Nobody in the room has anything wrong now."
         yield from (f"  {wrong_line(wrong)}" for wrong in found)
 
@@ -129,9 +129,9 @@ def draw(room: WatchedRoom, height: int) -> Any:
     from rich.text import Text
 
     foot = Text(f"\n{_foot(room)}", style="dim")
-    if not room.seats:
+    if not room.learners:
         return Group(Text(f"There is no notebook in {room.folder} yet; the first one that is saved is graded."), foot)
-    return Group(*(_alone(room.seats[0]) if room.alone else _everyone(room, height - 3)), foot)
+    return Group(*(_alone(room.learners[0]) if room.alone else _everyone(room, height - 3)), foot)
 
 
 def _foot(room: WatchedRoom) -> str:
@@ -140,23 +140,23 @@ def _foot(room: WatchedRoom) -> str:
     return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
 
 
-def _alone(seat: LearnerState) -> Iterator[Any]:
+def _alone(learner: LearnerState) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
-    step = next_step(seat)
-    name = seat.latest or (step[0] if step else min(seat.lessons, default=""))
-    if name in seat.lessons:
-        lesson = seat.lessons[name]
+    step = next_step(learner)
+    name = learner.latest or (step[0] if step else min(learner.lessons, default=""))
+    if name in learner.lessons:
+        lesson = learner.lessons[name]
         yield Text(f"{name}: {text.had(lesson.score)} of {lesson.max_score} points\n", style="bold")
         yield _exercises(lesson)
         yield from (Text(f"Note: {text.one_line(note)}", style="dim") for note in lesson.notes[:3])
-    said = next_lines(seat)
+    said = next_lines(learner)
     if said:
         yield Text(f"\n{said[0]}", style="bold")
         yield from (Padding(Text(line), (0, 0, 0, 2)) for line in said[1:])
-    yield from (Text(f"\n{text.one_line(note, 600)}", style="yellow") for note in seat.notes)
-    others = [f"{other[:2]} {points(report)}" for other, report in seat.lessons.items() if other != name]
+    yield from (Text(f"\n{text.one_line(note, 600)}", style="yellow") for note in learner.notes)
+    others = [f"{other[:2]} {points(report)}" for other, report in learner.lessons.items() if other != name]
     if others:
         yield Text(f"\nOther lessons: {', '.join(others)}", style="dim")
 
@@ -176,50 +176,50 @@ def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
     """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
     from rich.text import Text
 
-    found = wrongs(room.seats)[:MISTAKES]
-    names = _at_work(room.seats)
+    found = wrongs(room.learners)[:MISTAKES]
+    names = _at_work(room.learners)
     below = len(found) + 3 + (2 if len(names) == 1 else 0)
-    seats = _fitting(room.seats, max(height - below - 4, 3))
-    yield Text(f"{len(room.seats)} learners · {', '.join(names)}", style="bold")
-    yield _table(seats, names)
-    if len(seats) < len(room.seats):
-        yield Text(f"and {len(room.seats) - len(seats)} more; those with something wrong come first", style="dim")
+    learners = _fitting(room.learners, max(height - below - 4, 3))
+    yield Text(f"{len(room.learners)} learners · {', '.join(names)}", style="bold")
+    yield _table(learners, names)
+    if len(learners) < len(room.learners):
+        yield Text(f"and {len(room.learners) - len(learners)} more; those with something wrong come first", style="dim")
     if len(names) == 1:
         yield Text("; ".join(f"{at} {name}" for at, name in enumerate(registry.CONTRACT[names[0]], 1)), style="dim")
         yield Text(
-            "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(seats))), style="dim"
+            "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(learners))), style="dim"
         )
     yield Text("\nWhat the room has wrong now" if found else "\nNobody in the room has anything wrong now.", style="bold")
     yield from (Text(wrong_line(wrong), no_wrap=True, overflow="ellipsis") for wrong in found)
-    for seat in seats:
-        for note in seat.notes[:1]:
-            yield Text(f"{text.one_line(seat.name, 40)}: {text.one_line(note)}", style="yellow", no_wrap=True)
+    for learner in learners:
+        for note in learner.notes[:1]:
+            yield Text(f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", style="yellow", no_wrap=True)
 
 
-def _statuses(seats: Sequence[LearnerState]) -> list[str]:
-    there = {verdict.status for seat in seats for lesson in seat.lessons.values() for verdict in lesson.verdicts}
+def _statuses(learners: Sequence[LearnerState]) -> list[str]:
+    there = {verdict.status for learner in learners for lesson in learner.lessons.values() for verdict in lesson.verdicts}
     return [status for status in text.WORDS if status in there]
 
 
-def _at_work(seats: Sequence[LearnerState]) -> list[str]:
+def _at_work(learners: Sequence[LearnerState]) -> list[str]:
     """The lessons that somebody has begun; where nobody has begun one, the first that is there."""
-    there = sorted({name for seat in seats for name in seat.lessons})
+    there = sorted({name for learner in learners for name in learner.lessons})
     idle = ("not_started", "missing")
     begun = {
-        name for seat in seats for name, lesson in seat.lessons.items()
+        name for learner in learners for name, lesson in learner.lessons.items()
         if any(verdict.status not in idle for verdict in lesson.verdicts)
     }  # fmt: skip
     return [name for name in there if name in begun] or there[:1]
 
 
-def _fitting(seats: Sequence[LearnerState], most: int) -> list[LearnerState]:
+def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
     """Those with something wrong first, where not all can be shown; in their own order."""
-    wrong = {name for found in wrongs(seats) for name in found.learners}
-    chosen = {id(seat) for seat in sorted(seats, key=lambda seat: seat.name not in wrong)[:most]}
-    return [seat for seat in seats if id(seat) in chosen]
+    wrong = {name for found in wrongs(learners) for name in found.learners}
+    chosen = {id(learner) for learner in sorted(learners, key=lambda learner: learner.name not in wrong)[:most]}
+    return [learner for learner in learners if id(learner) in chosen]
 
 
-def _table(seats: Sequence[LearnerState], names: Sequence[str]) -> Any:
+def _table(learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -227,15 +227,15 @@ def _table(seats: Sequence[LearnerState], names: Sequence[str]) -> Any:
     one = names[0] if len(names) == 1 else None
     heads = [str(at) for at in range(1, len(registry.CONTRACT[one]) + 1)] if one else [name[:2] for name in names]
     table = Table("learner", *heads, "points", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for seat in seats:
+    for learner in learners:
         if one:
-            status = {v.exercise: v.status for v in seat.lessons[one].verdicts} if one in seat.lessons else {}
+            status = {v.exercise: v.status for v in learner.lessons[one].verdicts} if one in learner.lessons else {}
             cells = [_sign(status.get(name)) for name in registry.CONTRACT[one]]
         else:
-            cells = [Text(points(seat.lessons[name]) if name in seat.lessons else "") for name in names]
-        shown = [seat.lessons[name] for name in names if name in seat.lessons]
-        total = points(SubmissionReport(seat.name, "", tuple(shown)))
-        table.add_row(Text(text.one_line(seat.name, 30)), *cells, Text(total))
+            cells = [Text(points(learner.lessons[name]) if name in learner.lessons else "") for name in names]
+        shown = [learner.lessons[name] for name in names if name in learner.lessons]
+        total = points(SubmissionReport(learner.name, "", tuple(shown)))
+        table.add_row(Text(text.one_line(learner.name, 30)), *cells, Text(total))
     return table
 
 

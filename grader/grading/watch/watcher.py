@@ -13,8 +13,8 @@ from typing import Any
 
 from grader.course import registry
 from grader.grading.watch.files import Stamp, learners
-from grader.grading.watch.lanes import Task, WatchResult, WorkerThreads
 from grader.grading.watch.room import LearnerState, News, WatchedRoom
+from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import TIMEOUT_S
 from grader.submission.discover import some
@@ -56,20 +56,20 @@ class Watcher:
 
     lessons:   names of the lessons that count; none: all.
     timeout_s: of one exercise, and of one cell.
-    lanes:     notebooks graded at once; None: one for one learner, two for a room.
+    threads:   notebooks graded at once; None: one for one learner, two for a room.
     Raises:    InputError where the folder is none.
     """
 
     def __init__(
         self, folder: Path, *, lessons: Sequence[str] = (), seed: int = registry.SEED, timeout_s: float = TIMEOUT_S,
-        lanes: int | None = None,
+        threads: int | None = None,
     ) -> None:  # fmt: skip
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
         self._shown_folder = printable(str(folder))
-        self._asked = lanes
-        self._lanes = WorkerThreads(lessons, seed, timeout_s)
+        self._asked = threads
+        self._threads = WorkerThreads(lessons, seed, timeout_s)
         self._known: dict[Path, _Known] = {}
         self._alone = True
         self._began = False
@@ -86,14 +86,14 @@ class Watcher:
 
     def close(self) -> None:
         """Ends all grading; no process and no file stays behind."""
-        self._lanes.close()
+        self._threads.close()
 
     def look(self, wait_s: float = LOOK_S) -> WatchedRoom | None:
         """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
         news = tuple(self._take(wait_s))
         self._scan()
         room = self._room(news)
-        seen = (room.seats, room.alone, room.waiting, room.note)
+        seen = (room.learners, room.alone, room.waiting, room.note)
         if seen == self._shown and not news:
             return None
         self._shown = seen
@@ -101,12 +101,12 @@ class Watcher:
 
     def _take(self, wait_s: float) -> Iterator[News]:
         with contextlib.suppress(queue.Empty):
-            result = self._lanes.results.get(timeout=wait_s)
+            result = self._threads.results.get(timeout=wait_s)
             while True:
                 news = self._keep(result)
                 if news is not None:
                     yield news
-                result = self._lanes.results.get_nowait()
+                result = self._threads.results.get_nowait()
 
     def _keep(self, result: WatchResult) -> News | None:
         """Keeps one result; where the file could not be read, the result before it stays."""
@@ -157,8 +157,8 @@ class Watcher:
 
     def _order(self, learner: Path, file: Path, stamp: Stamp, state: _File) -> None:
         self._under_way.add(file)
-        lanes = self._asked or (1 if self._alone else 2)
-        self._lanes.add(Task((state.slow, -stamp[0], next(self._count)), learner, file), lanes)
+        threads = self._asked or (1 if self._alone else 2)
+        self._threads.add(Task((state.slow, -stamp[0], next(self._count)), learner, file), threads)
 
     def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
         """Drops notebooks that are gone, and lessons that no notebook of the learner holds any more."""
@@ -178,11 +178,11 @@ class Watcher:
             known.lessons = {name: report for name, report in known.lessons.items() if name != lesson}
 
     def _room(self, news: tuple[News, ...]) -> WatchedRoom:
-        seats = tuple(
+        states = tuple(
             LearnerState(_name(learner), known.lessons, known.latest, tuple(_notes(known)))
             for learner, known in sorted(self._known.items())
         )
-        return WatchedRoom(self._shown_folder, seats, self._alone, len(self._under_way), news, self._note)
+        return WatchedRoom(self._shown_folder, states, self._alone, len(self._under_way), news, self._note)
 
 
 def _name(learner: Path) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.room.board import Board, Seat, State, following
+from grader.room.board import Board, Learner, State, following
 from grader.room.journal import RoomJournal
 from grader.room.message import Event, Refused, read, to_json
 
@@ -79,7 +79,7 @@ class Room:
         number = self.place(token)
         if number is None:
             number, token = len(self._members), f"{len(self._members)}.{secrets.token_urlsafe(18)}"
-        self._write({"seat": number, "name": name, "digest": _digest(token), "got": time.time()})
+        self._write({"learner": number, "name": name, "digest": _digest(token), "got": time.time()})
         return token
 
     def place(self, token: str) -> int | None:
@@ -96,7 +96,7 @@ class Room:
         """
         new = [event for event in dict.fromkeys(events) if event not in self._members[place].seen]
         for event in new:
-            self._write({"seat": place, "got": round(time.time(), 3), **to_json(event)})
+            self._write({"learner": place, "got": round(time.time(), 3), **to_json(event)})
         return new
 
     def name(self, place: int) -> str:
@@ -108,26 +108,26 @@ class Room:
 
     def board(self, address: str = "") -> Board:
         """The room as its page shows it, without those who have left."""
-        return Board(tuple(_seat(one) for one in self._members if not one.gone), address, self._journal.code)
+        return Board(tuple(_learner(one) for one in self._members if not one.gone), address, self._journal.code)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._journal.add(line)
         self._apply(line)
 
     def _apply(self, line: Mapping[str, Any]) -> None:
-        number = line["seat"]
+        number = line["learner"]
         if "name" in line:
             if number == len(self._members):
                 self._members.append(Member(str(line["name"]), str(line["digest"])))
             member = self._members[number]
             member.name, member.gone = str(line["name"]), False
         else:
-            event = read({key: value for key, value in line.items() if key not in ("seat", "got")})
+            event = read({key: value for key, value in line.items() if key not in ("learner", "got")})
             self._members[number].take(event, self._sentences)
 
 
-def _seat(member: Member) -> Seat:
-    return Seat(member.name, dict(member.states), _here(member), member.note)
+def _learner(member: Member) -> Learner:
+    return Learner(member.name, dict(member.states), _here(member), member.note)
 
 
 def _here(member: Member) -> str:

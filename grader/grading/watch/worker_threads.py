@@ -49,38 +49,38 @@ class WorkerThreads:
         self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
         self.results: queue.Queue[WatchResult] = queue.Queue()
         self.stopping = threading.Event()
-        self.nursery: SharedZygote | None = None  # where several lanes share what they import
+        self.zygote: SharedZygote | None = None  # where several threads share what they import
         self._warm: StartedParent | None = None
-        self._lanes: list[_WorkerThread] = []
+        self._threads: list[_WorkerThread] = []
         self._others = {process.pid for process in psutil.Process().children(recursive=True)}
 
-    def add(self, task: Task, lanes: int) -> None:
-        """Queues a task, for at least that many lanes."""
-        if lanes > 1 and self._warm is None and sys.platform == "linux":
+    def add(self, task: Task, threads: int) -> None:
+        """Queues a task, for at least that many threads."""
+        if threads > 1 and self._warm is None and sys.platform == "linux":
             self._warm = StartedParent(torch=True)
-            self.nursery = self._warm.nursery
+            self.zygote = self._warm.shared
         self.tasks.put(task)
-        while len(self._lanes) < lanes:
-            self._lanes.append(_WorkerThread(self))
-            self._lanes[-1].start()
+        while len(self._threads) < threads:
+            self._threads.append(_WorkerThread(self))
+            self._threads[-1].start()
 
     def close(self, patience_s: float = 5.0) -> None:
-        """Ends every lane, what it runs and what that started."""
+        """Ends every thread, what it runs and what that started."""
         self.stopping.set()
-        for _ in self._lanes:
+        for _ in self._threads:
             self.tasks.put(Task((False, -(10**30), 0), Path(), Path()))
         deadline = time.monotonic() + patience_s
-        for lane in self._lanes:
-            lane.join(0.3)  # an idle lane needs no more
-        while any(lane.is_alive() for lane in self._lanes) and time.monotonic() < deadline:
-            self._end_workers()  # a lane that waits for one then sees that it is gone
-            for lane in self._lanes:
-                lane.join(0.1)
-        for lane in self._lanes:
-            lane.close()
+        for thread in self._threads:
+            thread.join(0.3)  # an idle one needs no more
+        while any(thread.is_alive() for thread in self._threads) and time.monotonic() < deadline:
+            self._end_workers()  # a thread that waits for one then sees that it is gone
+            for thread in self._threads:
+                thread.join(0.1)
+        for thread in self._threads:
+            thread.close()
         if self._warm is not None:
             self._warm.close()
-        self._lanes = []
+        self._threads = []
 
     def _end_workers(self) -> None:
         for process in psutil.Process().children(recursive=True):
@@ -105,9 +105,9 @@ class _StoppableSandbox(Sandbox):
 class _WorkerThread(threading.Thread):
     """One thread, one sandbox."""
 
-    def __init__(self, lanes: WorkerThreads) -> None:
+    def __init__(self, threads: WorkerThreads) -> None:
         super().__init__(daemon=True)
-        self._of = lanes
+        self._of = threads
         self._sandbox: _StoppableSandbox | None = None
 
     def run(self) -> None:
@@ -126,7 +126,7 @@ class _WorkerThread(threading.Thread):
     def _grade(self, task: Task) -> WatchResult:
         stamp = stamp_of(task.file)
         if self._sandbox is None:
-            self._sandbox = _StoppableSandbox(self._of.timeout_s, nursery=self._of.nursery)
+            self._sandbox = _StoppableSandbox(self._of.timeout_s, zygote=self._of.zygote)
             self._sandbox.stopping = self._of.stopping
         read = read_submission(task.file, reads=self._sandbox.reader, base=task.learner.parent)
         if read.unreadable:

@@ -11,8 +11,8 @@ import pytest
 from grader.course import registry
 from grader.room.board import Board, State
 from grader.room.journal import RoomJournal
+from grader.room.members import REMEMBERED, Room
 from grader.room.message import Event
-from grader.room.seats import REMEMBERED, Room
 from grader.util.errors import InputError
 from tests.room.running import SAID
 
@@ -45,9 +45,9 @@ def test_a_restart_opens_the_same_room(opened):
     room.take(room.place(ada), [at(1, mistake="SM1"), at(2, SECOND, "error"), Event(3, note="stuck")])
     room.take(room.place(grace), [at(1, status="passed"), Event(2, note="left")])
     before = room.board()
-    (seat,) = before.seats
-    assert seat.name == "ada" and seat.here == SECOND and seat.note == "stuck"
-    assert seat.states == {FIRST: State("failed", "SM1", SAID["SM1"]), SECOND: State("error")}
+    (learner,) = before.learners
+    assert learner.name == "ada" and learner.here == SECOND and learner.note == "stuck"
+    assert learner.states == {FIRST: State("failed", "SM1", SAID["SM1"]), SECOND: State("error")}
     again = opened()
     assert again.board() == before and again.place(ada) == 0 and again.place(grace) == 1
 
@@ -75,8 +75,8 @@ def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
     place = room.place(room.join("ada"))
     room.take(place, [at(5, status="passed")])
     room.take(place, [at(4, status="failed"), at(3, SECOND, "error")])
-    (seat,) = room.board().seats
-    assert seat.states[FIRST].status == "passed" and seat.here == SECOND
+    (learner,) = room.board().learners
+    assert learner.states[FIRST].status == "passed" and learner.here == SECOND
 
 
 def test_only_mistakes_of_the_course_are_shown(opened):
@@ -85,7 +85,7 @@ def test_only_mistakes_of_the_course_are_shown(opened):
     for time_s, id, shown in ((1, "SM1", ("SM1", SAID["SM1"])), (2, "SM1+SD1", ("SM1+SD1", f"{SAID['SM1']} {SAID['SD1']}")), (3, "FUN1", ("", "")),
                               (4, "SM1+FUN1", ("", "")), (5, "", ("", ""))):  # fmt: skip
         room.take(place, [at(time_s, mistake=id)])
-        state = room.board().seats[0].states[FIRST]
+        state = room.board().learners[0].states[FIRST]
         assert (state.mistake, state.said) == shown
 
 
@@ -93,22 +93,22 @@ def test_a_pass_takes_stuck_back_and_a_failure_does_not(opened):
     room = opened()
     place = room.place(room.join("ada"))
     room.take(place, [Event(1, note="stuck"), at(2)])
-    assert room.board().seats[0].note == "stuck"
+    assert room.board().learners[0].note == "stuck"
     room.take(place, [at(3, status="passed")])
-    assert room.board().seats[0].note == ""
+    assert room.board().learners[0].note == ""
     room.take(place, [Event(4, note="stuck"), Event(5, note="fine")])
-    assert room.board().seats[0].note == "fine"
+    assert room.board().learners[0].note == "fine"
 
 
 def test_who_comes_back_has_their_place_and_a_namesake_another(opened):
     room = opened()
     token = room.join("ada")
     room.take(room.place(token), [at(1, status="passed"), Event(2, note="left")])
-    assert room.board().seats == ()
+    assert room.board().learners == ()
     assert room.join("ada l.", token) == token
-    assert [seat.name for seat in room.board().seats] == ["ada l."] and room.board().seats[0].states
+    assert [learner.name for learner in room.board().learners] == ["ada l."] and room.board().learners[0].states
     room.join("ada l.")
-    assert len(room.board().seats) == 2
+    assert len(room.board().learners) == 2
 
 
 @pytest.mark.parametrize("token", ["", "0", "0.", "0.wrong", "7.x", "-1.x", "x", "²", "9" * 30 + ".x", "0.\ud800"])
@@ -129,7 +129,7 @@ def test_what_a_kill_tore_off_is_left_out_and_the_rest_stays(opened, tmp_path):
     path.write_bytes(path.read_bytes()[:-7])
     again = opened()
     assert again.take(place, [at(1), at(2)]) == [at(2)]
-    assert path.read_bytes().endswith(b"}\n") and len(opened().board().seats) == 1
+    assert path.read_bytes().endswith(b"}\n") and len(opened().board().learners) == 1
 
 
 def test_a_first_line_that_was_torn_begins_anew(tmp_path):
@@ -143,10 +143,10 @@ def test_a_damaged_line_costs_itself_alone(opened, tmp_path):
     room = opened()
     room.take(room.place(room.join("ada")), [at(1)])
     path = tmp_path / "room.jsonl"
-    for harm in (b"\xff\xfe\n", b"[]\n", b'{"seat": 9, "at": 1}\n', b'{"seat": 0, "at": "x"}\n', b'{"seat": "a", "name": "b"}\n', b"[" * 5000 + b"\n"):
+    for harm in (b"\xff\xfe\n", b"[]\n", b'{"learner": 9, "at": 1}\n', b'{"learner": 0, "at": "x"}\n', b'{"learner": "a", "name": "b"}\n', b"[" * 5000 + b"\n"):
         path.write_bytes(path.read_bytes() + harm)
     room = opened()
-    assert len(room.board().seats) == 1 and room._journal.dropped == 6
+    assert len(room.board().learners) == 1 and room._journal.dropped == 6
 
 
 @pytest.mark.parametrize("content", ["my thesis\n", "my thesis", '{"room": 99, "code": "x"}\n', '{"grader_journal": 1, "settings": {}}\n'])
@@ -189,5 +189,5 @@ def test_what_cannot_be_written_did_not_happen(opened, monkeypatch):
     with pytest.raises(OSError, match="space"):
         room.take(place, [at(1)])
     monkeypatch.undo()
-    assert room.board() == Board((room.board().seats[0],), code=room.board().code) and not room.board().seats[0].states
+    assert room.board() == Board((room.board().learners[0],), code=room.board().code) and not room.board().learners[0].states
     assert room.take(place, [at(1)]) == [at(1)] and opened().take(place, [at(1)]) == []
