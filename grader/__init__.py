@@ -8,19 +8,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from grader.notebook import OFFERED, ROOM
-
-__all__ = [*OFFERED]
-
 
 def __getattr__(name: str) -> Any:
+    notebook = importlib.import_module("grader.notebook")  # here and not above: beside a stranger's code nothing of it is there
+    if name == "__all__":
+        return list(notebook.OFFERED)
     if name == "figures":
         return importlib.import_module("grader.figures")
-    if name in __all__:
+    if name in notebook.OFFERED:
         importlib.import_module("grader.notebook.shell").listen()
-        return getattr(importlib.import_module(f"grader.notebook.{'room' if name in ROOM else 'api'}"), name)
+        return getattr(importlib.import_module(f"grader.notebook.{'room' if name in notebook.ROOM else 'api'}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__getattr__("__all__")])
