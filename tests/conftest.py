@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # two cores run two test processes
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # test processes share the cores
 
 from grader.course import own, registry
 
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
-# The files that take long begin first, the longest before the others, so that two processes end at about the same time.
+# The files that take long begin first, the longest before the others, so that all processes end at about the same time.
 LONG = ("test_ordinary_user.py", "test_lab.py", "test_notebooks.py::test_nbval", "test_notebooks.py",
         "authoring/test_audit.py::test_every_lesson", "sandbox/test_sandbox.py", "test_package.py", "test_core.py",
         "test_alone.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_site.py", "test_setups.py", "hostile",

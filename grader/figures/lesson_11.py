@@ -91,8 +91,8 @@ def curves(title: str, losses: Mapping[str, Sequence[float]], level: float, of_l
         ax.plot(range(1, len(values) + 1), smooth, label=name, linestyle=style, color=colour)
     ax.axhline(level, color="#7A7A7A", linestyle=":", linewidth=1)
     ax.text(len(values), 0.98 * level, of_level, ha="right", va="top", color="#555555", fontsize=9)
-    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 1.35 * level))
+    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 1.4 * level))
     ax.set_title(title)
-    ax.legend(frameon=False, loc="center right", fontsize=8.5)
+    ax.legend(frameon=False, loc="upper center", ncols=len(losses), fontsize=8.5)
     show(fig, alt=f"{title}: " + "; ".join(f"{name} ends at {np.mean(values[-9:]):.2f} nats" for name, values in losses.items())
                   + f"; {of_level} at {level:.2f}.")  # fmt: skip
