@@ -22,6 +22,12 @@ from tests.conftest import ROOT
 NAME = own_course.NAME
 
 
+@pytest.fixture(autouse=True)
+def read_anew(monkeypatch):
+    """Bytecode of a file that a test changes within the same second, to the same length, would be taken for the new one's."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
 @pytest.fixture
 def mine(tmp_path) -> Path:
     """The course of CONTRIBUTING; its learner's notebook is there as `grader build` would leave it."""
