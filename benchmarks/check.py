@@ -30,7 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from grader.course import references, registry
-from grader.judging import baseline
+from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.notebook.live import Live
 from grader.reports import html, text
@@ -119,7 +119,7 @@ def first_failures() -> list[tuple[float, str, bool]]:
     wrong = ((name, number, cell) for animals in zoo for name, cells in animals.items() for number, (_, cell) in enumerate(cells))
     for name, number, text_of_cell in wrong:
         candidate = from_cells(name, text_of_cell)
-        baseline.baseline_of.cache_clear()
+        baseline_of.cache_clear()
         started = time.process_time()
         verdict = judge(registry.exercise(name), candidate)
         seconds = time.process_time() - started

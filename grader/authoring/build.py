@@ -33,7 +33,7 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     if names != registry.CONTRACT[name]:
         module = f"grader/course/lessons/{name}/__init__.py"
         problems.append(LintError(module, 0, f"exercises are {', '.join(names)}; the contract has "
-                                     f"{', '.join(registry.CONTRACT[name])}, in this order."))
+                                        f"{', '.join(registry.CONTRACT[name])}, in this order."))
     if problems:
         raise AuthorError(problems)
     return cells, lesson

@@ -14,8 +14,8 @@ from typing import Any
 
 from grader.course import own, registry
 from grader.grading import batch
+from grader.util import lacking
 from grader.util.errors import InputError
-from grader.util.lacking import sentence
 
 CONNECT_S = 15
 
@@ -27,7 +27,7 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError(f"--scheduler needs Dask here and on the workers: {sentence('distributed')}") from None
+            raise InputError(f"--scheduler needs Dask here and on the workers: {lacking.sentence('distributed')}") from None
         self.address = address
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)

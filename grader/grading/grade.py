@@ -16,7 +16,7 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
 from grader.submission.submission import Plan, Submission, read_submission
-from grader.util.lacking import installed, sentence
+from grader.util import lacking
 from grader.worker.values import Failure, Observation
 
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
@@ -55,7 +55,7 @@ def grade_submission(
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
         elif torch:
             sandbox.need_torch()
-        if any(map(registry.needs_torch, submission.lessons)) and installed("torch"):
+        if any(map(registry.needs_torch, submission.lessons)) and lacking.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
             with registry.ALONE, suppress(Exception):
                 importlib.import_module("torch")
@@ -144,8 +144,8 @@ def _grade_lesson(
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
-        if registry.needs_torch(lesson) and not installed("torch"):
-            return LessonReport(lesson, tuple(ours(name, sentence("torch")) for name in names), points)
+        if registry.needs_torch(lesson) and not lacking.installed("torch"):
+            return LessonReport(lesson, tuple(ours(name, lacking.sentence("torch")) for name in names), points)
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)

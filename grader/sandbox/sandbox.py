@@ -69,7 +69,7 @@ class Sandbox:
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     require:      the least isolation with which anything is run, one of LEVELS.
-    zygote:      a warm process to share with other sandboxes; without one, a warm parent of its own is started.
+    zygote:       a warm process to share with other sandboxes; without one, a warm parent of its own is started.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
     """
 

@@ -80,7 +80,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("error", "ignore::ResourceWarning")  # what an earlier test left open is no number's fault
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", registry.exercise_names())
 def test_no_numbers_warn_while_they_are_judged_and_shown(name, capfd):
     exercise = registry.exercise(name)
@@ -106,7 +106,7 @@ def show(*verdicts: Verdict) -> None:
         assert text.verdict(judged) and html.verdict(judged)
 
 
-@pytest.mark.filterwarnings("error", "ignore::ResourceWarning")  # what an earlier test left open is no number's fault
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (0, 2), (40, 30), (2, 3, 4), (2, 2, 30, 40)])
 def test_no_numbers_warn_in_a_table(shape, dtype, capfd):

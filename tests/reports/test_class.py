@@ -346,7 +346,10 @@ def test_three_hundred_learners_and_forty_exercises():
     report = big()
     statuses = Counter(v.status for one in report.submissions for part in one.lessons for v in part.verdicts)
     assert statuses.total() == 12_000 and statuses["failed"] > 3_500
-    started = time.process_time()  # of this process alone: other work on the machine does not count
-    made = page.render(report)
-    assert time.process_time() - started < 6  # a second and a half where nothing else fights for the processor's caches
+    seconds = []
+    for _ in range(2):  # what disturbs one of them, such as a look for garbage, is not the page's
+        started = time.process_time()  # of this process alone: other work on the machine does not count
+        made = page.render(report)
+        seconds.append(time.process_time() - started)
+    assert min(seconds) < 3
     assert len(made.encode()) < 25_000_000
