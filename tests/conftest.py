@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import re
 import shutil
@@ -17,10 +18,12 @@ import psutil
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # test processes share the cores
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would compile the same files
 
 from grader.course import own, registry
 
 ROOT = Path(__file__).resolve().parent.parent
+NUMBERS = itertools.count()
 WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
 # The files that take long begin first, the longest before the others, so that all processes end at about the same time.
@@ -44,9 +47,9 @@ def pytest_collection_finish() -> None:
 
 
 def shared_with(nodeid: str) -> str:
-    """What a test shares with others: one process runs all of a file, a notebook alone, and what judges a lesson's exercises."""
+    """What a test shares with others: one process runs all of a file, nbval's of a lesson, and what judges a lesson's exercises."""
     file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
-    if file == "test_notebooks.py":
+    if "::test_nbval_" in nodeid:
         return nodeid
     if file in JUDGED and exercise and exercise[1] in LESSONS:
         return LESSONS[exercise[1]]
@@ -73,7 +76,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 @pytest.fixture(autouse=True)
 def own_record(tmp_path_factory, monkeypatch):
     """No test reads or writes the record of the person who runs the tests."""
-    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.mktemp("record") / "progress.json"))
+    # A folder that is numbered needs a look at all before it, which took three milliseconds a test.
+    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.getbasetemp() / "records" / str(next(NUMBERS)) / "progress.json"))
 
 
 @pytest.fixture(scope="session")
