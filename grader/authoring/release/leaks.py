@@ -127,6 +127,7 @@ def squeeze(text: str) -> str:
     return re.sub(r"\s+", "", re.sub(r"(?:^|(?<=\s))#.*", "", plain))
 
 
+@lru_cache(maxsize=4096)  # a release looks several times through the same files
 def _searched(text: str) -> str:
     """Text in which secrets are looked for: squeezed, and once more with what comments hold."""
     return squeeze(text) + "\n" + squeeze(text.replace("#", ""))
