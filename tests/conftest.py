@@ -31,7 +31,7 @@ LONG = ("test_ordinary_user.py", "test_lab.py", "test_notebooks.py::test_nbval",
         "authoring/test_audit.py::test_every_lesson", "sandbox/test_sandbox.py", "test_package.py", "test_core.py",
         "test_alone.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_site.py", "test_setups.py", "hostile",
         "test_zoo.py", "judging", "test_lesson_16.py", "test_smollm2.py", "course/test_heads.py", "grading", "source/test_allowed.py",
-        "worker/test_device_probe.py")  # fmt: skip
+        "source/test_scopes.py", "cli", "reports/test_class.py", "worker/test_wire.py", "worker/test_device_probe.py")  # fmt: skip
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
 # What these ask of a lesson's exercises begins with what the reference and each mistake show, which is found out once for all.
 JUDGED = ("authoring/test_audit.py", "test_zoo.py", "test_kill_matrix.py", "judging/test_agreement.py", "judging/test_hostile_numbers.py")
