@@ -198,7 +198,8 @@ def test_every_action_is_of_the_current_major_version():
 @pytest.mark.parametrize("processes", [(), ("-n", "1")], ids=["one process", "two"])
 def test_on_linux_a_skip_is_a_failure(body, code, processes, tmp_path):
     (tmp_path / "test_it.py").write_text(f"import pytest\n\n\ndef test_it():\n    {body}\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval", "-p", "tests.no_skips", *processes]
+    base = f"--basetemp={tmp_path / 'base'}"  # in the folder that all share, it would delete what earlier runs left: up to a minute
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval", "-p", "tests.no_skips", base, *processes]
     done = subprocess.run([*command, "--rootdir", str(tmp_path), str(tmp_path)], capture_output=True, text=True, timeout=120, cwd=ROOT)
     assert done.returncode == code, done.stdout + done.stderr
     assert ("SKIPPED, where nothing may be" in done.stdout) == bool(code)

@@ -79,7 +79,7 @@ def make_folder(folder: Path) -> None:
     """Makes the folder of a learner's own files, which have no place in anybody's repository. Raises: OSError."""
     if folder.is_dir():
         return
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)  # another kernel may make it at this moment
     if folder.name == FOLDER:
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
 

@@ -160,6 +160,15 @@ def test_kernels_that_write_at_once_lose_nothing(path):
     assert Record(path).entry("softmax").attempts == 80
 
 
+def test_a_folder_that_another_kernel_makes_at_the_same_moment_is_used(path, monkeypatch):
+    path.parent.mkdir()
+    seen = iter([False])  # as it was a moment ago
+    monkeypatch.setattr(Path, "is_dir", lambda folder: next(seen, True))
+    record = Record(path)
+    record.attempted("softmax", "a", "failed")
+    assert record.take_notes() == () and "failed" in path.read_text()
+
+
 def test_the_environment_names_the_file(monkeypatch, tmp_path):
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "mine.json"))
     assert default_path() == tmp_path / "mine.json"
