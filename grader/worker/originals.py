@@ -54,8 +54,8 @@ class OfTorch:
         self._run_backward = torch.autograd.Variable._execution_engine.run_backward
         self._of, self._functions, self._dispatch = of, _C.DisableTorchFunction, _C._DisableTorchDispatch
         self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
-        self._data_ptr, self._numel, self._size, self._stride = of.data_ptr, of.numel, of.element_size, of.stride
-        self._storage, self._nbytes = of.untyped_storage, _C.StorageBase.nbytes
+        self._data_ptr, self._numel, self._stride = of.data_ptr, of.numel, of.stride
+        self.storage, self.nbytes, self.element_size = of.untyped_storage, _C.StorageBase.nbytes, of.element_size
         self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
         self._getters = {name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")}
         self._dict_of = vars(nn.Module)["__dict__"].__get__
@@ -107,12 +107,12 @@ class OfTorch:
         with self._functions(), self._dispatch():
             shape, start = tuple(self._getters["shape"](tensor)), self._data_ptr(tensor)
             last = sum((size - 1) * step for size, step in zip(shape, self._stride(tensor), strict=True))
-            return start, start + (0 if 0 in shape else (last + 1) * self._size(tensor))
+            return start, start + (0 if 0 in shape else (last + 1) * self.element_size(tensor))
 
     def held(self, tensor: Any) -> int:
         """How many numbers of its type the memory has in which it lies."""
         try:
-            return self._nbytes(self._storage(tensor)) // self._size(tensor)  # asked for each operator that runs, so without a context
+            return self.nbytes(self.storage(tensor)) // self.element_size(tensor)  # asked for each operator that runs, so without a context
         except (NotImplementedError, RuntimeError):  # it has none, or in pieces: sparse, nested, of a transform's own
             return self.numel(tensor)
 

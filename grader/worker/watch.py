@@ -48,21 +48,27 @@ def _library(module: Any) -> bool:
 
 
 class Seen(list[str]):
-    """What ran, in order. largest: of all tensors that were made the first of the largest ones, where sizes are looked at."""
+    """What ran, in order. largest: of all tensors that were made the first of the largest ones, where sizes are looked at; most: its elements."""
 
     largest: Created | None = None
+    most = -1
 
 
 class _Watch:
-    """What is looked for at the moment, and what was seen of it; without names nothing is. sized: whether sizes are looked at."""
+    """What is looked for, and what was seen of it; without names nothing is.
 
-    def __init__(self) -> None:
-        self.names: frozenset[str] = frozenset()
-        self.seen = Seen()
-        self.sized = False
+    sized: whether sizes are looked at. library: whether any call of torch's is looked for. told: the names of calls to look at more
+    closely. aside: torch's own functions in which nothing of what is looked for can hide.
+    """
+
+    def __init__(self, names: frozenset[str], seen: Seen, sized: bool) -> None:
+        self.names, self.seen, self.sized = names, seen, sized
+        self.library = "torch" in names
+        self.told = names | _BLINDING | _STARTING
+        self.aside: frozenset[Any] = frozenset()
 
 
-_now = _Watch()  # one for all threads
+_now = _Watch(frozenset(), Seen(), False)  # what holds at the moment, in all threads
 
 
 @cache
@@ -84,17 +90,21 @@ class watching:
         self._seen = Seen() if seen is None else seen
 
     def __enter__(self) -> Seen:
+        global _now
         if self._names:
-            self._before = _now.names, _now.seen, _now.sized
+            self._before = _now
             self._hooks = _getprofile(), threading.getprofile(), _gettrace(), threading.gettrace()
-            _now.names, _now.seen, _now.sized = self._names, self._seen, self._sized
+            _now = _Watch(self._names, self._seen, self._sized)
             self._modes = [mode.__enter__() for mode in _torch_modes()]
+            if self._modes:
+                _now.aside = _aside(self._names)
             self._heights = [stack.height() for stack in _stacks] if self._modes else []
             threading.setprofile(_look_in_thread)
             _setprofile(_look)  # last: entering torch's modes is itself a call into torch
         return self._seen
 
     def __exit__(self, *error: object) -> None:
+        global _now
         if not self._names:
             return
         profile, in_threads, trace, trace_in_threads = self._hooks
@@ -102,7 +112,7 @@ class watching:
         same &= trace is not None or _gettrace() is None  # a debugger that was there may change its own
         _restore_profile(profile)
         threading.setprofile(in_threads)
-        _now.names, _now.seen, _now.sized = self._before
+        _now = self._before
         for stack, mode, height in zip(_stacks, self._modes, self._heights, strict=False):
             same &= stack.put_right(mode, height)
         if not same:
@@ -170,29 +180,38 @@ def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
 
 
 def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each call of the learner's: see to it that it is short
-    names = _now.names
     if event == "c_call":
         name = getattr(arg, "__name__", None)
-        if name in names and (_library(getattr(arg, "__module__", None)) or _of_torch(arg)):
-            _now.seen.append(name)
-        elif "torch" in names and "torch" not in _now.seen and name not in _ASKING and _of_torch(arg):
-            _note_library(frame)
-        elif name in _BLINDING:
-            _note_blinding(frame)
-        elif name in _STARTING:
-            _note_beginning(frame)
+        if name in _now.told or _now.library:
+            _look_at_c(frame, arg, name)
     elif event == "call":
         name = frame.f_code.co_name
-        if name in names:
-            module = frame.f_globals.get("__name__")
-            if name == "einsum" and str(module).startswith("numpy."):
-                _now.seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
-            elif _library(module):
-                _now.seen.append(name)
-        elif "torch" in names and "torch" not in _now.seen and name not in _ASKING and _library(frame.f_globals.get("__name__")):
-            _note_library(frame)
-        elif name in _BLINDING and frame.f_back is not None:
-            _note_blinding(frame.f_back)
+        if name in _now.told or _now.library:
+            _look_at_python(frame, name)
+
+
+def _look_at_c(frame: Any, function: Any, name: Any) -> None:
+    if name in _now.names and (_library(getattr(function, "__module__", None)) or _of_torch(function)):
+        _now.seen.append(name)
+    elif _now.library and "torch" not in _now.seen and name not in _ASKING and _of_torch(function):
+        _note_library(frame)
+    elif name in _BLINDING:
+        _note_blinding(frame)
+    elif name in _STARTING:
+        _note_beginning(frame)
+
+
+def _look_at_python(frame: Any, name: str) -> None:
+    module = frame.f_globals.get("__name__")
+    if name in _now.names:
+        if name == "einsum" and str(module).startswith("numpy."):
+            _now.seen.append("einsum {} {}".format(*einsum_size(frame.f_locals.get("operands", ()))))
+        elif _library(module):
+            _now.seen.append(name)
+    elif _now.library and "torch" not in _now.seen and name not in _ASKING and _library(module):
+        _note_library(frame)
+    elif name in _BLINDING and frame.f_back is not None:
+        _note_blinding(frame.f_back)
 
 
 def _note_blinding(caller: Any) -> None:
@@ -223,12 +242,12 @@ def _note_sizes(made: Any) -> None:
     for item in made if isinstance(made, (tuple, list)) else (made,):
         if is_a(item, torch.Tensor):
             elements = torch.held(item)
-            if seen.largest is None or elements > seen.largest.elements:
+            if elements > seen.most:
                 try:
                     shape = tuple(map(int, torch.get(item, "shape")))
                 except RuntimeError:  # one of tensors of several shapes
                     shape = (elements,)
-                seen.largest = Created(shape, elements, _own_line(sys._getframe(2)))
+                seen.largest, seen.most = Created(shape, elements, _own_line(sys._getframe(2))), elements
 
 
 def _own_line(frame: Any) -> str:
@@ -255,6 +274,7 @@ def _of_torch(function: Any) -> bool:
 
 
 _stacks: list[_Stack] = []  # torch's, of functions and of operators, in the order of the modes
+_elementary: set[Any] = set()  # taken with the modes, before any learner's code runs
 
 
 def _torch_modes() -> list[Any]:
@@ -278,6 +298,12 @@ def elementary() -> frozenset[Any]:
 
 
 @cache
+def _aside(names: frozenset[str]) -> frozenset[Any]:
+    """Of torch's elementary functions those in which nothing of these names can hide."""
+    return frozenset() if "torch" in names else frozenset(one for one in _elementary if one.__name__ not in names)
+
+
+@cache
 def _mode_classes() -> tuple[type, type]:
     """Made once, when torch is there: a class costs more than the calls that it watches."""
     import torch
@@ -285,8 +311,12 @@ def _mode_classes() -> tuple[type, type]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     pop, push = (getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack"))
-    simple = elementary() if pop and push else frozenset()  # a torch that has them no more: then every operator is looked at
-    plain = ((), (torch.Tensor,), (torch.nn.Parameter,))
+    _aside.cache_clear()
+    _elementary.clear()
+    _elementary.update(elementary() if pop and push else ())  # a torch that has them no more: then every operator is looked at
+    kept = of_torch()
+    Tensor, storage, nbytes, size = kept.Tensor, kept.storage, kept.nbytes, kept.element_size
+    plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
     transformed = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: True)
 
     heights, tops = ([getattr(torch._C, name.format(kind), None) for kind in ("function", "dispatch")]
@@ -298,12 +328,12 @@ def _mode_classes() -> tuple[type, type]:
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            names, aside = _now.names, None
-            inner = func not in simple or func.__name__ in names or types not in plain or "torch" in names
-            if inner or (_now.sized and transformed() is not None):  # under vmap a result says nothing of the size of what is computed
+            now, aside = _now, None
+            # Under vmap a result says nothing of the size of what is computed.
+            if func not in now.aside or types not in plain or (now.sized and transformed() is not None):
                 name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
-                if name in names:
-                    _now.seen.append(name)
+                if name in now.names:
+                    now.seen.append(name)
             else:  # its operators need not be looked at one by one, which would take longer than they do
                 try:
                     aside = pop(None)
@@ -313,12 +343,16 @@ def _mode_classes() -> tuple[type, type]:
                     push(aside)
                     aside = None
             try:
-                made = func(*args, **(kwargs or {}))
+                made = func(*args, **kwargs) if kwargs else func(*args)
             finally:
                 if aside is not None:
                     push(aside)
-            if _now.sized:
-                _note_sizes(made)
+            if now.sized:
+                try:  # after each call: without a call of ours where there is nothing to note
+                    if type(made) is not Tensor or nbytes(storage(made)) // size(made) > now.seen.most:
+                        _note_sizes(made)
+                except (NotImplementedError, RuntimeError):
+                    _note_sizes(made)
             return made
 
     class Operators(TorchDispatchMode):
@@ -327,12 +361,12 @@ def _mode_classes() -> tuple[type, type]:
             return False
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            names = _now.names
-            name = "torch" if "torch" in names else func.__name__.partition(".")[0]
-            if name in names:
-                _now.seen.append(name)
-            made = func(*args, **(kwargs or {}))
-            if _now.sized:
+            now = _now
+            name = "torch" if "torch" in now.names else func.__name__.partition(".")[0]
+            if name in now.names:
+                now.seen.append(name)
+            made = func(*args, **kwargs) if kwargs else func(*args)
+            if now.sized:
                 _note_sizes(made)
             return made
 
