@@ -48,7 +48,10 @@ def _library(module: Any) -> bool:
 
 
 class Seen(list[str]):
-    """What ran, in order. largest: of all tensors that were made the first of the largest ones, where sizes are looked at; most: its elements."""
+    """What ran, in order.
+
+    largest: of all tensors that were made the first of the largest ones, where sizes are looked at. most: how many elements it has.
+    """
 
     largest: Created | None = None
     most = -1

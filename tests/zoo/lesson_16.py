@@ -248,6 +248,15 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("TB48", _BY_HAND.replace("apply_rope(k, at,", "apply_rope(k, -at,")),
     ("MK13", _BY_HAND.replace(_MASKED, "pass")),
     ("MK8", _BY_HAND.replace("triu(1)", "triu(2)")),
+    ("MK2", _BY_HAND.replace(_MASKED, "pass").replace("torch.softmax(s, -1)", "(torch.softmax(s, -1) * torch.ones(T, T).tril())")),
+    ("MK3", _BY_HAND.replace('float("-inf")', "0.0")),
+    ("SM1", _BY_HAND.replace("torch.softmax(s, -1)", "torch.softmax(s, -2)")),
+    ("TB79", _BY_HAND.replace("self.w_q(x).view", "apply_rope(self.w_q(x), torch.arange(T), self.base).view").replace(
+        "self.w_k(x).view", "apply_rope(self.w_k(x), torch.arange(T), self.base).view").replace(
+        "        q = apply_rope(q, at, self.base)\n        k = apply_rope(k, at, self.base)\n", "")),
+    (None, _BY_HAND.replace(_MASKED, "s = s.tril()\n        s = s.masked_fill(s == 0, -torch.inf)")),
+    (None, _GQA.replace("        y = F", "        if getattr(self, 'kv', None) is None or self.kv[0].shape != k.shape:\n"
+                        "            self.kv = (k, v)\n        k, v = self.kv\n        y = F")),
     ("SD1", _BY_HAND.replace(" * self.d ** -0.5", "")),
     ("SD3", _BY_HAND.replace("self.d ** -0.5", "C ** -0.5")),
     ("SD4", _BY_HAND.replace("self.d ** -0.5", "self.H ** -0.5")),
@@ -272,8 +281,6 @@ WRONG["GroupedQuerySelfAttention"] = [
         "        self.w_q = nn", "        GroupedQuerySelfAttention.base = base\n        self.w_q = nn")),
     (None, _BY_HAND.replace("at = torch.arange(T)", "assert T <= 64\n        at = torch.arange(T)")),
     (None, _BY_HAND.replace("self.w_", "self.proj_")),
-    (None, _BY_HAND.replace("torch.softmax(s, -1)", "torch.softmax(s, -2)")),
-    (None, _BY_HAND.replace('float("-inf")', "0.0")),
     (None, _BY_HAND.replace('raise ValueError("sizes")', 'raise AssertionError("sizes")')),
     (None, _BY_HAND.replace("num_kv_heads * self.d, bias=False", "d_model, bias=False").replace("self.G, self.d)", "self.H, self.d)[:, :, :self.G]")),
     (None, _BY_HAND.replace("at = torch.arange(T)", "at = torch.arange(T - 1, -1, -1)")),
@@ -370,6 +377,11 @@ WRONG["LlamaBlock"] = [
     ("TB74", _block("x += self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
     ("TB75", _block("x = x + self.attn_norm(self.attn(x))\n        return x + self.mlp_norm(self.mlp(x))")),
     ("TB76", _block().replace("torch.ones(d_model)", "torch.zeros(d_model)")),
+    ("TB76", _block().replace("torch.ones(d_model)", "torch.randn(d_model)")),
+    ("TB76", _block(norm="nn.RMSNorm").replace("        self.mlp =", "        nn.init.zeros_(self.mlp_norm.weight)\n        self.mlp =")),
+    ("TB80", _block("x = x + self.attn(self.attn_norm(x))\n        x += self.mlp(self.mlp_norm(x))\n        return x")),
+    (None, _block("x = x + self.attn(self.attn_norm(x))\n        self.kept = getattr(self, 'kept', {})\n"
+                  "        return self.kept.setdefault(tuple(x.shape), x + self.mlp(self.mlp_norm(x)))")),
     ("TB77", _block().replace("is_causal=True, ", "")),
     ("TB77", _block().replace("apply_rope(k, at, self.base), v", "k, v")),
     ("TB78", _block().replace("g * torch.sigmoid(g) * u", "torch.sigmoid(g) * u")),

@@ -263,6 +263,10 @@ WRONG = {
         ("PV12", _PREVIOUS.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
         ("PV13", _PREVIOUS.replace(".mean(-1)", "[..., 1:].mean(-1)")),
         ("PV14", _PREVIOUS.replace(".mean(-1).mean(0)", ".mean((0, 2))").replace("return", "s =") + "    return s / s.sum()\n"),
+        ("PV15", "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1), -1)\n"
+                 "    return prev.sum((0, 2, 3)) / (prev != 0).sum((0, 2, 3))\n"),
+        ("PV15", "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1), -1)\n"
+                 "    return torch.stack([prev[:, h][prev[:, h] > 0].mean() for h in range(weights.shape[1])])\n"),
         (None, _DIAGONAL.replace("return total / (B * (T - 1))", "        return total / (T - 1)")),
         (None, _DIAGONAL.replace("weights[b, h, i, i - 1]", "weights[h, b, i, i - 1]")),
         (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).softmax(0)")),
@@ -291,6 +295,9 @@ WRONG = {
         ("IN13", _CUT.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
         ("IN14", _INDUCTION.replace("i, i - period + 1", "i - period + 1, i")),
         ("IN15", _INDUCTION.replace("for b in range(B)", "for b in range(1)")),
+        ("IN17", "def induction_score(weights, period):\n    i = torch.arange(weights.shape[-1])\n"
+                 "    found = weights * ((i[:, None] - i == period - 1) & (i[:, None] >= period))\n"
+                 "    return found.sum((0, 2, 3)) / (found != 0).sum((0, 2, 3)).clamp(min=1)\n"),
         (None, _INDUCTION.replace("range(period, T)", "range(period, T - 1)")),
         (None, _INDUCTION.replace("range(period, T)", "range(period + 1, T)")),
         (None, _INDUCTION.replace("i - period + 1", "i + period - T")),
@@ -316,6 +323,7 @@ WRONG = {
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[1:]:")),
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[:-1]:")),
         ("RL13", _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
+        ("RL19", _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
         ("RL14", _ROLLOUT.replace("torch.eye(T)) / 2", "torch.ones(T, T)) / 2")),
         ("RL15", '''def attention_rollout(layers):
     eye = torch.eye(layers[0].size(-1))

@@ -20,6 +20,11 @@ def normal(rng: np.random.Generator, *shape: int, grad: bool = True) -> Tensor:
     return Tensor(rng.normal(size=shape).astype(np.float32), None, grad)
 
 
+def others(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Array], ...]:
+    """What a module reads before the call that counts: option `earlier` of the probe lesson_09.after_others."""
+    return tuple((rng.normal(size=shape).astype(np.float32),) for shape in shapes)
+
+
 def qkv(rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int) -> tuple[Tensor, Tensor, Tensor]:
     """Queries (*lead, t_q, d_k), keys (*lead, t_k, d_k) and values (*lead, t_k, d_v)."""
     return normal(rng, *lead, t_q, d_k), normal(rng, *lead, t_k, d_k), normal(rng, *lead, t_k, d_v)

@@ -10,6 +10,7 @@ from grader.course.lessons.library import (
     ROW_MAXIMUM,
     fused,
     items_apart,
+    others,
     scale_mistakes,
     softmax_by_hand,
     weights_of,
@@ -112,7 +113,7 @@ class CausalMultiHeadAttention:
         yield case("one-head", "one head", (2, 4, 3), 1, 6)
         yield case("one-token", "one token", (3, 1, 4), 2, 4)
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
-        earlier = tuple((rng.normal(size=shape).astype(np.float32),) for shape in ((1, 2, 8), (2, 3, 8)))
+        earlier = others(rng, (1, 2, 8), (2, 3, 8))
         yield case("training", "in training mode, without dropout, heads of one number, after calls with two and three other tokens",
                    (2, 3, 8), 8, 5, probe="lesson_09.after_others", options={"mode": "train", "earlier": earlier})  # fmt: skip
         yield from _companions(rng)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
-from grader.course.lessons.library import items_apart, weights_of
+from grader.course.lessons.library import items_apart, others, weights_of
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
@@ -15,6 +15,7 @@ HEADS = "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) fo
 TURN = "q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))"
 SHARE = "k, v = (k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1))"
 ATTEND = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
+SCORES, FUTURE = "(q @ k.mT / self.d_head ** 0.5)", "torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)"
 UNEVEN = """if d_model % num_heads:
             raise ValueError(f'd_model = {d_model} is not divisible by num_heads = {num_heads}')"""
 UNSHARED = """if num_heads % num_kv_heads:
@@ -92,6 +93,11 @@ class GroupedQuerySelfAttention:
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 500.0)
         grown = case("grown", "70 tokens, after a call with three of them and one of another module, base=50", 1, 70, 8, 2, 1, 50.0)
         yield replace(grown, probe="lesson_16.grown")
+        used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
+        yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 3, 12), (2, 4, 12))})
+        state, x = weights_of(rng, shapes(8, 4, 2), 0.7), rng.normal(size=(2, 5, 8))
+        x[:, [1, 4]] = 0
+        yield _case("zeros", "two tokens of zeros among others", x, state, 4, 2)
         yield from _companions(rng)
         refused = {(10, 4, 2): "4 heads do not divide d_model 10", (12, 5, 1): "5 heads do not divide d_model 12",
                    (18, 4, 4): "4 heads do not divide d_model 18", (16, 4, 3): "3 heads of keys do not divide 4 heads",
@@ -151,7 +157,7 @@ class GroupedQuerySelfAttention:
             patch(", self.base), apply", "), apply", "apply_rope(k, positions, self.base)", "apply_rope(k, positions)"),
             patch(", self.base), apply", "), apply"),
             patch("apply_rope(k, positions, self.base)", "apply_rope(k, positions)"),
-            says="base does not reach the rotation: `apply_rope` runs with its default of 10,000.",
+            says="base should reach the rotation of queries and of keys; without it `apply_rope` takes its default of 10,000.",
             why="""The base sets how slowly the slowest pair turns: 10,000 in the first Llama, 500,000 in Llama 3, 100,000 in SmolLM2.
             With the wrong one, near tokens still come out about right and far ones do not.""",
             evidence="google-deepmind/penzai#102",
@@ -182,6 +188,9 @@ class GroupedQuerySelfAttention:
         "MK7": patch("is_causal=True", MASKS.format("tril(-1)")),
         "MK8": patch("is_causal=True", MASKS.format("tril(1)")),
         "MK1": patch("is_causal=True", MASKS.format("triu(1)")),
+        "MK2": patch(ATTEND, f"torch.softmax({SCORES}, dim=-1).tril() @ v"),
+        "MK3": patch(ATTEND, f"torch.softmax({SCORES}.tril(), dim=-1) @ v"),
+        "SM1": patch(ATTEND, f"torch.softmax({SCORES}.masked_fill({FUTURE}, -torch.inf), dim=-2) @ v"),
         "SD1": scaled("1.0"),
         "SD2": scaled("1 / self.d_head"),
         "SD3": scaled("x.shape[-1] ** -0.5"),
@@ -226,6 +235,15 @@ class GroupedQuerySelfAttention:
         ),
         "PJ2": (patch("self.w_o = nn.Linear(d_model, d_model, bias=False)", "self.w_o = nn.Linear(d_model, d_model)"),
                 patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)")),
+        "TB79": mistake(
+            patch(HEADS, "q, k, v = (self.w_q(x), self.w_k(x), self.w_v(x))",
+                  TURN, "q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))\n"
+                        "        q, k, v = (y.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for y in (q, k, v))"),
+            says="Queries and keys were rotated before they were split into heads; each head should be rotated by itself, after the split.",
+            why="""RoPE turns the first pair of a vector fastest and each later pair more slowly. In one long vector the first head gets
+            all the fast pairs and the last head all the slow ones. After the split every head has pairs of all speeds. With one head
+            both are the same.""",
+        ),
         "TB55": mistake(
             patch("q, k, v = (layer", "q, v, k = (layer"),
             patch("F.scaled_dot_product_attention(q, k, v", "F.scaled_dot_product_attention(q, v, k"),

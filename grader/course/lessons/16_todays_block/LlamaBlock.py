@@ -1,11 +1,12 @@
 """The block of today's open models: grouped-query attention and a gated network, each behind an RMSNorm."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import of, weights_of
+from grader.course.lessons.library import of, others, weights_of
 
 from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
 from .SwiGLU import SwiGLU, shapes as of_network
@@ -55,6 +56,8 @@ class LlamaBlock:
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 16)
         yield case("one", "one token, one head", 3, 1, 4, 1, 1, 7)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 12, 300.0)
+        used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 8, 4, 2, 9)
+        yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 3, 8), (2, 4, 8))})
         for sizes, says in (((10, 4, 2, 8), "4 heads do not divide d_model 10"), ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
                             ((12, 4, 2, 8), "heads of 3 numbers")):  # fmt: skip
             yield Case("refused-" + "-".join(map(str, sizes)), says, (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),
@@ -107,7 +110,7 @@ class LlamaBlock:
             patch(f"self.attn_norm = {NORMS}", "self.attn_norm = nn.RMSNorm(d_model)"),
             patch(f"self.mlp_norm = {NORMS}", "self.mlp_norm = nn.RMSNorm(d_model)"),
             _norms("nn.RMSNorm(d_model, eps=1e-05)", "nn.RMSNorm(d_model, eps=1e-05)"),
-            says="eps does not reach the normalizations.",
+            says="eps should reach both normalizations.",
             why="""`nn.RMSNorm` without eps uses the precision of the numbers' type, 1.2e-7 in float32. For tokens with small numbers,
             such as the first embeddings of a model, that is another result.""",
             evidence="meta-llama/llama#771",
@@ -152,6 +155,12 @@ class LlamaBlock:
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
             why="""`+=` works in place: the caller's x changes with it, and where x is a leaf that requires grad, torch refuses.""",
         ),
+        "TB80": mistake(
+            patch(THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
+            says="`x += …` changes a tensor that the backward pass still needs: write x = x + ….",
+            why="""The second normalization has kept x to compute its gradient later. `+=` changes that very tensor, so at `backward()`
+            torch finds another version of it and refuses. Without gradients nothing shows.""",
+        ),
         "TB75": mistake(
             patch("self.attn(self.attn_norm(x))", "self.attn_norm(self.attn(x))",
                   "self.mlp(self.mlp_norm(x))", "self.mlp_norm(self.mlp(x))"),
@@ -161,9 +170,12 @@ class LlamaBlock:
         "TB76": mistake(
             patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
                   "        nn.init.zeros_(self.mlp_norm.weight)"),
-            says="The normalizations begin with weights of 0; they should begin with ones.",
-            why="""Zeros fit a norm that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 both branches read only zeros,
-            and none of their own weights gets a gradient.""",
+            patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)"),
+            patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.mlp_norm.weight)"),
+            says="The weight of a normalization does not begin with ones, as it should.",
+            why="""With ones the normalization changes nothing but the length of a token, and training goes on from there. Zeros fit a norm
+            that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 a branch reads only zeros, and none of its own
+            weights gets a gradient.""",
         ),
         "TB77": mistake(
             *(ways[0] for ways in of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),

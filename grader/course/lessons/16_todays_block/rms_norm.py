@@ -105,7 +105,7 @@ class rms_norm:
             patch("(wide ** 2)", "((wide - wide.mean(dim=-1, keepdim=True)) ** 2)"),
             patch("wide / root", "(wide - wide.mean(dim=-1, keepdim=True)) / root"),
             patch(MEAN, "wide.var(dim=-1, keepdim=True)"),
-            says="The mean was subtracted; RMSNorm should divide and subtract nothing.",
+            says="The mean was subtracted, as in a variance; RMSNorm should divide by the root mean square and subtract nothing.",
             why="""That is LayerNorm (lesson 11), or half of it. Zhang and Sennrich 2019 (section 4) leave the mean out: one sum less,
             and the models train as well. Where a token's mean is near 0 the two nearly agree, so a test on centered numbers sees
             nothing.""",
@@ -166,7 +166,7 @@ class rms_norm:
             but where the lengths happen to fit, a wrong result without any warning.""",
         ),
         "TB11": mistake(
-            IN_ITS_OWN, IN_ITS_OWN + RSQRT,
+            IN_ITS_OWN, IN_ITS_OWN + RSQRT, patch("(wide ** 2)", "(x ** 2).to(wide.dtype)"),
             patch("wide / root * weight", "x / root.to(x.dtype) * weight"),
             patch(ROOT, f"root = torch.rsqrt({MEAN} + eps)", "wide / root", "x * root.to(x.dtype)"),
             says="Part of the work was done in half precision; square, mean, root and division should be in float32.",

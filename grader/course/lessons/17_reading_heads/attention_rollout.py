@@ -120,6 +120,13 @@ class attention_rollout:
             says="Rows and columns were exchanged; row i should be about token i of the last layer.",
             why="""Row i of the result sums to 1: the shares in which the input tokens went into token i.""",
         ),
+        "RL19": mistake(
+            patch(MEAN, f"{MEAN}.mT"),
+            patch(MIXED, f"{MIXED}\n        mixed = mixed.mT"),
+            says="Each layer's table was transposed before it was multiplied; row i should stay about token i.",
+            why="""Row i of A holds the shares in which token i reads the others, and it sums to 1. Transposed, its columns do, and
+            A_last @ … @ A_first mixes what tokens give with what they get.""",
+        ),
         "RL14": mistake(
             patch("+ 0.5 * identity", "+ 0.5 * torch.ones_like(identity)"),
             patch("identity = torch.eye(layers[0].shape[-1]", "identity = torch.ones(layers[0].shape[-2:]"),

@@ -37,6 +37,9 @@ class head_contributions:
         yield case("long", "eighteen tokens, four items", (4, 18, 6), 2)
         yield case("sharp", "weights near 0 and 1, as trained heads have them", (2, 6, 8), 2, 1.6)
         yield case("room", "a module with room for more tokens", (3, 4, 10), 5, max_len=16)
+        zeros = case("zeros", "two tokens of zeros among others", (2, 5, 6), 3)
+        zeros.args[0].array[:, [1, 4]] = 0
+        yield zeros
 
     @holds("the heads' contributions sum to module(x)")
     def whole(case, parts):

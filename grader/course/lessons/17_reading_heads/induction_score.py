@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .shared import any_weights, causal_weights, tensor
+from .shared import any_weights, causal_weights, sure_weights, tensor
 
 ROWS = "i = torch.arange(period, weights.shape[-1], device=weights.device)"
 PICK = "weights[:, :, i, i - period + 1]"
@@ -32,6 +32,9 @@ class induction_score:
         yield case("square", "as many items as heads and tokens", 5, 5, 5, 2)
         yield case("long", "twenty-four tokens, period 9", 2, 3, 24, 9)
         yield case("unmasked", "weights without a mask, period 3", 2, 3, 8, 3, any_weights)
+        for i, (b, h, t, period) in enumerate(((2, 2, 8, 2), (2, 3, 11, 4), (3, 2, 9, 3), (4, 1, 10, 2))):
+            title = f"{t} tokens, period {period}, each row with all its weight in one place"
+            yield case(f"in-one-place-{i}", title, b, h, t, period, sure_weights)
         sure = np.zeros((2, 3, 9, 9))
         sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the previous occurrence
         sure[:, 2] = causal_weights(rng, 2, 1, 9)[:, 0]
@@ -138,6 +141,13 @@ class induction_score:
             patch(PICK, "weights[-1:, :, i, i - period + 1]"),
             says="Only one item of the batch was read; all of them should be.",
             why="""A head has 0.8 on one sequence and 0.4 on another: the first alone gives 0.8, the last 0.4, and the mean of both 0.6.""",
+        ),
+        "IN17": mistake(
+            patch(RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2))"),
+            patch(RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2)).clamp(min=1)"),
+            says="The mean was taken over the weights that are not 0; all T − period rows that have an earlier occurrence should count.",
+            why="""A row that gives nothing to that token counts, too: with weights of 0.9, 0 and 0 the score is 0.3. Without the
+            zeros it is 0.9, as if the head found the token every time; and where all are 0, it is 0/0, which is NaN.""",
         ),
         "IN16": mistake(
             patch(RETURN, "return torch.stack([weights[:, :, i, (i - c * period + 1).clamp(min=0)] * (i >= c * period) for c in "

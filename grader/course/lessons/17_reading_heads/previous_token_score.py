@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .shared import causal_weights, tensor
+from .shared import causal_weights, sure_weights, tensor
 
 DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
 RETURN = "return back.mean(dim=(0, -1))"
@@ -17,8 +17,8 @@ class previous_token_score:
     """Say for each head how much weight it gives, on average, to the token just before."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, h: int, t: int, **more: Any) -> Case:
-            return Case(key, title, (tensor(causal_weights(rng, b, h, t)),), **more)
+        def case(key: str, title: str, b: int, h: int, t: int, drawn: Any = causal_weights) -> Case:
+            return Case(key, title, (tensor(drawn(rng, b, h, t)),))
 
         yield case("small", "one item, two heads, three tokens", 1, 2, 3)
         yield case("sizes", "all sizes different", 2, 3, 5)
@@ -32,6 +32,8 @@ class previous_token_score:
         always[:, 1] = causal_weights(rng, 2, 1, 5)[:, 0]
         yield Case("always", "head 0 gives all its weight to the token before", (tensor(always),))
         yield case("many", "five items, nine heads, seven tokens", 5, 9, 7)
+        for i, (b, h, t) in enumerate(((2, 2, 6), (2, 3, 8), (3, 2, 7), (4, 1, 9))):
+            yield case(f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights)
 
     @holds("a head that always looks at the token before has the score 1", needs=("always",))
     def always(case, parts):
@@ -122,6 +124,13 @@ class previous_token_score:
             patch(RETURN, "return back[..., 1:].mean(dim=(0, -1))"),
             says="Row 1 was left out as well; it should count, since it has a token before it, token 0.",
             why="""The diagonal below the main one begins in row 1. With 0.8 there and 0.4 in row 2 its mean is 0.6; cut, it leaves 0.4.""",
+        ),
+        "PV15": mistake(
+            patch(RETURN, "return back.sum(dim=(0, -1)) / (back != 0).sum(dim=(0, -1))"),
+            patch(RETURN, "return back.sum(dim=(0, -1)) / (back != 0).sum(dim=(0, -1)).clamp(min=1)"),
+            says="The mean was taken over the weights that are not 0; all T − 1 rows that have a token before them should count.",
+            why="""A row that gives nothing to the token before counts, too: with weights of 0.9, 0 and 0 the score is 0.3. Without the
+            zeros it is 0.9, as if the head looked back from every row; and where all are 0, it is 0/0, which is NaN.""",
         ),
         "PV14": mistake(
             patch(RETURN, "score = back.mean(dim=(0, -1))\n    return score / score.sum()"),

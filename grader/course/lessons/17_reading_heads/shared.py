@@ -20,6 +20,11 @@ def any_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
+def sure_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """As causal_weights, each row with all its weight in one place, as in a drawing: what a head looks at now and then is 0 elsewhere."""
+    return np.eye(shape[-1])[rng.integers(np.arange(shape[-1]) + 1, size=shape)]
+
+
 def tensor(array: np.ndarray) -> Tensor:
     return Tensor(array.astype(np.float32))
 
