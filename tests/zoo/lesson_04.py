@@ -40,6 +40,17 @@ RIGHT = {
     numbers = rng.permutation(rng.standard_normal(2 * n_samples * d_k)).reshape(2, n_samples, d_k)
     return float((numbers[0] * numbers[1]).sum(1).std())
 ''',
+        *(f'''def dot_product_std(d_k, n_samples, rng):
+    import math
+    q, k = {drawn}
+    d = (q * k).sum(1)
+    return {root}
+''' for drawn, root in (
+            ("rng.normal(size=(2, n_samples, d_k))", "float(np.sqrt(np.mean(d * d) - np.mean(d) ** 2))"),
+            ("rng.normal(size=(2, n_samples, d_k))", "math.sqrt(np.mean(d * d) - np.mean(d) ** 2)"),
+            ("rng.normal(size=(2, n_samples, d_k))", "(sum(x * x for x in d.tolist()) / n_samples - (sum(d.tolist()) / n_samples) ** 2) ** 0.5"),
+            ("rng.standard_normal((2, n_samples, d_k), dtype=np.float32)", "np.sqrt(np.mean(d * d) - np.mean(d) ** 2)"),
+        )),
     ],
     "row_entropy": [
         '''def row_entropy(weights):
@@ -102,6 +113,13 @@ WRONG = {
     q, k = rng.normal(size=(2, n_samples, d_k))
     return np.std((q * k).sum(1) / np.sqrt(d_k))
 '''),
+        *((id, f'''def dot_product_std(d_k, n_samples, rng):
+    q, k = rng.normal(size=(2, n_samples, d_k))
+    return {result}
+''') for id, result in (
+            ("WS6", "np.std(q * k)"), ("WS35", "(q * k).mean(-1).std()"), ("WS35", "((q * k).sum(-1) / d_k).std()"),
+            (None, "(q * k).std() * d_k ** 0.5"), (None, "np.sqrt((q * k).var(axis=0).sum())"),
+        )),
         ("WS8", '''def dot_product_std(d_k, n_samples, rng):
     q, k = np.random.randn(n_samples, d_k), np.random.randn(n_samples, d_k)
     return np.std((q * k).sum(1))

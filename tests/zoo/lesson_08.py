@@ -233,7 +233,37 @@ WRONG = {
         grad[i] = (f(hi) - f(lo)) / (2 * step)
     return grad
 '''),
-        (None, '''def numerical_gradient(f, x, step=1e-5):
+        ("ND8", '''def numerical_gradient(f, x, step=1e-5):
+    """Two arrays for all calls, put back."""
+    g = np.zeros(x.shape)
+    up, down = x.copy(), x.copy()
+    for i in np.ndindex(x.shape):
+        up[i] = x[i] + step
+        down[i] = x[i] - step
+        g[i] = (f(up) - f(down)) / (2 * step)
+        up[i] = down[i] = x[i]
+    return g
+'''),
+        ("ND8", '''def numerical_gradient(f, x, step=1e-5):
+    """One array for all calls, each entry put back from x."""
+    g, work = np.zeros(x.shape), np.copy(x)
+    for at in np.ndindex(x.shape):
+        work[at] = x[at] + step
+        high = f(work)
+        work[at] = x[at] - step
+        g[at] = (high - f(work)) / (2 * step)
+        work[at] = x[at]
+    return g
+'''),
+        *((None, f'''def numerical_gradient(f, x, step={step}):
+    grad = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+''') for step in ("0.1", "1e-3", "1e-4", "1e-6", "1e-9")),
+        ("ND8", '''def numerical_gradient(f, x, step=1e-5):
     """Put right in the end by a fresh copy, but one that is kept."""
     y, grad = np.array(x), np.zeros(x.shape)
     for i in np.ndindex(x.shape):

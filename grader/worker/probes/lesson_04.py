@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numpy import array, uint32
+from numpy import array, nan, uint32
 from numpy.random import MT19937, Generator, default_rng, seed as seed_global
 
-from ..originals import BUILTINS
+from ..originals import BUILTINS, is_a
 from . import ContractError, Run, returned
 
 __builtins__ = BUILTINS
@@ -41,18 +42,20 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
 
 
 def small_samples(function: Any, run: Run) -> dict[str, Any]:
-    """The 'results' of many calls with few samples, one generator for all; options: seed, calls, more.
+    """The 'results' of many calls with few samples, one generator for all; options: seed, calls; more, a number of samples.
 
-    'drawn', 'drawn for more': how many numbers a call draws, and how many one with `more` samples draws.
+    'drawn', 'drawn for more': how many numbers a call draws, and how many one with `more` samples draws, where that is given.
     """
     d_k, n_samples = run.args
-    calls, more = run.options["calls"], run.options["more"]
+    calls, more = run.options["calls"], run.options.get("more")
     rng, start = (default_rng(run.options["seed"]) for _ in range(2))
     results = [function(d_k, n_samples, rng) for _ in range(calls)]
     try:
         numbers = array([float(result) for result in results])
     except (TypeError, ValueError):
         raise ContractError(f"An object of type {type(results[0]).__name__} was returned; expected one number.") from None
+    if more is None:
+        return {"results": numbers}
     few = drawn(start, rng, calls * 2 * d_k * n_samples) / calls
     start.bit_generator.state = rng.bit_generator.state
     for _ in range(20):
@@ -71,7 +74,7 @@ def used(function: Any, run: Run) -> dict[str, Any]:
     same, other = run.options["same"], run.options["other"]
     rng = giving([same] * _WORDS)
     laid = rng.bit_generator.state["state"]
-    results = {"all the same": function(d_k, n_samples, rng)}
+    results = {"all the same": _root(lambda: function(d_k, n_samples, rng))}
     end = rng.bit_generator.state["state"]
     words = end["pos"] if bytes(end["key"]) == bytes(laid["key"]) else -1
     long = min(words, 4 * d_k * n_samples)  # two words make a float64
@@ -79,6 +82,15 @@ def used(function: Any, run: Run) -> dict[str, Any]:
         rng = giving([other if first <= i < last else same for i in range(_WORDS)])
         results[f"the {name} third differs"] = function(d_k, n_samples, rng)
     return {**results, "words drawn": words}
+
+
+def _root(measured: Callable[[], Any]) -> Any:
+    """What it gives; NaN for the root of less than 0. A mean of squares less the square of a mean may be that, by rounding."""
+    try:
+        value = measured()
+    except ValueError:  # from math.sqrt
+        return nan
+    return nan if is_a(value, complex) else value
 
 
 def giving(words: list[int]) -> Generator:

@@ -17,7 +17,7 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     """Calls numerical_gradient(f, x[, step]) with an f of the probe's own.
 
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x
-    lies in memory; keeps (True: f answers from memory where the same numbers come again); changes (True: f overwrites
+    lies in memory; keeps (True: f keeps what it was given, and answers from memory where the same numbers come again); changes (True: f overwrites
     what it was given); by_name (True: all arguments are passed by name).
     Parts: 'what f was given', in words, and 'result'.
     """
@@ -46,17 +46,18 @@ _seen = _Seen()
 
 def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, changes: bool) -> Callable[[Any], float]:
     """f itself. What is no array of that shape gets 0."""
-    last: list[Any] = []
+    kept: list[tuple[Any, float]] = []
 
     def f(x: Any) -> float:
         right = (is_a(x, ndarray) or is_a(x, generic)) and x.dtype == float64 and x.shape == _seen.shape
         if not right:
             _seen.other = _seen.other or _words(x)
             return 0.0
-        if keeps and last and array_equal(last[0], x):
-            return last[1]
+        for old, value in kept if keeps else ():
+            if array_equal(old, x):
+                return value
         value = float(of(x, c))
-        last[:] = x, value
+        kept.append((x, value))
         if changes and is_a(x, ndarray):
             x[...] = 0.0
         return value

@@ -34,6 +34,8 @@ class dot_product_std:
                           options={"seed": int(rng.integers(2**31)), "count": True}, reading=read_draws)  # fmt: skip
         yield sampled("few", "1500 times two pairs of length 1", (1, 2), probe="lesson_04.small_samples", rtol=0.3, costly=True,
                       options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50}, reading=read_results)  # fmt: skip
+        yield sampled("few-long", "300 times two pairs of length 8", (8, 2), probe="lesson_04.small_samples", rtol=0.8, costly=True,
+                      options={"seed": int(rng.integers(2**31)), "calls": 300}, reading=read_results)  # fmt: skip
         same, other = (int(word) for word in rng.permutation(WORDS)[:2])
         title = "ten pairs of length 2, once with all numbers equal, then with a third of them changed"
         yield Case("used", title, (2, 10), names=("d_k", "n_samples"), probe="lesson_04.used", options={"same": same, "other": other},
@@ -42,8 +44,6 @@ class dot_product_std:
     hints = ("If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
         "Draw q and k, each (n_samples, d_k), from rng. Each row gives one dot product: multiply entry by entry, sum over the last axis.",
         "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()")
-
-    alike = (("WS4", "WS6"),)
 
     mistakes = {
         "WS1": mistake(drawn("rng.random((n_samples, d_k))"),
@@ -65,6 +65,10 @@ class dot_product_std:
             are independent and the mean is 0."""),
         "WS6": mistake(patch("(q * k).sum(axis=-1)", "q * k"), says="The single products were measured; sum them over d_k first.",
             why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k."),
+        "WS35": mistake(patch("sum(axis=-1)", "mean(axis=-1)"), patch("dots.std()", "(dots / d_k).std()"),
+            says="The sums were divided by d_k, or a mean was taken in their place; measure the sums themselves, the dot products.",
+            why="""A dot product is the sum of d_k products. Divided by d_k it is their mean, whose standard deviation is 1/√d_k: with
+            d_k = 64 it is ⅛, not 8."""),
         "WS7": mistake(patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
             says="The numbers come from a generator made inside the function; draw them from rng.",
             why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed

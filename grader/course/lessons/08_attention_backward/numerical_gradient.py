@@ -9,6 +9,7 @@ from grader.course.spec import Case
 
 COPIES, UP, DOWN = "up, down = (x.copy(), x.copy())", "up[at] += step", "down[at] -= step"
 SLOPE = "(f(up) - f(down)) / (2 * step)"
+MOVED, UP_OF_MOVED, SLOPE_OF_MOVED = "moved = x.copy()", "moved[at] += step", "grad[at] = (above - f(moved)) / (2 * step)"
 LOOP, BODY = "for at in np.ndindex(x.shape):", f"""{COPIES}
         {UP}
         {DOWN}
@@ -29,15 +30,22 @@ def shifted(array: str, inside: str):
     return patch(f"{LOOP}\n        {BODY}", f"{inside}{LOOP}\n        " + "\n        ".join(lines))
 
 
+
+def again(copies: str, *lines: str):
+    """Arrays that are copied once, before the loop, and given to f again and again."""
+    return patch(f"{LOOP}\n        {BODY}", f"{copies}\n    {LOOP}\n        " + "\n        ".join(lines))
+
+
 @exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
 class numerical_gradient:
     """Measure a gradient: move each number of x up and down by a step, and see how much f changes."""
 
     def cases(rng):
-        def case(key, title, x, *step, f="cubes", c=None, **options):
+        def case(key, title, x, *step, f="cubes", c=None, rtol=None, **options):
             c = np.ones(x.shape) if c is None else c
             options = {"f": f, "c": c, **options}
-            return Case(key, title, (x, *step), probe="lesson_08.measured", options=options, names=("x", "step")[: 1 + len(step)])
+            return Case(key, title, (x, *step), probe="lesson_08.measured", options=options, names=("x", "step")[: 1 + len(step)],
+                        rtol=rtol)  # fmt: skip
 
         def weighted(key, title, *shape_and_step, shape, **more):
             return case(key, title, rng.normal(size=shape), *shape_and_step, c=rng.uniform(1, 2, size=shape), **more)
@@ -51,6 +59,8 @@ class numerical_gradient:
         yield weighted("softmax", "f = c · softmax(x) over all twenty numbers", 0.5, shape=(20,), f="softmax")
         product = rng.normal(size=(4, 3)), rng.normal(size=(4, 4))
         yield case("product", "f = Σ c ⊙ (x xᵀ), the step left to its default", product[0], f="product", c=product[1])
+        thousandths = "f(x) = 10⁶ · (x₀³ + x₁³), the step left to its default of 1e-5"
+        yield case("default", thousandths, np.array([0.001, 0.002]), c=np.full(2, 1e6), rtol=1e-6)
         yield weighted("three-axes", "three axes", 0.25, shape=(2, 3, 4))
         yield case("0-d", "a single number, an array of shape ()", np.array(2.0), 0.5)
         yield weighted("one", "one number, an array of shape (1, 1)", 0.5, shape=(1, 1))
@@ -58,9 +68,10 @@ class numerical_gradient:
         for n, shape in enumerate(((3, 4), (2, 5), (2, 3, 2))):
             yield weighted(f"transposed-{n}", "x lies in memory column by column", 0.1, shape=shape, layout="transposed")
         yield weighted("strided", "x is every second row and column of a larger array", 0.1, shape=(3, 4), layout="strided")
-        keeps = "an f that keeps the array it was given last, and answers from memory where the same numbers come again"
-        for n, shape in enumerate(((2, 3), (4,))):
-            yield weighted(f"changes-{n}", "an f that overwrites the array it was given", 0.5, shape=shape, changes=True)
+        keeps = "an f that keeps the arrays it was given, and answers from memory where the same numbers come again"
+        for n, shape in enumerate(((2, 3), (4,), (3, 2))):
+            overwrites = "an f (that of softmax) that overwrites the array it was given"
+            yield weighted(f"changes-{n}", overwrites, 0.5, shape=shape, f="softmax", changes=True)
             yield weighted(f"keeps-{n}", keeps, 0.5, shape=shape, keeps=True)
 
     hints = ("If only entry (0, 2) of x moves up by `step`, and then down by it, what do two calls of f tell you? What must be true of "
@@ -102,14 +113,17 @@ class numerical_gradient:
             why="""f may keep or change what it gets: then x is no longer what it was, for the caller and for the entries that come
             next. Besides, x + h − 2h + h is not always x in floating point."""),
         "ND8": mistake(reused("moved", "moved = x.copy()\n    "), shifted("moved", "moved = x.copy()\n    "),
-            says="f was given the same array at every call, with other numbers in it; give it a copy of its own each time, which it may "
+            again(COPIES, "up[at] = x[at] + step", "down[at] = x[at] - step", f"grad[at] = {SLOPE}", "up[at] = down[at] = x[at]"),
+            again(MOVED, "moved[at] = x[at] + step", "above = f(moved)", "moved[at] = x[at] - step", SLOPE_OF_MOVED, "moved[at] = x[at]"),
+            again(MOVED, "moved[...] = x", UP_OF_MOVED, "above = f(moved)", "moved[...] = x", "moved[at] -= step", SLOPE_OF_MOVED),
+            says="f was given an array that it had had before, with other numbers in it; give it a fresh copy at each call, which it may "
                  "keep or change.",
-            why="""A function that remembers its last input (a cache) then finds that input equal to the new one, since both are one
+            why="""A function that remembers its inputs (a cache) then finds an old input equal to the new one, since both are one
             array, and returns the old value. A function that works in place leaves its changes for the next call."""),
         "ND9": mistake(patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
             says="The copies were made once, before the loop, so entries that were moved earlier stay moved; copy x for each entry.",
             why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each entry should
-            start from the unmoved x: copy inside the loop, or put the entry back."""),
+            start from the unmoved x: copy inside the loop."""),
         "ND10": mistake(patch(UP, "up += step", DOWN, "down -= step"),
             patch(f"{COPIES}\n        {UP}\n        {DOWN}", "up, down = (x + step, x - step)"),
             says="All entries were moved at once; move one at a time.",
