@@ -597,6 +597,17 @@ def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ np.transpose(k, (0, 2, 1)) / np.sqrt(q.shape[-1]))
     return weights @ v, weights
 '''),
+        ("AB33", _SOFTMAX + '''
+def scaled_dot_product_attention(q, k, v):
+    weights = softmax(softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])))
+    return weights @ v, weights
+'''),
+        ("AB34", '''
+def scaled_dot_product_attention(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e @ v, e / e.sum(axis=-1, keepdims=True)
+'''),
         ("AB18", _SOFTMAX + '''
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))

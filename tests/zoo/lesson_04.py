@@ -191,6 +191,13 @@ WRONG = {
         ("WS12", '''def row_entropy(weights):
     return -np.sum(weights * np.log(np.where(weights > 0, weights, 1)))
 '''),
+        *(("WS36", f"def row_entropy(weights):\n    {body}\n") for body in (
+            "return np.array([-sum(p * np.log(p) for p in row if p > 0) for row in weights])",
+            "return np.array([-np.sum(row[row > 0] * np.log(row[row > 0])) for row in weights])",
+            "n, keys = weights.shape\n    return -(weights * np.log(np.where(weights > 0, weights, 1))).sum(1)",
+            "out = np.zeros(weights.shape[0])\n    for i in range(weights.shape[0]):\n        for j in range(weights.shape[1]):\n"
+            "            if weights[i, j] > 0:\n                out[i] -= weights[i, j] * np.log(weights[i, j])\n    return out",
+        )),
         ("WS31", "def row_entropy(weights):\n    return np.nan_to_num(-np.sum(weights * np.log(weights), axis=-1))"),
         *((id, f'''def row_entropy(weights):
     nats = -np.sum(weights * np.log(np.where(weights > 0, weights, 1)), axis=-1)
@@ -242,6 +249,13 @@ WRONG = {
     p = softmax(scores)
     return np.sqrt(((p * (1 - p)) ** 2).sum(-1))
 '''),
+        *(("WS36", f"def softmax_gradient_norm(scores):\n    {body}\n") for body in (
+            "return np.array([np.linalg.norm(np.diag(p) - np.outer(p, p)) for p in softmax(scores)])",
+            "out = []\n    for row in scores:\n        e = np.exp(row - row.max())\n        p = e / e.sum()\n"
+            "        out.append(np.sqrt(((np.diag(p) - np.outer(p, p)) ** 2).sum()))\n    return np.array(out)",
+            "n, keys = scores.shape\n    p = softmax(scores)\n"
+            "    return np.array([np.linalg.norm(np.diag(p[i]) - np.outer(p[i], p[i])) for i in range(n)])",
+        )),
         ("SM5", '''def softmax_gradient_norm(scores):
     e = np.exp(scores)
     p = e / e.sum(-1, keepdims=True)

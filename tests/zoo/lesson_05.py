@@ -218,6 +218,12 @@ def _attention(scores: str, weights: str = "torch.softmax(scores, dim=-1)", resu
     return f"def attention_torch(q, k, v):\n    scores = {scores}\n    weights = {weights}\n    return {result}\n"
 
 
+_OFF = """
+def attention_torch(q, k, v):
+{way}
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+        return weights @ v, weights
+"""
 _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
@@ -249,7 +255,12 @@ def attention_torch(q, k, v):
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
     return weights @ v, weights
 '''),
-    ("BW3", '''
+    *(("NT31", _OFF.format(way=way)) for way in ("    with torch.no_grad():", "    if True:\n        q, k, v = q.data, k.data, v.data")),
+    ("AB15", _attention("q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(q.shape[-1])")),
+    ("AB15", _attention("q @ k.view(*k.shape[:-2], k.size(-1), k.size(-2)) / math.sqrt(q.shape[-1])")),
+    ("TT9", _attention("q @ k.mT / q.shape[-1] ** 1/2")),
+    ("TT31", _attention("q @ k.mT / (q.shape[-1] ** 1/2)")),
+    ("NT31", '''
 def attention_torch(q, k, v):
     output, weights = attention_numpy(*(t.detach().numpy() for t in (q, k, v)))
     return torch.tensor(output), torch.tensor(weights)
@@ -408,6 +419,11 @@ MODULE_WRONG = [
     ("BW3", _module(weights="torch.softmax(scores, dim=-1).data")),
     ("PJ1", _module(qkv="x @ self.w_q.weight, x @ self.w_k.weight, x @ self.w_v.weight")),
     ("NT26", _module(layers=("d_model, d_k", "d_model, d_k", "d_model, d_v"))),
+    ("NT31", _module(result="(weights @ v).detach(), weights.detach()")),
+    ("TT9", _module(scores="q @ k.mT / self.d_k ** 1/2")),
+    ("TT31", _module(scores="q @ k.mT / (self.d_k ** 1/2)")),
+    ("AB15", _module(scores="q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(self.d_k)")),
+    (None, _module().replace("bias=False", "bias=False, dtype=torch.float64")),
     ("NT7", _module(result="weights @ v, weights.detach()")),
     ("NT8", _module(result="weights, weights @ v")),
     ("NT9", _module(qkv="(layer(x.float()) for layer in (self.w_q, self.w_k, self.w_v))")),
@@ -521,6 +537,8 @@ ARRAY_WRONG = [
     ("NT11", "def as_numpy(tensor):\n    return tensor.numpy(force=True)\n"),
     ("NT11+NT13", "def as_numpy(tensor):\n    return tensor.detach().numpy()\n"),
     ("NT12+NT13", "def as_numpy(tensor):\n    return tensor.detach().float().numpy()\n"),
+    ("NT10", "def as_numpy(tensor):\n    tensor.detach()\n    if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()\n"
+             "    return tensor.cpu().numpy()\n"),
     ("NT10+NT11", "def as_numpy(tensor):\n    return tensor.cpu().numpy()\n"),
     ("NT12", "def as_numpy(tensor):\n    return tensor.detach().cpu().float().numpy()\n"),
     ("NT12", "def as_numpy(tensor):\n    return tensor.detach().to('cpu', torch.float64).numpy()\n"),

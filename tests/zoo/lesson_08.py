@@ -348,6 +348,14 @@ WRONG = {
 '''),
     ],
     "softmax_backward": [
+        *(("WS36", f"def softmax_backward(grad_weights, weights):\n    out = np.zeros(weights.shape)\n    {body}\n    return out\n") for body in (
+            "for i in range(len(weights)):\n        out[i] = weights[i] * (grad_weights[i] - weights[i] @ grad_weights[i])",
+            "for i in range(len(weights)):\n        p = weights[i]\n        out[i] = (np.diag(p) - np.outer(p, p)) @ grad_weights[i]",
+            "for i in range(weights.shape[0]):\n        for j in range(weights.shape[1]):\n"
+            "            out[i, j] = weights[i, j] * (grad_weights[i, j] - (weights[i] * grad_weights[i]).sum())",
+            "n, keys = weights.shape\n    for i in range(n):\n        mean = sum(weights[i, j] * grad_weights[i, j] for j in range(keys))\n"
+            "        for j in range(keys):\n            out[i, j] = weights[i, j] * (grad_weights[i, j] - mean)",
+        )),
         ("BW1", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights"),
         ("GB5", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights * (1 - weights)"),
         ("GB4", '''def softmax_backward(grad_weights, weights):
@@ -488,6 +496,10 @@ def attention_backward(q, k, v, grad_output):
             ("SM4", _SCORES, _EXPS, "e.sum(-1)", _BACK), ("SM4", _SCORES, "np.exp(s - s.max(-1))", "e.sum(-1)", _BACK),
             ("GB23", _SCORES, "np.exp(s - np.max(s, -1))", _TOTAL, _BACK), ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, _BACK),
             ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, "/ q.shape[-1]"), ("GB22", _SCORES, _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
+            ("GB29", "q @ k.mT", _EXPS, _TOTAL, ""), ("GB12", "q @ k.mT", _EXPS, _TOTAL, _BACK),
+            ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, "/ q.shape[-1] ** 1 / 2"),
+            ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, _BACK),
+            ("TT31", "q @ k.mT / (q.shape[-1] ** 1 / 2)", _EXPS, _TOTAL, "/ (q.shape[-1] ** 1 / 2)"),
             ("SD5", "q @ k.mT * q.shape[-1] ** 0.5", _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
             ("SD6", "q @ k.mT", _EXPS, f"{_TOTAL} / np.sqrt(q.shape[-1])", _BACK),
             ("SD8", "k @ q.mT / np.sqrt(q.shape[-1])", _EXPS, _TOTAL, _BACK),

@@ -11,7 +11,7 @@ TEXTS = (
         "to 1.25 and 0.75.",
         "weights = exps / exps.sum(axis=-2, keepdims=True)", "weights = exps / exps.sum(axis=-1, keepdims=True)",
         "labmlai/annotated_deep_learning_paper_implementations#146"),
-    MistakeText("SM2", "Softmax mixed different batch items or heads; the keys are the last axis: use axis −1.",
+    MistakeText("SM2", "Softmax mixed different rows, batch items or heads; the keys are the last axis: use axis −1.",
         "Counted from the front, an axis means the keys only in arrays of one particular rank. In a batch, axis 0 is the batch, so "
         "every item's weights depend on the other items: we change item 0 and item 1 moves. A batch of one item gives every weight the "
         "value 1.\n\n"

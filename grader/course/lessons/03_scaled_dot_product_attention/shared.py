@@ -105,6 +105,10 @@ MISTAKES = {
         says="The division of the exponentials by their sum is missing; each row of weights should sum to 1.",
         why="""exp makes every score positive; the division by the row's sum makes a distribution of it. Without it the output is no
         average of the values, and it grows with the number of keys."""),
+    "AB33": mistake(patch(WEIGHTS, f"{WEIGHTS}\n    exps = np.exp(weights)\n    {WEIGHTS}"),
+        says="Softmax was applied twice, the second time to weights; apply it once, to the scaled scores.",
+        why="""Weights lie between 0 and 1, so softmax of them is nearly even: (1, 0) becomes (0.73, 0.27). No key can get more than e
+        times the weight of another."""),
     "AB31": mistake(patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
         says="`scores /= …` writes fractions into an array of integers, which NumPy refuses; write scores = scores / …",
         why="""For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises

@@ -90,6 +90,12 @@ class row_entropy:
             says="Softmax was applied to the weights once more; use them as they are.",
             why="""The function receives weights, which sum to 1 in each row. Softmax takes them for scores, and scores between 0 and
             1 give much more even weights: (1, 0) becomes (0.73, 0.27), with 0.582 nats in place of 0."""),
+        "WS36": mistake(patch("logs = ", "rows, keys = weights.shape\n    logs = "), *(
+                patch("-(weights * logs).sum(axis=-1)", f"np.array([-sum({terms}) for row in weights])")
+                for terms in ("(p * np.log(p) for p in row if p > 0)", "row[row > 0] * np.log(row[row > 0])")),
+            says="The code takes a table of rows alone; it should also take a single row, and more leading dimensions.",
+            why="""`rows, keys = x.shape`, two nested loops or one loop over the rows fit a table and nothing else. The last axis is −1
+            whatever comes before it: `sum(axis=-1)` takes one row, a table and a batch of tables."""),
         "WS34": mistake(patch("axis=-1", "axis=-1, keepdims=True"),
             says="The summed axis was kept with length 1; one number for each row is asked for.",
             why="""`keepdims=True` is for sums that are then combined with the array they came from. The result here is (...), not (..., 1):

@@ -91,6 +91,9 @@ class softmax_gradient_norm:
             says="One norm came back for the whole array; each row should have a norm of its own.",
             why="""Without an axis `np.linalg.norm` and `sum` take all Jacobians together. Two rows with norms of ½ then give one
             number, 0.707, which does not show which row lets a gradient through."""),
+        "WS36": (patch("e = np.exp", "rows, keys = scores.shape\n    e = np.exp"),
+            patch(f"squares = {SQUARES}\n    return {NORM}",
+                "return np.array([np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p])")),
         "WS28": mistake(patch("(jacobian ** 2).sum", "(jacobian ** 2).mean"),
             says="The squares were averaged; the root of their sum is asked for.",
             why="""The mean over the n² entries makes the norm smaller by the factor n. For two equal weights the four entries are

@@ -21,7 +21,9 @@ def _case(
 ) -> Case:  # fmt: skip
     """One module with weights (out, in) called on x (B, T, d_model). more: further fields of the case. options: of the probe."""
     (d_k, d_model), (d_v, _) = state["w_q.weight"].shape, state["w_v.weight"].shape
-    made = {"linear": LAYERS, "no_bias": LAYERS, "state": state, "init": (d_model, d_k, d_v), "dtype": x.dtype.name, "gradients": grad}
+    made = {"linear": LAYERS, "no_bias": LAYERS, "state": state, "init": (d_model, d_k, d_v), "gradients": grad}
+    if x.dtype == np.float64:
+        made["dtype"] = "float64"
     return Case(key, title, (Tensor(x, requires_grad=grad),), probe="module", options=made | options, names=("x",), **(more or {}))
 
 

@@ -58,9 +58,9 @@ class as_numpy:
 
     mistakes = {
         "NT10": mistake(patch(".detach()", ""), patch(f"tensor = tensor.detach().cpu()\n    {CONVERT}\n    ", ""),
-            says="A tensor that requires grad was handed to NumPy, which cannot take it; detach it first.",
+            says="A tensor that requires grad was handed to NumPy, which cannot take it; hand over what `detach()` returns.",
             why="""An array has no graph. Rather than cut the tensor's graph silently, torch raises 'Can't call numpy() on Tensor that
-            requires grad'."""),
+            requires grad'. `tensor.detach()` leaves `tensor` as it is and returns another, so it is that one that counts."""),
         "NT11": mistake(UNCONVERTED, says="A bfloat16 tensor was handed to NumPy, which lacks that type; convert it to float32 first.",
             why="""`.numpy()`, with `force=True` too, raises 'Got unsupported ScalarType BFloat16'. Every bfloat16 number is a
             float32 number as well, so `float()` loses nothing."""),

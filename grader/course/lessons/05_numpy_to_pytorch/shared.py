@@ -22,8 +22,7 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
         **scale_mistakes(),
         "SD6": patch(SCALE, "", "dim=-1)", f"dim=-1){SCALE}"),
         "SD8": patch("q @ k.transpose", "k @ q.transpose"),
-        "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights @ v", "weights.detach() @ v"),
-            patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{' ' * indent}scores = q")),
+        "BW3": (patch("dim=-1)", "dim=-1).detach()"), patch("weights @ v", "weights.detach() @ v")),
         "NT6": mistake(patch("math.sqrt(q", "math.sqrt(v"),
             says="The scale was taken from the width of the values; take it from d_k, the width of queries and keys.",
             why="A score is a sum over d_k products of a query and a key, so its spread grows with √d_k, whatever the width of v."),
@@ -39,8 +38,16 @@ def attention_mistakes(indent: int) -> dict[str, Any]:
             says="The scale was taken from the number of keys; take it from d_k, the width of queries and keys.",
             why="""A score is a sum over the d_k products of one query and one key, however many keys there are. The width is the
             last entry of k's shape, the number of keys the one before it."""),
+        "NT31": mistake(patch("scores = q", f"q, k, v = (q.detach(), k.detach(), v.detach())\n{' ' * indent}scores = q"),
+            says="Everything was cut from the graph, so no gradient flows back at all; compute in torch, and leave the graph as it is.",
+            why="""`with torch.no_grad():` around the whole, `@torch.no_grad()` above it, `.detach()` of what goes in or of what comes
+            out, and a way through NumPy all have this effect: the results require no grad, and `backward()` raises an error."""),
+        "AB15": (patch("k.transpose(-2, -1)", "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
+            patch("k.transpose(-2, -1)", "k.view(*k.shape[:-2], k.shape[-1], k.shape[-2])")),
         "AB19": patch("(output, weights)", "(output, scores)"),
         "AB20": patch("torch.softmax(scores, dim=-1)", "scores"),
         "AB22": patch("weights @ v", "weights.mT @ v"),
+        "TT9": patch("math.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"),
         "TT29": patch("weights @ v", "weights @ k"),
+        "TT31": patch("math.sqrt(q.shape[-1])", "(q.shape[-1] ** 1 / 2)"),
     }  # fmt: skip

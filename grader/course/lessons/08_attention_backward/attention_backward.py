@@ -117,6 +117,8 @@ class attention_backward:
     mistakes = {
         **MISTAKES,
         "BW2": NO_ROOT,
+        "TT9": (patch("np.sqrt(q.shape[-1])", "2 * q.shape[-1]"), scores_with(" / q.shape[-1] ** 1 / 2")),
+        "TT31": (patch("np.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"), scores_with(" / (q.shape[-1] ** 1 / 2)")),
         "SM1": (softmax_over(-2), sum_over(-2)),
         "SM2": (softmax_over(0), sum_over(0), softmax_over(1)),
         "SM3": (softmax_over(None), sum_over(None)),
@@ -147,10 +149,14 @@ class attention_backward:
             says="The factor 1/√d_k was used twice in the backward pass; use it once.",
             why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
             again makes both gradients too small by √d_k, while grad_v is right."""),
-        "GB12": mistake(scores_with("") + NO_ROOT, scores_with(""),
+        "GB12": mistake(scores_with(""),
             says="The weights were computed without 1/√d_k; the weights of the forward pass are needed, with the scale.",
             why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper,
             which makes all three gradients wrong."""),
+        "GB29": mistake(scores_with("") + NO_ROOT,
+            says="The factor 1/√d_k is missing everywhere; it belongs in the scores, and so in the gradients of q and k as well.",
+            why="""The scores are q kᵀ / √d_k, here as in the forward pass. Without the factor the weights are sharper, which makes all
+            three gradients wrong; and the chain rule brings it along into grad_q and grad_k."""),
         "GB13": mistake(*(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
             says="The gradients came back in another order; (grad_q, grad_k, grad_v) is asked for.",
             why="Callers unpack by position, and where sizes agree an array is updated with another's gradient, without an error."),

@@ -4,7 +4,14 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .shared import MISTAKES, mean_over
+from .shared import BACK, MEAN, MISTAKES, mean_over
+
+MEAN_LINE = f"mean = {MEAN}"
+
+
+def rows(each: str):
+    """A table's rows p of weights and g of grad_weights, one by one."""
+    return patch(f"{MEAN_LINE}\n    return {BACK}", f"return np.array([{each} for p, g in zip(weights, grad_weights)])")
 
 
 def _weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -30,8 +37,8 @@ class softmax_backward:
             yield Case(key, title, (rng.normal(size=shape), _weights(rng, *shape)))
         yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)), np.ones((3, 1))))
         yield Case("constant", "the same gradient for every weight of a row", (np.full((3, 4), 2.5), _weights(rng, 3, 4)))
-        single = rng.normal(size=(3, 6)).astype(np.float32), _weights(rng, 3, 6).astype(np.float32)
-        yield Case("float32", "float32 input", single)
+        single = rng.normal(size=(2, 3, 6)).astype(np.float32), _weights(rng, 2, 3, 6).astype(np.float32)
+        yield Case("float32", "float32 input, a batch", single)
         yield Case("whole", "a whole-number gradient and one-hot weights", (np.array([[3, -1, 2, 0]]), np.array([[0, 0, 1, 0]])))
         saturated = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
         yield Case("saturated", "weights of exactly 0 and 1", (rng.normal(size=(2, 3)) * 100, saturated), stage="extremes")
@@ -57,5 +64,9 @@ class softmax_backward:
             says="The weighted mean was divided by the number of keys once more; use the sum as it is.",
             why="""The weights already sum to 1, so the sum of weights[j] · grad_weights[j] over j is a mean by itself. Dividing it by
             the number of keys makes it too small, and a constant grad_weights no longer gives 0."""),
+        "WS36": (patch(MEAN_LINE, f"rows, keys = weights.shape\n    {MEAN_LINE}"), *(rows(each) for each in (
+            "p * (g - p @ g)", "p * (g - (p * g).sum())", "(np.diag(p) - np.outer(p, p)) @ g",
+            "[p[j] * (g[j] - sum((a * b for a, b in zip(p, g)))) for j in range(weights.shape[1])]",
+            "[p[j] * (g[j] - (p * g).sum()) for j in range(weights.shape[1])]"))),
         "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
     }
