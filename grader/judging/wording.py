@@ -111,6 +111,13 @@ def _flag(exercise: Exercise, finding: Finding) -> str:
     return f"This should not be true, but it is: {finding.part}."
 
 
+def _text(exercise: Exercise, finding: Finding) -> str:
+    one, other = repr(finding.actual.text), repr(finding.expected.text)
+    if " " in finding.part:  # it is in words, and so is what it is: 'what f was given'
+        return f"{_capital(finding.part)} is {one[1:-1]}; expected {other[1:-1]}."
+    return f"{_capital(subject(exercise, finding))} is {one}; expected {other}."
+
+
 def _raises(exercise: Exercise, finding: Finding) -> str:
     failure = finding.failure
     did = f"raised {_exception(failure)}" if failure else "returned a value"
@@ -138,8 +145,7 @@ _HEADLINES = {
         f"No gradient reaches `{finding.of}`: the result does not depend on it, or the graph is cut on the way to it."),
     "shape": lambda exercise, finding: (
         f"{_capital(subject(exercise, finding))} has shape {finding.actual.shape}; expected {finding.expected.shape}."),
-    "text": lambda exercise, finding: (
-        f"{_capital(subject(exercise, finding))} is {finding.actual.text!r}; expected {finding.expected.text!r}."),
+    "text": _text,
     "compared": lambda exercise, finding: finding.said,
     "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.said)}",
     "failure": lambda exercise, finding: failed(exercise.name, finding.failure),

@@ -17,8 +17,8 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     """Calls numerical_gradient(f, x[, step]) with an f of the probe's own.
 
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x
-    lies in memory; keeps (True: f keeps what it was given, and answers from memory where the same numbers come again); changes (True: f overwrites
-    what it was given); by_name (True: all arguments are passed by name).
+    lies in memory; keeps (True: f keeps all that it was given, and answers from memory where the same numbers come again);
+    changes (True: f overwrites what it was given); by_name (True: all arguments are passed by name).
     Parts: 'what f was given', in words, and 'result'.
     """
     options, (given, *step) = run.options, run.args

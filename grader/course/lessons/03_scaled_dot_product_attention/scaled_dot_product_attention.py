@@ -75,7 +75,7 @@ class scaled_dot_product_attention:
             says="Softmax ran along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
             why="Axis 2 of a matrix is an error, and with two leading dimensions it is the queries."),
         "AB34": mistake(patch(OUTPUT, "output = exps @ v"),
-            says="The values were weighted by exponentials that were not divided by their sum; use the weights, which are returned as well.",
+            says="The values were weighted by exponentials that were not divided by their sum; weight them by the weights.",
             why="""Each row of weights sums to 1, and so the output is an average of the values. The exponentials sum to something
             else in each row, and the output grows with the number of keys."""),
         "AB15": mistake(patch(KEYS, "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
