@@ -18,15 +18,15 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
 
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x
     lies in memory; keeps (True: f answers from memory where the same numbers come again); changes (True: f overwrites
-    what it was given); by_name (True: all arguments are passed by name).
+    what it was given); by_name (the names by which all arguments are passed).
     Parts: 'what f was given', in words, and 'result'.
     """
     options, (given, *step) = run.options, run.args
     x = _layouts[options.get("layout", "plain")](given)
     _seen.shape, _seen.other = x.shape, ""
     f = _made(_functions[options["f"]], options["c"], options.get("keeps", False), options.get("changes", False))
-    if options.get("by_name"):
-        result = function(f=f, x=x, **dict(zip(("step",), step, strict=False)))
+    if "by_name" in options:
+        result = function(**dict(zip(options["by_name"], (f, x, *step), strict=True)))
     else:
         result = function(f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
