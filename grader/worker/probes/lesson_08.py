@@ -8,7 +8,7 @@ from typing import Any
 from numpy import array_equal, asfortranarray, einsum, exp, float64, generic, ndarray, zeros
 
 from ..originals import BUILTINS, is_a
-from . import Run, returned
+from . import Run, called, returned
 
 __builtins__ = BUILTINS
 
@@ -25,10 +25,7 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     x = _layouts[options.get("layout", "plain")](given)
     _seen.shape, _seen.other = x.shape, ""
     f = _made(_functions[options["f"]], options["c"], options.get("keeps", False), options.get("changes", False))
-    if "by_name" in options:
-        result = function(**dict(zip(options["by_name"], (f, x, *step), strict=True)))
-    else:
-        result = function(f, x, *step)
+    result = called(function, run, f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
     return {"what f was given": _seen.other or _words(zeros(x.shape)), "result": returned(result)}
 

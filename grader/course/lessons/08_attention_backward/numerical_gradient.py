@@ -47,7 +47,7 @@ class numerical_gradient:
         yield case("half", "f(x) = x₀³ + x₁³ + x₂³, step ½: 3x² + ¼ in each place", x, 0.5)
         yield weighted("matrix", "a sum of cubes, each with a factor of its own", 0.1, shape=(2, 3))
         yield weighted("seen-again", "the same shape and f, new numbers", 0.1, shape=(2, 3))
-        yield weighted("small-step", "a sum of cubes, step 1e-3, all by name", 1e-3, shape=(3, 2), by_name=("f", "x", "step"))
+        yield weighted("small-step", "a sum of cubes, step 1e-3, all by name", 1e-3, shape=(3, 2), by_name=True)
         yield weighted("softmax", "f = c · softmax(x) over all twenty numbers", 0.5, shape=(20,), f="softmax")
         product = rng.normal(size=(4, 3)), rng.normal(size=(4, 4))
         yield case("product", "f = Σ c ⊙ (x xᵀ), the step left to its default", product[0], f="product", c=product[1])
