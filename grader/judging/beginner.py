@@ -19,7 +19,6 @@ from grader.judging.findings import Finding
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
-
 _RAISES = re.compile(r"(^|:)\s*raise\b")
 
 

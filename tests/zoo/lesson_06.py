@@ -274,8 +274,8 @@ WRONG = {
         ("MA32", _masked("s = s.masked_fill(~mask, -1e9); o = s.softmax(-1) @ v", then="w = w * mask", result="(w @ v if mask is None else o).to(dtype), w")),
         ("MK9", _masked("s = s + torch.zeros_like(s).masked_fill(~mask, -torch.inf)")),
         ("MK9", _masked("s = s + mask.to(s).log()")),
-        ("MK9", _masked(softmax="s.exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True)")),
-        ("SM5", _masked(softmax="s.exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True)")),
+        ("SM5+MK9", _masked(softmax="s.exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True)")),
+        ("SM5+MK9", _masked("s = s.masked_fill(~mask, -torch.inf)", softmax="s.exp()", then="w = w / w.sum(-1, keepdim=True)")),
         ("NT7", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype), w.detach()")),
         ("RS16", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype), w").replace(
             "    q, k", "    q.data.mul_(2)\n    q, k", 1).replace("q.shape[-1] ** 0.5", "(2 * q.shape[-1] ** 0.5)")),
