@@ -6,7 +6,6 @@ what a mistake of the catalogue says as well is left out where such a mistake is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -18,8 +17,6 @@ from grader.judging.compare import same_numbers
 from grader.judging.findings import Finding
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
-
-_RAISES = re.compile(r"(^|:)\s*raise\b")
 
 
 @dataclass(frozen=True)
@@ -233,9 +230,7 @@ def _list_shape(part: Part) -> tuple[int, ...] | None:
 def _own_raise(evidence: Evidence) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
     failure = evidence.failure
-    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not failure or failure.kind != "exception":
-        return None
-    if not _RAISES.search(failure.line):
+    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not failure or not evidence.on_line("raise"):
         return None
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
