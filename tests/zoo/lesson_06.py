@@ -315,6 +315,7 @@ WRONG = {
         ("MA25", _causal(hide="s = s + self.m[:T, :T]")),
         ("MK1", _causal(hide="s = s.masked_fill(self.m[:T, :T] == 1, -1e9)")),
         ("MK4", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e4) / C**0.5")),
+        ("MK4", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e3) / C**0.5")),
         ("SM3", _causal(hide="e = (s - s.max()).exp() * self.m[:T, :T]; w = e / e.sum()").replace("s.softmax(-1)", "w")),
         ("SD5", _causal().replace("/ C**0.5", "* C**0.5")),
         ("SM2", _causal().replace("s.softmax(-1)", "s.softmax(0)")),

@@ -124,7 +124,7 @@ class CausalSelfAttention:
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),
         "MK2": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]"),
         "MK3": patch(HIDE, "scores = scores * ~self.hidden[:t, :t]"),
-        "MK4": tuple(patch(HIDE, form.format(fill)) for form in (FILLED, ADDED) for fill in (-10000.0, -100.0, -1000.0, -5000.0)),
+        "MK4": tuple(patch(HIDE, form.format(fill)) for form in (FILLED, ADDED) for fill in (-10000.0, -100.0, -1000.0, -500.0, -5000.0)),
         "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
         "MK7": tuple(patch("diagonal=1", "diagonal=0") + way for way in (
             BARE, FINITE, REPAIRED, patch(HIDE, ADDED.format(-1e9)),
