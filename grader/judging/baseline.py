@@ -55,8 +55,8 @@ def _of(exercise: Exercise, seed: int) -> Baseline:
     cases = []
     for i, case in enumerate(plain):
         more = {"watch": watch} if watch else {}
-        if i == by_name:
-            more["by_name"] = names[: len(case.args)]
+        if i == by_name or case.options.get("by_name"):
+            more["by_name"] = names[: len(case.args)] if i == by_name else names
         cases.append(replace(case, names=case.names or names, options={**case.options, **more}))
     unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
     given = tuple(inputs(case) for case in unwatched)

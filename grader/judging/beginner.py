@@ -212,10 +212,11 @@ def _a_list(evidence: Evidence) -> str | None:
     shape = _list_shape(actual)
     if actual.kind != "sequence" or expected is None or shape is None:
         return None
+    made = "a tensor" if evidence.torch else "an array"
     tensors = any(item.kind == "tensor" for item in actual.items)
     way = "torch.stack(rows)" if tensors else "torch.tensor(rows)" if evidence.torch else "np.array(rows)"
     right = " Its numbers have the right shape." if shape == expected.shape else ""
-    return f"The rows were collected in a {actual.text or 'list'}, which is not an array: `{way}` makes one of them.{right}"
+    return f"The rows were collected in a {actual.text or 'list'}, which is not {made}: `{way}` makes one of them.{right}"
 
 
 def _list_shape(part: Part) -> tuple[int, ...] | None:
@@ -224,6 +225,14 @@ def _list_shape(part: Part) -> tuple[int, ...] | None:
         return part.shape
     inner = {_list_shape(item) for item in part.items}
     return None if len(inner) != 1 or None in inner else (len(part.items), *inner.pop())
+
+
+def _own_raise(evidence: Evidence) -> str | None:
+    """The answer's own `raise` refused an input that the contract allows."""
+    failure = evidence.failure
+    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not failure or not evidence.on_line("raise"):
+        return None
+    return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
 
 def _another_order(evidence: Evidence) -> str | None:
@@ -248,4 +257,4 @@ READ: Iterable[Rule] = (
     _nothing_returned, _return_in_loop, _layer_in_forward, _loose_layers, _assert_for_raise, _input_in_place, _max_without_values, _caret,
     _numpy_in_torch, _whole_length, _star_for_product,
 )  # fmt: skip
-OBSERVED: Iterable[Rule] = (_a_list, _another_order, _unused)
+OBSERVED: Iterable[Rule] = (_own_raise, _a_list, _another_order, _unused)

@@ -74,6 +74,8 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
     if "number" in kinds:
         return "a number"
     shape = f" of shape {expected.shape}" if actual.unread or exercise.container == "any" else ""
+    if actual.unread and "complex" in actual.text:
+        shape = f" of real numbers, of shape {expected.shape}"
     return _KINDS[kinds[0]] + shape
 
 

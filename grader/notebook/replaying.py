@@ -79,7 +79,7 @@ class _Cell:
     def lines(self) -> list[str]:
         """The cell: the learner's code on these inputs."""
         call = ", ".join([*self._args, *(f"{key}={value}" for key, value in self._kwargs.items())])
-        if "by_name" in self._case.options:
+        if "by_name" in self._case.options and (self._is_module() or self._is_direct()):
             call = ", ".join(f"{key}={value}" for key, value in zip(self._case.options["by_name"], self._args, strict=True))
         if self._is_module():
             return [*self._module(), f"got = module({call})", self._last]

@@ -23,9 +23,9 @@ class Slip(NamedTuple):
     """A fact about a learner's code.
 
     kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
-          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'numpy' (a NumPy function is called), 'layer
-          in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along an axis,
-          without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to),
+          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'raise', 'numpy' (a NumPy function is called),
+          'layer in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along
+          an axis, without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to),
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
           own max, min or sorted), 'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
@@ -70,6 +70,7 @@ class _Reading:
                 yield from self._of_function(method, isinstance(node, ast.ClassDef))
             else:
                 yield from self._loose_layers(method)
+                yield from (self._slip("raise", each) for each in ast.walk(method) if isinstance(each, ast.Raise))
 
     def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         own = list(_own(function))
@@ -108,8 +109,8 @@ class _Reading:
                 yield self._slip("unused", function, parameter.arg)
 
     def _of_expression(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
-        if isinstance(node, ast.Assert):
-            yield self._slip("assert", node)
+        if isinstance(node, (ast.Assert, ast.Raise)):
+            yield self._slip("assert" if isinstance(node, ast.Assert) else "raise", node)
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor):
             yield self._slip("caret", node)
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp)) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

@@ -146,4 +146,22 @@ def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=Non
     model.train(was)
     return ids
 """, ("`torch.multinomial` draws from probabilities", "softmax"), ()),
+    ("split_heads", """
+def split_heads(x, num_heads):
+    b, t, d = x.shape
+    if d % num_heads or t % num_heads:
+        raise ValueError("not divisible")
+    return x.view(b, t, num_heads, d // num_heads).transpose(1, 2)
+""", ("the answer's own `raise` refused it",), ()),
+    ("alibi_bias", """
+def alibi_bias(num_heads, t):
+    i = torch.arange(t)
+    return [-(2 ** (-8 * (h + 1) / num_heads)) * (i - i[:, None]).abs() for h in range(num_heads)]
+""", ("which is not a tensor: `torch.stack(rows)`",), ("No known mistake",)),
+    ("alibi_bias", """
+def alibi_bias(num_heads, t):
+    slopes = torch.tensor([(-2.0) ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    i = torch.arange(t)
+    return -slopes[:, None, None] * (i - i[:, None]).abs()
+""", ("expected a torch tensor of real numbers",), ()),
 ]

@@ -269,6 +269,16 @@ WRONG = {
     w = s.softmax(-1).nan_to_num(0.0)
     return w @ v, w
 """),
+        ("MA18", _masked("s = s + (~mask) * -100", then="w = w * mask")),
+        ("MA24", _masked("s = s.masked_fill(not mask, -1e9)", then="w = w * mask")),
+        ("MA32", _masked("s = s.masked_fill(~mask, -1e9); o = s.softmax(-1) @ v", then="w = w * mask", result="(w @ v if mask is None else o).to(dtype), w")),
+        ("MK9", _masked("s = s + torch.zeros_like(s).masked_fill(~mask, -torch.inf)")),
+        ("MK9", _masked("s = s + mask.to(s).log()")),
+        ("SM5+MK9", _masked(softmax="s.exp()", then="w = w * mask; w = w / w.sum(-1, keepdim=True)")),
+        ("SM5+MK9", _masked("s = s.masked_fill(~mask, -torch.inf)", softmax="s.exp()", then="w = w / w.sum(-1, keepdim=True)")),
+        ("NT7", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype), w.detach()")),
+        ("RS16", _masked("s = s.masked_fill(~mask, -1e9)", then="w = w * mask", result="(w @ v).to(dtype), w").replace(
+            "    q, k", "    q.data.mul_(2)\n    q, k", 1).replace("q.shape[-1] ** 0.5", "(2 * q.shape[-1] ** 0.5)")),
         (None, _masked("s = s.clamp(-30, 30).masked_fill(~mask, -1e9)", then="w = w * mask")),
         (None, _masked("s = s + (mask + 1e-9).log()", then="w = w * mask.any(-1, keepdim=True)")),
         (None, _masked("assert mask.dim() >= 2; s = s.masked_fill(~mask, -1e9)", then="w = w * mask")),
@@ -304,7 +314,8 @@ WRONG = {
         ("MK5", _causal(hide="s = s + (1 - self.m[:T, :T]) * -torch.inf")),
         ("MA25", _causal(hide="s = s + self.m[:T, :T]")),
         ("MK1", _causal(hide="s = s.masked_fill(self.m[:T, :T] == 1, -1e9)")),
-        ("SD7", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e4) / C**0.5")),
+        ("MK4", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e4) / C**0.5")),
+        ("MK4", _causal(hide="s = (s * C**0.5 + (1 - self.m[:T, :T]) * -1e3) / C**0.5")),
         ("SM3", _causal(hide="e = (s - s.max()).exp() * self.m[:T, :T]; w = e / e.sum()").replace("s.softmax(-1)", "w")),
         ("SD5", _causal().replace("/ C**0.5", "* C**0.5")),
         ("SM2", _causal().replace("s.softmax(-1)", "s.softmax(0)")),
@@ -317,6 +328,18 @@ WRONG = {
             "return s.softmax(-1) @ self.w_v(x)", "if self.o is None or self.o.shape != o.shape: self.o = o\n        return self.o")),
         (None, "LIMIT = []\n" + _causal(f"{_REGISTER}; LIMIT.append(max_len)", 'if T > LIMIT[-1]: raise ValueError("too long")')),
         (None, _causal(_REGISTER.replace("(max_len, max_len))", "(max_len, max_len)).triu(-6)"))),
+        (None, _causal(refuse='if max(B, T) > self.max_len: raise ValueError("too long")')),
+        (None, _causal(refuse='if max(C, T) > self.max_len: raise ValueError("too long")')),
+        (None, _causal(refuse='if T >= self.max_len: raise ValueError("too long")')),
+        ("MK4", _causal('self.register_buffer("m", torch.full((max_len, max_len), -50.0).triu(1), persistent=False)', hide="s = s + self.m[:T, :T]")),
+        *(("MK7", _causal(f'self.register_buffer("m", torch.full((max_len, max_len), {fill}).triu(), persistent=False)', hide="s = s + self.m[:T, :T]"))
+          for fill in ("-torch.inf", "-1e9")),
+        *(("MA15", _causal('self.register_buffer("m", torch.ones(max_len, max_len, dtype=torch.bool).triu(1), persistent=False)',
+                           hide=f"s = s.masked_fill(self.m{cut}, -torch.inf)")) for cut in ("[:T]", "[:T][:T]", "[:, :T]")),
+        ("MA8", _causal(hide=_HIDE.replace("[:T, :T]", "[T - 1, :T]"))),
+        ("MA31", _causal("pass", hide="s = s.masked_fill(torch.ones(T, T, device=x.device).tril() == 0, -torch.inf)")),
+        ("MA31", _causal("self.m = torch.ones(max_len, max_len).tril()", hide=_HIDE.replace("[:T, :T]", "[:T, :T].to(x.device)"))),
+        ("MA31", _causal("self.m = nn.Parameter(torch.ones(max_len, max_len).tril(), requires_grad=False)")),
     ],
 }  # fmt: skip
 

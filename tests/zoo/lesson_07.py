@@ -231,6 +231,17 @@ WRONG = {
     angles = torch.arange(n_positions)[:, None] * base ** (-torch.arange(0, d_model, 2) // d_model)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 '''),
+        ("RS17", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError('odd')
+    pe = torch.zeros(n_positions, d_model, dtype=torch.long)
+    for pos in range(n_positions):
+        for i in range(0, d_model, 2):
+            angle = pos / base ** (i / d_model)
+            pe[pos, i] = math.sin(angle)
+            pe[pos, i + 1] = math.cos(angle)
+    return pe
+'''),
     ],
     "apply_rope": [
         ("RO1", '''def rotate_half(x):
@@ -414,6 +425,16 @@ def apply_rope(x, positions, base=10000.0):
     y[..., 1::2] = (a * angles.sin() + b * angles.cos()).detach()
     return y
 '''),
+        ("PE1", '''def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError('odd')
+    w = base ** (-torch.arange(0, d, 2, dtype=torch.float64) * 2 / d)
+    angles = positions[:, None] * w
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+'''),
     ],
     "alibi_bias": [
         ("PO21", '''def alibi_bias(num_heads, t):
@@ -491,6 +512,23 @@ def alibi_bias(num_heads, t):
     i = torch.arange(t)
     slopes = torch.tensor([2 ** -8 * (h + 1) / num_heads for h in range(num_heads)])
     return -slopes.view(-1, 1, 1) * (i - i[:, None]).abs()
+'''),
+        ("PO37", '''def alibi_bias(num_heads, t):
+    slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) // num_heads)
+    i = torch.arange(t)
+    return -slopes[:, None, None] * (i[:, None] - i).abs()
+'''),
+        ("PO37", '''def alibi_bias(num_heads, t):
+    slopes = torch.tensor([2.0 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)], dtype=torch.long)
+    i = torch.arange(t)
+    dist = (i[:, None] - i[None, :]).abs()
+    return -slopes[:, None, None] * dist
+'''),
+        (None, '''def alibi_bias(num_heads, t):
+    slopes = torch.tensor([(-2.0) ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    i = torch.arange(t)
+    dist = (i[:, None] - i[None, :]).abs()
+    return -slopes[:, None, None] * dist
 '''),
     ],
 }  # fmt: skip

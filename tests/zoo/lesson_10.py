@@ -275,6 +275,55 @@ WRONG = {
         out.append(h)
     return torch.stack(out, 1)
 '''),
+        ("RN17", '''def rnn_states(x, w_x, w_h, b):
+    h = torch.zeros(x.shape[1], w_h.shape[0])
+    out = []
+    for x_t in x:
+        h = torch.tanh(x_t @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.stack(out)
+'''),
+        ("RN18", '''def rnn_states(x, w_x, w_h, b):
+    B, T, d = x.shape
+    h = torch.zeros(B, w_h.shape[0])
+    out = []
+    for t in range(T):
+        h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.cat(out, dim=1)
+'''),
+        ("RN18", '''def rnn_states(x, w_x, w_h, b):
+    B, T, d = x.shape
+    h = torch.zeros(B, w_h.shape[0])
+    out = []
+    for t in range(T):
+        h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)
+        out.append(h)
+    return torch.cat(out)
+'''),
+        ("RN19", '''def rnn_states(x, w_x, w_h, b):
+    B, T, d = x.shape
+    out = []
+    h = torch.zeros(w_h.shape[0])
+    for n in range(B):
+        row = []
+        for t in range(T):
+            h = torch.tanh(x[n, t] @ w_x + h @ w_h + b)
+            row.append(h)
+        out.append(torch.stack(row))
+    return torch.stack(out)
+'''),
+        (None, '''_state = {}
+def rnn_states(x, w_x, w_h, b):
+    B, T, d = x.shape
+    h = _state.get((B, w_h.shape[0]), torch.zeros(B, w_h.shape[0])).detach()
+    out = []
+    for t in range(T):
+        h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)
+        out.append(h)
+    _state[(B, w_h.shape[0])] = h
+    return torch.stack(out, dim=1)
+'''),
     ],
     "additive_attention": [
         ("LG1", '''def additive_attention(query, keys, w_query, w_key, v):
@@ -477,6 +526,14 @@ def additive_attention(query, keys, w_query, w_key, v):
     weights = e / e.sum(-1)
     return torch.bmm(weights.unsqueeze(1), keys).squeeze(1), weights
 '''),
+        ("AL18", '''def additive_attention(query, keys, w_query, w_key, v):
+    cs, ws = [], []
+    for b in range(len(query)):
+        s = torch.tanh(query[b] @ w_query + keys[b] @ w_key) @ v
+        w = torch.softmax(s, 0)
+        cs.append((w @ keys[b]).tolist()); ws.append(w.tolist())
+    return torch.tensor(cs), torch.tensor(ws)
+'''),
     ],
     "luong_attention": [
         ("AL4", '''def luong_attention(query, keys, w):
@@ -484,7 +541,7 @@ def additive_attention(query, keys, w_query, w_key, v):
     weights = torch.softmax(scores, -1)
     return torch.einsum("bt,bth->bh", weights, keys), weights
 '''),
-        ("AL5", '''def luong_attention(query, keys, w):
+        ("AL24", '''def luong_attention(query, keys, w):
     scores = (keys @ (query @ w.T).unsqueeze(-1)).squeeze(-1)
     weights = torch.softmax(scores, -1)
     return torch.einsum("bt,bth->bh", weights, keys), weights
@@ -596,6 +653,26 @@ def luong_attention(query, keys, w):
     e = torch.exp(scores - scores.max())
     weights = e / e.sum(dim=1)
     return (weights[..., None] * keys).sum(dim=1), weights
+'''),
+        ("AL24", '''def luong_attention(query, keys, w):
+    scores = ((keys @ w) @ query.unsqueeze(-1)).squeeze(-1)
+    weights = torch.softmax(scores, dim=-1)
+    context = (weights.unsqueeze(-1) * keys).sum(1)
+    return context, weights
+'''),
+        ("AL24", '''def luong_attention(query, keys, w):
+    projected = keys @ w
+    scores = (query[:, None] * projected).sum(-1)
+    weights = torch.softmax(scores, -1)
+    return (weights[:, None] @ keys)[:, 0], weights
+'''),
+        ("RS16", '''def luong_attention(query, keys, w):
+    scores = ((query @ w)[:, None] @ keys.mT)[:, 0]
+    weights = torch.softmax(scores, -1)
+    kept = keys.clone()
+    context = (weights[:, None] @ kept)[:, 0]
+    keys.data.mul_(weights.detach()[..., None])
+    return context, weights
 '''),
     ],
 }

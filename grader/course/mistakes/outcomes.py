@@ -73,7 +73,7 @@ TEXTS = (
         "all.\n\nA temperature of 0 divides by 0, and a d_model that is no multiple of num_heads silently loses numbers. Test the "
         "condition first, and raise with a sentence that says what was expected.",
         "return x / temperature", 'if temperature <= 0:\n    raise ValueError("…")\nreturn x / temperature'),
-    MistakeText("RS16", "All numbers are right, but an input was changed on the way; inputs should stay as they were.",
+    MistakeText("RS16", "The returned numbers are right, but an input was changed on the way; inputs should stay as they were.",
         "`x -= y`, `x[mask] = …` and methods that end in `_` write into the array that the caller still holds. A second call with the same "
         "array then gets other numbers.\n\nAfter `scores -= scores.max()` the caller's scores [3, 1] have become [0, −2]. Write "
         "`scores = scores - scores.max()`, which makes a new array, or work on a copy.",

@@ -3,7 +3,7 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("PE1", "The exponent was doubled: the loop variable already is 2i; use `base ** (i / d_model)`.",
+    MistakeText("PE1", "The exponent was doubled; it should be 2i divided by the width, and a count in steps of 2 already gives 2i.",
         "The paper writes 2i / d_model with i counting pairs: 0, 1, 2, … A loop over `range(0, d_model, 2)` counts columns, so its "
         "variable is that 2i already. Doubled, the frequencies fall twice as fast and most columns hardly change over a sentence. "
         "Column pair 0 is right either way.\n\n"

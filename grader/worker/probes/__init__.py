@@ -90,15 +90,20 @@ def returned(value: Any, call: str = "") -> Marked:
 
 
 def run_on(function: Any, run: Run) -> Any:
-    """What the function makes of the inputs. Option by_name: the parameters' names, by which to pass what is passed by position."""
+    """What the function makes of the inputs."""
     with watching(run.watch, run.seen):
-        if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):  # such a hook sees what goes by position
-            try:
-                return function(**dict(zip(run.options["by_name"], run.args, strict=True)), **run.kwargs)
-            except TypeError:
-                if not _takes_any_number(function):
-                    raise
-        return function(*run.args, **run.kwargs)
+        return called(function, run, *run.args)
+
+
+def called(function: Any, run: Run, *args: Any) -> Any:
+    """What the function makes of these. Option by_name: the parameters' names, by which to pass them."""
+    if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):  # such a hook sees what goes by position
+        try:
+            return function(**dict(zip(run.options["by_name"], args, strict=False)), **run.kwargs)
+        except TypeError:
+            if not _takes_any_number(function):
+                raise
+    return function(*args, **run.kwargs)
 
 
 def _takes_any_number(function: Any) -> bool:

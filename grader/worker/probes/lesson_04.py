@@ -10,7 +10,7 @@ from numpy import array, nan, uint32
 from numpy.random import MT19937, Generator, default_rng, seed as seed_global
 
 from ..originals import BUILTINS, is_a
-from . import ContractError, Run, returned
+from . import ContractError, Run, called, returned
 
 __builtins__ = BUILTINS
 
@@ -29,7 +29,7 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
     seed = run.options["seed"]
     rng = default_rng(seed)
     seed_global(1)
-    first = function(d_k, n_samples, rng)
+    first = called(function, run, d_k, n_samples, rng)
     if not run.options.get("count"):
         return {"standard deviation": returned(first)}
     seed_global(2)

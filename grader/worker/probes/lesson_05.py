@@ -10,7 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ..originals import BUILTINS, is_a, memory, of_torch, overlap
-from . import ContractError, Run, build, gradients, parameter, returned
+from . import ContractError, Run, build, called, gradients, parameter, returned
 
 __builtins__ = BUILTINS
 
@@ -32,7 +32,7 @@ def linear(function: Any, run: Run) -> dict[str, Any]:
     """
     w, x = run.args
     layout = _layouts[run.options.get("view", "plain")]
-    layer, weight = _checked(function(layout(w)), w.shape)
+    layer, weight = _checked(called(function, run, layout(w)), w.shape)
     inputs = T.tensor(ascontiguousarray(x), "float32")
     result = layer(inputs)
     read = {"layer.weight": T.copy(weight), "layer(x)": T.copy(result), **gradients(result, {"weight": weight})}
@@ -98,7 +98,7 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     tensor = _views[run.options.get("view", "plain")](run.args[0])
     asked = T.get(tensor, "requires_grad")
     with _Transfers():
-        result = function(tensor)
+        result = called(function, run, tensor)
     if T.get(tensor, "requires_grad") != asked:
         raise ContractError(
             "The tensor that was handed over no longer requires grad: its caller can't train it any more."

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import array_equal, asfortranarray, einsum, exp, float64, generic, ndarray, zeros
 
 from ..originals import BUILTINS, is_a
-from . import Run, returned
+from . import Run, called, returned
 
 __builtins__ = BUILTINS
 
@@ -18,17 +18,14 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
 
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x
     lies in memory; keeps (True: f keeps all that it was given, and answers from memory where the same numbers come again);
-    changes (True: f overwrites what it was given); by_name (True: all arguments are passed by name).
+    changes (True: f overwrites what it was given); by_name (the names by which all arguments are passed).
     Parts: 'what f was given', in words, and 'result'.
     """
     options, (given, *step) = run.options, run.args
     x = _layouts[options.get("layout", "plain")](given)
     _seen.shape, _seen.other = x.shape, ""
     f = _made(_functions[options["f"]], options["c"], options.get("keeps", False), options.get("changes", False))
-    if options.get("by_name"):
-        result = function(f=f, x=x, **dict(zip(("step",), step, strict=False)))
-    else:
-        result = function(f, x, *step)
+    result = called(function, run, f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
     return {"what f was given": _seen.other or _words(zeros(x.shape)), "result": returned(result)}
 
@@ -53,11 +50,12 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
         if not right:
             _seen.other = _seen.other or _words(x)
             return 0.0
-        for old, value in kept if keeps else ():
+        for old, value in kept:
             if array_equal(old, x):
                 return value
         value = float(of(x, c))
-        kept.append((x, value))
+        if keeps:
+            kept.append((x, value))
         if changes and is_a(x, ndarray):
             x[...] = 0.0
         return value

@@ -9,7 +9,7 @@ from numpy import array, float32
 from torch.nn import Linear, Module, MultiheadAttention
 
 from ..originals import BUILTINS, of_torch, overlap
-from . import Run, build, module as run_module
+from . import Run, build, called, module as run_module
 
 __builtins__ = BUILTINS
 
@@ -53,7 +53,7 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     original = build(lambda: MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
     before = T.parameters(mine)
     with T.recording(True):
-        function(mine, original)
+        called(function, run, mine, original)
         still = T.grad_is_enabled()
     after, theirs = T.parameters(mine), T.parameters(original)
     held, lent = ([T.memory(value) for value in owned.values()] for owned in (after, theirs))

@@ -95,7 +95,7 @@ class CausalSelfAttention:
         yield case("sizes", "all sizes different, in eval mode", (2, 4, 3), 7, grad=True)
         yield case("full", "nineteen tokens, as many as max_len, in training mode", (2, 19, 4), 19, grad=True, mode="train")
         yield case("seen-again", "the same sizes as before, new numbers", (2, 4, 3), 7, grad=True)
-        yield case("one", "one token", (2, 1, 3), 4)
+        yield case("one", "five items of one token, six numbers each, max_len 4", (5, 1, 6), 4)
         yield _future(rng)
         yield from _large_modules(rng)
         yield from _apart(rng)
@@ -120,15 +120,15 @@ class CausalSelfAttention:
         'self.register_buffer("mask", ____, persistent=____)\n...\nT = x.shape[1]\nif T > ____:\n    raise ____\n'
         "output, _ = masked_attention(q, k, v, self.mask[____, ____])")
 
-    alike = (("MK4", "SD7"),)
-
     mistakes = {
         "MK1": tuple(FUTURE + way for way in (BARE, FINITE, REPAIRED)),
         "MK2": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]"),
         "MK3": patch(HIDE, "scores = scores * ~self.hidden[:t, :t]"),
-        "MK4": tuple(patch(HIDE, form.format(fill)) for form in (FILLED, ADDED) for fill in (-10000.0, -100.0, -1000.0)),
+        "MK4": tuple(patch(HIDE, form.format(fill)) for form in (FILLED, ADDED) for fill in (-10000.0, -100.0, -1000.0, -500.0, -5000.0)),
         "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
-        "MK7": tuple(patch("diagonal=1", "diagonal=0") + way for way in (BARE, FINITE, REPAIRED)),
+        "MK7": tuple(patch("diagonal=1", "diagonal=0") + way for way in (
+            BARE, FINITE, REPAIRED, patch(HIDE, ADDED.format(-1e9)),
+            patch(HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(self.hidden[:t, :t], -torch.inf)"))),
         "MK8": patch("diagonal=1", "diagonal=2"),
         "MK13": tuple(patch(HIDE, f"if {seldom}:\n            {HIDE}")
                       for seldom in ("self.training", "not self.training", "t == self.max_len")),
@@ -138,9 +138,10 @@ class CausalSelfAttention:
             says="The mask was saved with the weights; register the buffer with `persistent=False`.",
             why="""A mask follows from max_len alone. Saved in `state_dict` it makes checkpoints larger, by max_len² entries, and a
             checkpoint no longer loads into a model of another max_len."""),
-        "MA15": mistake(patch("self.hidden[:t, :t]", "self.hidden"),
-            says="The whole mask was used for every length; cut it to the T tokens of the input.",
-            why="The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting: `mask[:T, :T]`."),
+        "MA15": mistake(*(patch("self.hidden[:t, :t]", f"self.hidden{cut}") for cut in ("", "[:t]", "[:, :t]")),
+            says="The mask was not cut to the T tokens of the input along both axes; use its first T rows and columns, `mask[:T, :T]`.",
+            why="""The buffer is max_len by max_len, the scores T by T. Only a full sequence fits without cutting. `mask[:T]` cuts the
+            rows alone, and so does `mask[:T][:T]`: the columns come after the comma."""),
         "MA16": mistake(patch(REFUSE, ""), patch(REFUSE, "assert t <= self.max_len"),
             patch("t, d_model =", "x = x[:, :self.max_len]\n        t, d_model ="),
             says="A sequence longer than max_len was not refused; it should raise a ValueError.",
@@ -155,14 +156,19 @@ class CausalSelfAttention:
             why="""An additive mask holds 0 for allowed and −∞ for hidden. With True and False, or 1.0 and 0.0, the allowed scores
             gain 1 and the hidden ones stay as they were. Scores [1, 1] with the second hidden become [2, 1], with the weights
             [0.7311, 0.2689]."""),
+        "MA31": mistake(
+            patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden",
+                  "self.hidden[:t, :t]", "self.hidden[:t, :t].to(x.device)"),
+            says="The mask is no buffer: it was kept as a parameter or a plain attribute, or is made anew in each call; use "
+            "`register_buffer(\"mask\", mask, persistent=False)`.",
+            why="""A buffer moves with the module and is made once. A parameter is handed to the optimizer and stands in `state_dict`.
+            A plain attribute has to be moved at each call, and what is made at each call takes time at each call."""),
         "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
         "NT26": patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)",
             "self.w_k = nn.Linear(d_model, d_model, bias=False)", "self.w_k = nn.Linear(d_model, d_model)",
             "self.w_v = nn.Linear(d_model, d_model, bias=False)", "self.w_v = nn.Linear(d_model, d_model)"),
         **scale_mistakes("d_model"),
         "SD6": patch(" / math.sqrt(d_model)", "", "return weights @ v", "return weights / math.sqrt(d_model) @ v"),
-        "SD7": tuple(patch(" / math.sqrt(d_model)", "", HIDE, f"{ADDED.format(fill)}\n        scores = scores / math.sqrt(d_model)")
-                     for fill in (-10000.0, -100.0, -1000.0)),
         "SD8": patch("q, k, v =", "k, q, v ="),
         "SM1": patch("dim=-1", "dim=-2"),
         "SM2": (patch("dim=-1", "dim=0"), patch("dim=-1", "dim=0") + FINITE),

@@ -72,6 +72,7 @@ SCALE = " / math.sqrt(q.shape[-1])"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 LOWEST = "lowest = torch.finfo(scores.dtype).min"
 HIDE = "scores = scores.masked_fill(~mask, lowest)"
+ADDED = "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)"
 ZERO = "weights = weights.masked_fill(~mask, 0.0)"
 RETURN = "return (weights @ v, weights)"
 UNZEROED = patch(ZERO, "pass")
@@ -158,12 +159,13 @@ class masked_attention:
                      for then in ("pass", "weights = weights.nan_to_num(0.0)")),
         "MK6": patch(HIDE, "scores = scores + mask") + UNZEROED,
         "MK9": (patch(LOWEST, "lowest = -torch.inf") + UNZEROED, UNZEROED,
-            patch(LOWEST, "lowest = -torch.inf", RETURN, "return ((weights @ v).nan_to_num(0.0), weights)") + UNZEROED),
+            patch(LOWEST, "lowest = -torch.inf", RETURN, "return ((weights @ v).nan_to_num(0.0), weights)") + UNZEROED,
+            patch(HIDE, ADDED) + UNZEROED),
         "MK12": patch(HIDE, """hidden = (~mask).expand(scores.shape).clone()
         hidden[..., scores.shape[-2]:] = False
         scores = scores.masked_fill(hidden, lowest)""") + UNZEROED,
         "MA8": mistake(patch(HIDE, "pass") + UNZEROED,
-            says="The mask is never used: every query sees every key; hide those that the mask does not allow.",
+            says="Every query sees every key, as if there were no mask; hide the keys that the mask does not allow.",
             why="""Without it a padded or future key receives weight like any other. During training a causal model then reads the
             answer from the next position: its loss falls close to 0, but the text that it generates is nonsense."""),
         "MA12": mistake(
@@ -171,7 +173,7 @@ class masked_attention:
             says="The output of an empty row was set to zeros, but its weights were not; they should be zeros, too.",
             why="Weights of an empty row show attention that never happened. Set the weights to 0, and the output made of them is 0."),
         "MA13": mistake(patch(
-                HIDE, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
+                HIDE, ADDED,
                 ZERO, "weights = weights.nan_to_num(0.0)",
             ),
             says="The gradient of an empty row is still NaN, although its result was repaired; hide with `masked_fill`, not by adding −∞.",
@@ -186,7 +188,8 @@ class masked_attention:
         "MA18": mistake(by_hand("weights * mask", TOTAL, GUARDED),
             by_hand("weights * mask", TOTAL, "weights = weights / total"), by_hand("weights * mask", TOTAL, REPAIRED),
             by_hand("weights * mask", TOTAL, CLAMPED),
-            says="Hidden keys were removed only after exp, where one far above the rest takes all the weight; hide the scores first.",
+            says="Hidden keys were removed only after exp, where one far above the rest takes all the weight; "
+            "set hidden scores to the lowest number first.",
             why="""A second normalization repairs the sums only if something visible is left. exp(−104) is 0 in float32: with a
             hidden score 104 above all that is visible the row is 0, and so is its sum. Without a guard 0 / 0 is NaN, as in a row
             that sees no key."""),
@@ -203,9 +206,15 @@ class masked_attention:
             )), says="A call without a mask fails; with mask=None every query should see every key.",
             why="`None` can't be negated, compared or multiplied like a tensor. Use the mask only inside `if mask is not None:`."),
         "MA24": mistake(patch("if mask is not None:\n        lowest", "if mask:\n        lowest"),
-            says="`if mask:` tests whether a whole tensor is true, which torch refuses; test `if mask is not None:`.",
+            says="Python was asked whether a whole tensor is true, as in `if mask:` or `not mask`, which torch refuses; ask "
+            "`mask is not None`, and turn a mask round by `~mask`.",
             why="""A tensor of several entries is neither true nor false as a whole: 'Boolean value of Tensor with more than one
-            value is ambiguous'. The question is whether a mask was given at all."""),
+            value is ambiguous'. Whether a mask was given at all is asked by `mask is not None`; `not` makes one True or False, and `~`
+            negates each entry."""),
+        "MA32": mistake(patch(ZERO, "return (weights @ v, weights.masked_fill(~mask, 0.0))"),
+            says="The output was made before the hidden weights were set to 0; an empty row of it should be 0, too.",
+            why="""Filled with one finite number, a row that sees no key has equal weights, and the output made of them is the average
+            of what is hidden. Set hidden weights to 0 first, then multiply with the values."""),
         "DT1": patch(LOWEST, "lowest = -1000000000.0"),
         **scale_mistakes(),
         "SD6": patch(SCALE, "", RETURN, f"weights = weights{SCALE}\n    {RETURN}"),
@@ -219,10 +228,13 @@ class masked_attention:
     weights = weights / weights.sum()""") + UNZEROED),
         "SM5": (by_hand("scores.masked_fill(~mask, -torch.inf).exp()", TOTAL, GUARDED),
             *(by_hand("scores.exp() * mask", TOTAL, then) for then in (GUARDED, REPAIRED, CLAMPED))),
+        "SM5+MK9": (by_hand("scores.exp() * mask", TOTAL, "weights = weights / total"),
+            by_hand("scores.masked_fill(~mask, -torch.inf).exp()", TOTAL, "weights = weights / total")),
         "SM6": (*(by_hand("(scores - scores.max()).exp() * mask", TOTAL, then) for then in (GUARDED, CLAMPED)),
             *(patch(ZERO, "\n        ".join(("weights = (scores - scores.max()).exp() * mask", TOTAL, then)))
               for then in (GUARDED, "weights = weights / total.masked_fill(~mask.any(-1, keepdim=True), 1.0)", CLAMPED))),
         "BW3": patch(RETURN, f"weights = weights.detach()\n    {RETURN}"),
+        "NT7": patch(RETURN, "return (weights @ v, weights.detach())"),
         "NT8": patch(RETURN, "return (weights, weights @ v)"),
         "NT23": patch(RETURN, "return weights @ v"),
         "NT24": patch("q.shape[-1]", "k.shape[-2]"),

@@ -95,6 +95,10 @@ class alibi_bias:
             says="Keys before the query were given no bias: the triangle below the diagonal is 0; both sides should have one.",
             why="""`triu` keeps what lies on and above the diagonal, the keys after the query. A causal model looks at none of those,
             so nothing would be left of the bias. Here it is asked for on both sides."""),
+        "PO37": mistake(patch(SLOPES, f"({SLOPES}).long()"),
+            says="Every bias is 0: perhaps the slopes became whole numbers; they lie between 0 and 1 and should be floats.",
+            why="""A tensor of integers cuts off what follows the decimal point, and of a slope below 1 nothing is left. `2 ** -h` with a
+            tensor of integers is such a tensor; `2.0 ** -h` holds floats."""),
         "PO35": mistake(patch(SLOPES, "2.0 ** -8 * torch.arange(1, num_heads + 1) / num_heads"),
             says="Only −8 was used as the exponent, since `**` comes before `*` and `/`; put the whole exponent in brackets.",
             why="""`**` binds closer than `*` and `/`. Without brackets the slopes are (h + 1)/num_heads times 2⁻⁸: they grow from

@@ -40,7 +40,10 @@ class luong_attention:
 
     mistakes = {
         **alignment_mistakes(SCORES, "keys @ w.T", ("query.shape[-1]", "keys.shape[-1]")),
-        "AL5": (patch("query @ w", "query @ w.T"), patch("query @ w", "query", "keys @ asked", "keys @ w @ asked")),
+        "AL24": mistake(patch("query @ w", "query @ w.T"), patch("query @ w", "query", "keys @ asked", "keys @ w @ asked"),
+            says="w was used the wrong way round; write `query @ w`, or `keys @ w.T`.",
+            why="""w has the shape (d_q, d_h): a query fits its rows, a key its columns. `query @ w` makes each query as wide as a key,
+            and `keys @ w.T` each key as wide as a query. With a square w the other way round raises no error and gives other scores."""),
         "AL6": mistake(patch("query @ w", "query"), *(patch(SCORES, scores) for scores in (
                 "torch.einsum('bd,btd->bt', query, keys)",
                 "(keys * query[:, None]).sum(dim=-1)",

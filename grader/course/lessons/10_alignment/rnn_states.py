@@ -40,10 +40,10 @@ class rnn_states:
         yield case("long", "thirty tokens, a small step each", 2, 30, 3, 6, scale=0.4, show=False)
         yield case("saturated", "sums far from 0, where tanh is flat", 3, 4, 2, 6, grad=False, scale=6.0, stage="extremes")
 
-    @holds("a state depends on no later token", needs=("batch", "later token"))
+    @holds("a state depends only on the tokens of its sequence up to its own", needs=("batch", "later token"))
     def past_alone(case, parts, other, changed):
         gap = np.abs(parts["result"][:, :3] - changed["result"][:, :3]).max()
-        return None if gap < 1e-5 else f"Other tokens from the fourth on changed one of the first three states by {gap:.4g}."
+        return None if gap < 1e-5 else f"In a second call with the same first three tokens, one of their states changed by {gap:.4g}."
 
     hints = (
         "Which two things does the state after token t depend on, and what takes the place of the second of them at token 0?",
@@ -100,4 +100,18 @@ class rnn_states:
             why="w_h decides what of the past is kept and where it goes. Added as it is, the past can only pile up."),
         "RN16": mistake(patch(f"{INPUT} + {PAST}", f"{INPUT} * ({PAST})"), says="Token and past were multiplied; they should be added.",
             why="The first state is 0, so the first product is 0 whatever the token is: nothing but the bias gets through."),
+        "RN17": mistake(*(patch(TURNS, "range(x.shape[0])", INPUT, "x[t] @ w_x", ZERO, "x.new_zeros(x.shape[1], w_h.shape[0])") + joined
+                          for joined in (patch("dim=1", "dim=0"), patch())),
+            says="The loop ran over the items of the batch; it should run over the tokens, `x[:, t]`.",
+            why="""x has the shape (B, T, d), and `for x_t in x` or `x[t]` goes along its first axis, the batch. Each state is then made
+            of the same token of another sentence."""),
+        "RN18": mistake(*(patch(ALL, f"torch.cat(states{axis})") for axis in ("", ", dim=1")),
+            says="The states were joined by `cat`, which makes no new axis; `torch.stack(states, dim=1)` makes one for the tokens.",
+            why="""Each state is (B, h). `cat` joins them along an axis that they have, to (T·B, h) or (B, T·h); `stack` puts them side by
+            side along a new one: (B, T, h)."""),
+        "RN19": mistake(patch(ZERO, "x.new_zeros(w_h.shape[0])", f"for t in {TURNS}", "for token in x.flatten(0, 1)", INPUT, "token @ w_x",
+                              ALL, "torch.stack(states).unflatten(0, x.shape[:2])"),
+            says="The state was carried from one item of the batch to the next; each item should start from 0.",
+            why="""The items of a batch are sequences of their own. If a loop goes over them, the state is set to 0 inside of it, before
+            the first token of each."""),
     }  # fmt: skip

@@ -124,7 +124,8 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
             they are, exp(9000) is inf, and inf / inf is NaN."""),
         "AL18": mistake(patch("query @", "query.detach() @"),
             patch("(context, weights)", "(context.detach(), weights.detach())"),
-            says="An input was taken out of the graph, by `detach()`, `.data` or `torch.no_grad()`: no gradient reaches it.",
+            says="An input was taken out of the graph, for example by `detach()`, `torch.no_grad()` or `torch.tensor(…)`: no gradient "
+            "reaches it.",
             why="""The numbers are right, and nothing that made that input can learn: a decoder whose query is detached never finds out
             which question it should have asked."""),
         "AL19": mistake(patch("(context, weights)", "(context, scores)"),

@@ -33,6 +33,7 @@ class attention_rollout:
         yield case("unmasked", "three layers without a mask", 2, 4, 6, 3, any_weights)
         yield case("deep", "nine layers", 2, 2, 4, 9, any_weights)
         yield case("long", "two layers of eighteen tokens", 2, 3, 18, 2)
+        yield case("named", "three layers, passed by name", 2, 2, 5, 3, options={"by_name": True})
 
     @holds("each row of the rollout sums to 1")
     def sums(case, parts):

@@ -40,6 +40,7 @@ class head_contributions:
         zeros = case("zeros", "two tokens of zeros among others", (2, 5, 6), 3)
         zeros.args[0].array[:, [1, 4]] = 0
         yield zeros
+        yield case("named", "module and x passed by name", (2, 3, 8), 4, by_name=True)
 
     @holds("the heads' contributions sum to module(x)")
     def whole(case, parts):
