@@ -38,7 +38,8 @@ def renamed(exercise: str) -> str:
 
 @pytest.mark.parametrize("name", [name for name in registry.exercise_names() if "my_" in renamed(name)])
 def test_other_names_for_the_parameters_are_rejected_and_told(name):
-    before = [references.solution_text(other) for other in registry.CONTRACT[registry.lesson_of(name)] if other != name]
+    lesson = list(registry.CONTRACT[registry.lesson_of(name)])
+    before = [references.solution_text(other) for other in lesson[: lesson.index(name)]]
     verdict = judge(registry.exercise(name), from_cells(name, *before, renamed(name)))
     assert verdict.status == "error" and "got an unexpected keyword argument" in verdict.headline, (verdict.status, verdict.headline)
     told = ("by name: call the parameters", "Compare the parameters with the exercise's")

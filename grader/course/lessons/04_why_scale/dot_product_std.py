@@ -29,6 +29,8 @@ class dot_product_std:
         for d_k, n_samples in ((1, 4000), (2, 3000), (3, 2500), (5, 2000), (16, 1500), (64, 1200)):
             seed = int(rng.integers(2**31))
             yield sampled(f"d{d_k}", f"{n_samples} pairs of length {d_k}", (d_k, n_samples), options={"seed": seed})
+        yield sampled("named", "1300 pairs of length 6, all passed by name", (6, 1300),
+                      options={"seed": int(rng.integers(2**31)), "by_name": True})  # fmt: skip
         for n_samples in (5, 20, 50):
             yield sampled(f"drawn-{n_samples}", f"{n_samples} pairs of length 16, the numbers drawn counted", (16, n_samples),
                           options={"seed": int(rng.integers(2**31)), "count": True}, reading=read_draws)  # fmt: skip

@@ -1,5 +1,6 @@
 """Any tensor as an array: off the graph, off its device, out of bfloat16."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ class as_numpy:
         yield draw("a parameter", "float32", 4, 3, view="parameter")
         yield draw("a bfloat16 tensor that requires grad", "bfloat16", 3, 4, grad=True)
         yield draw("a transposed bfloat16 tensor", "bfloat16", 2, 3, 4, view="transposed")
-        yield draw("a float16 tensor", "float16", 3, 5)
+        half = draw("a float16 tensor, passed by name", "float16", 3, 5)
+        yield replace(half, options={**half.options, "by_name": True})
         yield draw("a transposed float64 tensor", "float64", 3, 2, 4, view="transposed")
         yield draw("every second column of a float32 tensor that requires grad", "float32", 2, 6, grad=True, view="strided")
         for dtype, low in (("int64", -1000), ("int32", -1000), ("int16", -1000), ("int8", -100), ("uint8", 0)):

@@ -17,11 +17,11 @@ class linear_from_numpy:
     """Turn a NumPy weight matrix into an `nn.Linear` layer that computes x @ w and can be trained."""
 
     def cases(rng):
-        def case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain") -> Case:
-            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view}, names=("w", "x for the layer"))
+        def case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain", **more: bool) -> Case:
+            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view, **more}, names=("w", "x for the layer"))
 
-        def draw(title: str, d_in: int, d_out: int, n: int, dtype: str = "float64", view: str = "plain") -> Case:
-            return case(title, title, rng.normal(size=(d_in, d_out)).astype(dtype), rng.normal(size=(n, d_in)), view)
+        def draw(title: str, d_in: int, d_out: int, n: int, dtype: str = "float64", view: str = "plain", **more: bool) -> Case:
+            return case(title, title, rng.normal(size=(d_in, d_out)).astype(dtype), rng.normal(size=(n, d_in)), view, **more)
 
         yield case("small", "two inputs, three outputs, whole numbers",
                    np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 0], [0, 1], [1, 1], [0, 0]]))  # fmt: skip
@@ -35,7 +35,7 @@ class linear_from_numpy:
         yield draw("every second row and column of a larger float32 array", 2, 5, 3, "float32", "strided")
         yield draw("a square w in Fortran order", 4, 4, 3, view="fortran")
         yield draw("every second row and column of a larger array", 6, 4, 2, view="strided")
-        yield draw("one output", 5, 1, 3)
+        yield draw("one output, w passed by name", 5, 1, 3, by_name=True)
         yield draw("the shape of the first float32 w, new numbers", 4, 3, 5, "float32")
 
     hints = ("Print `nn.Linear(3, 2, bias=False).weight.shape`. Which of its two numbers is d_in?",

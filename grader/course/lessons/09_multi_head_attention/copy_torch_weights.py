@@ -28,8 +28,9 @@ class copy_torch_weights:
     """Copy the weights of torch's module into yours."""
 
     def cases(rng):
-        sizes = ((4, 2, "four numbers, two heads"), (6, 3, "six numbers, three heads"), (6, 3, "the same sizes, new weights"),
-                 (8, 2, "eight numbers, two heads"), (5, 1, "one head"), (4, 4, "heads of one number"))  # fmt: skip
+        sizes = ((4, 2, "four numbers, two heads"), (6, 3, "six numbers, three heads"),
+                 (6, 3, "the same sizes, new weights, both modules passed by name"), (8, 2, "eight numbers, two heads"), (5, 1, "one head"),
+                 (4, 4, "heads of one number"))  # fmt: skip
         for i, (d, heads, title) in enumerate(sizes):
             other = i % 2 == 1
             state = state_of(rng, d)
@@ -41,7 +42,7 @@ class copy_torch_weights:
             }
             title += ", into a module that has w_o first and a buffer besides" if other else ""
             options = {"init": (d, heads, other), "mine": state_of(rng, d), "original": original}
-            yield Case(f"copy-{i}", title, probe="lesson_09.copied", options=options)
+            yield Case(f"copy-{i}", title, probe="lesson_09.copied", options=options | ({"by_name": True} if i == 2 else {}))
 
     hints = ("`in_proj_weight` is (3 · d_model, d_model). Which of its rows make queries?",
         "`chunk(3)` cuts it into thirds in the order q, k, v. Under `torch.no_grad()`, `copy_` writes into a parameter that stays "
