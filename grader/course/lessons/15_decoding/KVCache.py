@@ -95,8 +95,7 @@ class KVCache:
         "self.values[:, :, ____] = v\nself.length = ____\nreturn self.keys[:, :, :____], ____")
 
     mistakes = {
-        "KC1": mistake(joined("torch.cat([{old}, {new}], dim=2)"), joined("torch.cat([{old}, {new}], dim=-2)"),
-            joined("torch.cat([{old}, {new}], dim=2)") + EMPTY,
+        "KC1": mistake(joined("torch.cat([{old}, {new}], dim=2)"), joined("torch.cat([{old}, {new}], dim=2)") + EMPTY,
             joined(FIRST.format(kept=".clone()")) + NONE,
             patch(TAKEN[0], "self.keys = []", TAKEN[1], "self.values = []", KEYS, "self.keys.append(k.clone())",
                   VALUES, "self.values.append(v.clone())", RETURN, "return (torch.cat(self.keys, dim=2), torch.cat(self.values, dim=2))")
