@@ -167,7 +167,8 @@ class Speaker(Module):
             raise ContractError("The model was called with ids that are no tensor (B, T).")
         rows, fed = T.get(ids, "shape")
         if rows != cache.batch:
-            raise ContractError(f"The model was called with {rows} row{'s' * (rows != 1)} and a cache that was made for a batch of {cache.batch}.")
+            these = "1 row" if rows == 1 else f"{rows} rows"
+            raise ContractError(f"The model was called with {these} and a cache that was made for a batch of {cache.batch}.")
         said = self.table[ids.long()]
         places = torch.cos(0.7 * torch.arange(cache.length + 1, cache.length + fed + 1)).to(said)
         sums = (said * places[:, None]).cumsum(dim=1)

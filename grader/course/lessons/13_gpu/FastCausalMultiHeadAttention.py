@@ -97,7 +97,7 @@ class FastCausalMultiHeadAttention:
                    backend="MATH")  # fmt: skip
         yield case("long", "more tokens than in any earlier lesson", 1, 150, 4, 2, repeated_to=1100, costly=True)
         yield case("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
-        used = case("used", "two tokens, after calls with one other token and with two", 2, 2, 6, 2)
+        used = case("used", "two tokens, after calls with one other token and with two", 2, 2, 6, 3)
         yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 1, 6), (2, 2, 6))})
         yield from _companions(rng, batch)
         yield from _extremes(rng)

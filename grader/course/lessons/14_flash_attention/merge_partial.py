@@ -169,7 +169,11 @@ class merge_partial:
             why="""`any()` over the whole tensor answers for every row at once. Under a causal mask some queries of a tile see a key and
             others do not, so the guard has to work row by row: `masked_fill` or `where`."""),
         "OS16": mistake(
-            patch(SHIFT, "if (m_a == -math.inf).all():\n        return b\n    if (m_b == -math.inf).all():\n        return a\n    shift = m"),
+            patch(SHIFT, """if torch.isinf(m_a).all():
+        return b
+    if torch.isinf(m_b).all():
+        return a
+    shift = m"""),
             says="The guard acts only where a side is empty in *all* rows; a single row in which neither has a key gives NaN.",
             why="""`all()` over the whole tensor answers for every row at once. Where neither side has a key, m_a − m is −∞ − (−∞), which is
             NaN, in that row alone. So the guard has to work row by row: `masked_fill` or `where`."""),

@@ -104,7 +104,7 @@ MASKS = {
         why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed and
             masked. Only tiles that begin after the last query's own position can be left out."""),
     "TI20": mistake(patch(VISIBLE, SKIPPED),
-        says="Tiles were skipped as if the queries were the first positions; they are the last ones: add T_k − T_q where tiles are skipped, too.",
-        why="""Query i is at position i + T_k − T_q. With 2 queries and 6 keys the last query sees all 6. A loop that ends at the query's own
-            number stops after 2. The mask alone is right: it never gets to see the tiles that were left out."""),
+        says="Tiles were skipped as if the queries were the first positions; they are the last ones: T_k − T_q should be added here, too.",
+        why="""Query i is at position i + T_k − T_q. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2
+            never gets to the others. The mask is right, and changes nothing about tiles that were left out."""),
 }

@@ -161,8 +161,8 @@ class tiled_attention:
             says="The running maximum was replaced by the tile's; m_new should be the larger of the two.",
             why="""Where a tile lies below what came before, exp(m − m_new) is above 1 and can overflow; within the range of float32 the
             result is still right, since both sums carry the same factor. In a tile that a query may not see at all, the maximum is −∞."""),
-        "TI21": mistake(*(KEPT + told + more for told in (patch(LSE, LSE.replace("m +", "m_new +")), patch()) for more in (patch(), NO_SKIP)),
-            says="The running maximum was never updated: m stays −∞, so each tile forgets the ones before it. End each turn with m = m_new.",
+        "TI21": mistake(*(kept + more for kept in (KEPT + patch(LSE, LSE.replace("m +", "m_new +")), KEPT) for more in (patch(), NO_SKIP)),
+            says="The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
             why="""What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile
             that a query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN."""),
         "TI14": mistake(patch("scores.amax(dim=-1)", "scores.max()"),

@@ -11,7 +11,8 @@ from . import readings
 FED = readings.FED
 LOOP = "for _ in range(max_new_tokens):"
 NEXT = "new = logits[:, -1].argmax(dim=-1, keepdim=True)"
-CACHE = "cache = model.new_cache(ids.shape[0])"
+FRESH = "model.new_cache(ids.shape[0])"
+CACHE = f"cache = {FRESH}"
 
 
 FED_TOO = "ids = torch.cat([ids, new], dim=1)", "ids = torch.cat([ids, new], dim=1)\n        {}"
@@ -80,10 +81,10 @@ class generate_cached:
             says="The whole text was fed at each step; feed only what is new, since the cache holds the rest already.",
             why="""A cache is extended by whatever is fed. Fed the text again, it holds the prompt twice, three times, …, at positions
             that were never trained. A real one also runs out of room."""),
-        "GC2": mistake(*either("model(new, cache)", "model(ids, model.new_cache(ids.shape[0]))", last="model(ids, model.new_cache(ids.shape[0]))"),
+        "GC2": mistake(*either("model(new, cache)", f"model(ids, {FRESH})", last=f"model(ids, {FRESH})"),
             says="A new cache was made at each step, for the whole text: the ids are right, and nothing is saved.",
             why="What the previous step's cache held is thrown away, and every key is computed again."),
-        "GC3": mistake(*either("model(new, cache)", "model(new, model.new_cache(ids.shape[0]))", last="model(new, model.new_cache(ids.shape[0]))"),
+        "GC3": mistake(*either("model(new, cache)", f"model(new, {FRESH})", last=f"model(new, {FRESH})"),
             says="A new cache was made at each step, and the model forgets everything but the last token.",
             why="The cache is what the model knows of the text. Make it once, before the loop."),
         "GC4": mistake(
@@ -112,7 +113,8 @@ class generate_cached:
         "GC9": mistake(patch(CACHE, f"model.eval()\n        {CACHE}"), patch(CACHE, f"model.train()\n        {CACHE}"),
             says="The model's mode was changed; it should be left as it was.",
             why="A sample in the middle of training must not switch anything off for the steps after it."),
-        "GC10": mistake(patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"), patch("return ids", "return ids[:, -max_new_tokens:]"),
+        "GC10": mistake(*(patch("return ids", f"return ids[:, {start}:]") for start in
+                ("ids.shape[1] - max_new_tokens", "-max_new_tokens")),
             says="Only the new tokens were returned; the given ones should come first.",
             why="What is asked for is (B, T + max_new_tokens)."),
         "GC11": mistake(patch(", keepdim=True", ""),
