@@ -22,8 +22,8 @@ def _said(fed: list[int], most: int) -> str:
     """'its 2 calls had 3, 4 tokens'; most: of how many calls at the most it is known what they had."""
     if len(fed) == 1:
         return f"its only call had {fed[0]} token{'s' * (fed[0] != 1)}"
-    many = f"{'more than ' if len(fed) == most else ''}{len(fed) - (len(fed) == most)}"
-    return f"its {many} calls had {', '.join(map(str, fed[:6]))}{', …' if len(fed) > 6 else ''} tokens"
+    first = "first " if len(fed) == most else ""
+    return f"its {first}{len(fed)} calls had {', '.join(map(str, fed[:6]))}{', …' if len(fed) > 6 else ''} tokens"
 
 
 def either(*texts: str, last: str = "model(new, cache)"):
