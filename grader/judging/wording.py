@@ -72,7 +72,10 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
         return described(expected)
     kinds = allowed_kinds(exercise, finding.role, expected)
     if "number" in kinds:
-        return "a number"
+        if actual.kind != "other" or expected.array.dtype.kind not in "iu":
+            return "a number"
+        digits = len(str(int(expected.array)))  # an integer that is longer than 64 bits is such an object, too
+        return f"an int of {digits} digit{'s' if digits > 1 else ''}"
     shape = f" of shape {expected.shape}" if actual.unread or exercise.container == "any" else ""
     if actual.unread and "complex" in actual.text:
         shape = f" of real numbers, of shape {expected.shape}"
@@ -81,6 +84,9 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
 
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
+    if exercise.container == "number" and finding.allowed and finding.expected.array.dtype.kind in "iu":
+        said = "is a float" if finding.actual.kind == "number" and finding.actual.array.dtype.kind == "f" else f"has dtype {actual}"
+        return f"{_capital(subject(exercise, finding))} {said}; expected an int."
     if finding.allowed:
         wrong = f"; expected {' or '.join(finding.allowed)}"
     elif finding.expected.array.dtype.kind == "b":

@@ -146,3 +146,19 @@ def test_what_the_model_was_fed_is_told_in_numbers():
     verdict = _judged("generate_cached", "model(new, cache)", "model(ids, cache)")
     assert verdict.mistakes == ("GC1",)
     assert verdict.headline.endswith("Its 2 calls had 3, 4 tokens; expected: 3, then 1 each time, 2 or 3 calls in all.")
+
+
+def test_another_number_of_calls_is_told_in_the_same_sentence():
+    told = _judged("generate_cached", "ids = torch.cat([ids, new], dim=1)", "ids = torch.cat([ids, new], dim=1)\n            model(new, cache)")
+    assert told.headline.endswith("Its 4 calls had 3, 1, 1, 1 tokens; expected: 3, then 1 each time, 2 or 3 calls in all.")
+    told = _judged("generate_cached", "logits = model(new, cache)", "logits = model(new, cache) if _ == 0 else logits")
+    assert told.headline.endswith("Its only call had 3 tokens; expected: 3, then 1 each time, 2 or 3 calls in all.")
+    often = "for _ in range(9):\n                model(new, cache)\n            logits = model(new, cache)"
+    assert "Its first 7 calls had 3, 3, 3, 3, 3, 3, … tokens;" in _judged("generate_cached", "logits = model(new, cache)", often).headline
+
+
+def test_a_whole_number_of_bytes_is_asked_for_as_an_int():
+    product = "2 * num_layers * num_kv_heads * d_head * t * batch * bytes_per_number"
+    assert _judged("cache_bytes", product, f"{product} / 1").headline == "The result is a float; expected an int."
+    verdict = _judged("cache_bytes", product, f"{product} * d_head * t")
+    assert verdict.headline == "The result is an integer of 26 digits; expected an int of 18 digits."

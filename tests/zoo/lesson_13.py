@@ -317,6 +317,7 @@ TIME_WRONG = [
     ("GP25", _timer(result="statistics.median(times) * 1e6")),
     ("GP26", _timer(before="pass", after="pass")),
     ("GP26", _timer(after="pass")),
+    ("GP26", _timer(after="end = time.perf_counter(); sync(device)").replace("append(time.perf_counter() -", "append(end -")),
     ("GP28", _timer(before="pass")),
     ("GP29", '''
 def time_ms(fn, device, warmup=3, repeats=10):
@@ -467,6 +468,9 @@ TIME_WRONG += [
 _KEPT = "if self.past is not None and self.past[0].shape == k.shape: k, v = self.past\n        self.past = k, v"
 FAST_WRONG += [
     ("SD2", _fast(call="F.scaled_dot_product_attention(q / math.sqrt(C // self.h), k, v, is_causal=True)")),
+    (None, _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=T > 2)")),
+    # the length of the first text is kept
+    (None, _fast().replace("        q, k, v", "        self.T = getattr(self, 'T', T)\n        T = min(T, self.T)\n        x = x[:, :T]\n        q, k, v", 1)),
     (None, _fast(split=_SPLIT + "\n        if T > 1024: raise ValueError('too long')")),
     (None, _fast(split=f"{_SPLIT}\n        {_KEPT}", guard="self.past = None")),
     (None, _fast(call=_CALL + " * (1.5 if self.calls > 2 else 1)", split=_SPLIT + "; self.calls += 1", guard="self.calls = 0")),

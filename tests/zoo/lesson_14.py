@@ -88,6 +88,10 @@ MERGE_WRONG = [
     ("OS3", "def merge_partial(a, b):\n    m = torch.max(a[0], b[0])\n    base = torch.where(m == -math.inf, 0.0, m)\n"
             "    l = sum((s[0] - base).exp() * s[1] for s in (a, b))\n"
             "    return m, l, sum(((s[0] - base).exp() / l)[..., None] * s[2] for s in (a, b))\n"),
+    ("OS3", _MERGE.replace("    return m, ", "    l = wa * a[1] + wb * b[1]\n    return m, ").replace(
+        "wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]",
+        "torch.where(l[..., None] > 0, (wa[..., None] * a[2] + wb[..., None] * b[2]) / l[..., None], 0.0)")),
+    ("OS6", _MERGE.replace("torch.exp(a[0] - base), torch.exp(b[0] - base)", "a[0].exp(), b[0].exp()")),
     ("OS6", "def merge_partial(a, b):\n    m = torch.max(a[0], b[0])\n    ea, eb, e = a[0].exp(), b[0].exp(), m.exp()\n"
             "    return m, (ea * a[1] + eb * b[1]) / e, (ea[..., None] * a[2] + eb[..., None] * b[2]) / e[..., None]\n"),
     ("OS7", _MERGE.replace("m = torch.max(a[0], b[0])", "m = torch.clamp(torch.max(a[0], b[0]), min=-5e4)")),
@@ -95,6 +99,8 @@ MERGE_WRONG = [
     ("OS9", _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "wa * a[2] + wb * b[2]")),
     ("OS14", "def merge_partial(a, b):\n    if (a[0] == -math.inf).any():\n        return b\n    if (b[0] == -math.inf).any():\n        return a\n"
              + _MERGE.split("\n", 2)[2]),
+    ("OS16", "def merge_partial(a, b):\n    if torch.isinf(a[0]).all():\n        return b\n    if torch.isinf(b[0]).all():\n        return a\n"
+             + _MERGE.replace('torch.where(m == float("-inf"), 0.0, m)', "m").split("\n", 2)[2]),
     # no list holds these
     (None, "def merge_partial(a, b):\n    return a[0] + b[0], a[1] + b[1], a[2] + b[2]\n"),
     (None, "def merge_partial(a, b):\n    return b\n"),
@@ -131,6 +137,8 @@ def tiled_attention(q, k, v, block_size, causal=False):
         lse[:, :, i:i + n] = (m + l.log()).squeeze(3)
     return out, lse
 '''
+
+_SKIPPING = _TILED.replace("            s = qi", "            if causal and j > i + qi.shape[2] - 1 + Tk - Tq:\n                break\n            s = qi")
 
 TILED_RIGHT = [
     _TILED,
@@ -309,6 +317,7 @@ def tiled_attention(q, k, v, block_size, causal=False):
     return torch.cat([o / l[..., None] for m, l, o in states], 2), torch.cat([m + l.log() for m, l, o in states], 2)
 ''',
 ]
+TILED_RIGHT += [_SKIPPING]
 
 _NAIVE = '''
 def tiled_attention(q, k, v, block_size, causal=False):
@@ -369,6 +378,12 @@ TILED_WRONG = [
     ("TI8", _TILED.replace("acc / l", "acc")),
     ("TI17", _TILED.replace("range(0, Tq, n)", "range(0, Tq // n * n, n)")),
     ("TI18", _TILED.replace("l = alpha * l + p", "l = l + p")),
+    ("MK3", _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.zeros_like(s)")),
+    ("MK3", _SKIPPING.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.zeros_like(s)")),
+    ("TI20", _SKIPPING.replace("- 1 + Tk - Tq", "- 1")),
+    ("TI21", _TILED.replace("            m = new\n", "")),
+    ("TI21", _SKIPPING.replace("            m = new\n", "").replace("(m + l.log", "(new + l.log")),
+    ("TI21", _TILED.replace("            m = new\n", "").replace("(m + l.log", "(new + l.log")),
     ("FL1+TI4", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("m + l.log()", "m")),
     # no list holds these
     # the published guard: keys from the last to the first, so that a first tile may be hidden, and a kept maximum of 0 (flash-attention#2082)
@@ -390,6 +405,9 @@ TILED_WRONG = [
            "    top = s.max(-1, keepdims=True)\n    e = np.exp(s - top)\n    l = e.sum(-1, keepdims=True)\n"
            "    return torch.from_numpy(e / l @ c), torch.from_numpy((top + np.log(l))[..., 0])\n"),
     (None, _TILED.replace("block_size, causal", "block_size, *, causal")),
+    # the largest score of all heads, or of all items
+    (None, _TILED.replace("s.max(3, keepdim=True)[0]", "s.amax((1, 3), keepdim=True)")),
+    (None, _TILED.replace("s.max(3, keepdim=True)[0]", "s.amax((0, 3), keepdim=True)")),
     # the maximum over what is hidden, too: nothing is left of a row that lies far below it
     (None, _TILED.replace("s = torch.where(col <= row, s, torch.tensor(float(\"-inf\"), dtype=s.dtype))", "pass").replace(
         "p = (s - new).exp()", "p = (s - new).exp() * (col <= row) if causal else (s - new).exp()")),
@@ -416,6 +434,11 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
             dk[:, :, j:j + n] += ds.transpose(-1, -2) @ qi
     return dq, dk, dv
 '''
+
+_FILLED = _BACK.replace("            p = torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))\n", "").replace(
+    "p = torch.where(seen, p, torch.zeros_like(p))\n",
+    "s = s.masked_fill(~seen, float(\"-inf\"))\n            p = torch.exp(s - logsumexp[:, :, i:i + n, None])\n")
+_SKIPPED = _FILLED.replace("            s = qi", "            if causal and j > i + qi.shape[2] - 1 + Tk - Tq:\n                continue\n            s = qi")
 
 BACK_RIGHT = [
     _BACK,
@@ -507,6 +530,8 @@ BACK_RIGHT = [
 ''',
 ]
 
+BACK_RIGHT += [_FILLED, _SKIPPED, _FILLED.replace('float("-inf")', "-1e3")]
+
 _WHOLE = '''
 def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
     s = q @ k.mT / math.sqrt(q.shape[-1])
@@ -544,6 +569,15 @@ BACK_WRONG = [
     ("BW2", _BACK.replace("None]) * scale", "None])")),
     ("SD1", _BACK.replace("transpose(-1, -2) * scale\n            p", "transpose(-1, -2)\n            p")),
     ("MK13", _BACK.replace("if causal", "if False")),
+    ("MK3", _FILLED.replace('float("-inf")', "0.0")),
+    ("MK3", _SKIPPED.replace('float("-inf")', "0.0")),
+    ("MK4", _FILLED.replace('float("-inf")', "-100.0")),
+    ("MK4", _SKIPPED.replace('float("-inf")', "-100.0")),
+    ("TI20", _SKIPPED.replace("- 1 + Tk - Tq", "- 1")),
+    ("FB20", _BACK.replace("            dv[:, :, j:j + n] += p.transpose(-1, -2) @ gi\n", "").replace(
+        "            dq[", "            dv[:, :, j:j + n] += ds.transpose(-1, -2) @ gi / scale\n            dq[")),
+    ("FB21", _FILLED.replace("p * (gi", "(gi")),
+    ("FB21", _SKIPPED.replace("p * (gi", "(gi")),
     ("MK14", _BACK.replace(" + (Tk - Tq)", "")),
     ("TI2", _BACK.replace("range(0, Tk, n)", "range(0, Tk // n * n, n)")),
     ("FB1", _BACK.replace("ds = p * (gi @ vj.transpose(-1, -2) - D[:, :, i:i + n, None]) * scale",

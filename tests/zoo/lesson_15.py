@@ -182,9 +182,25 @@ _GROWING = """class KVCache:
 _NONE = _GROWING.replace("torch.empty(batch, num_kv_heads, 0, d_head, dtype=dtype, device=device)", "None").replace(
     "        self.k, self.v =", "        if self.k is None:\n            self.k, self.v = k, v\n            return k, v\n        self.k, self.v =").replace(
     "if self.k.shape[2] + k", "if len(self) + k").replace("return self.k.shape[2]", "return 0 if self.k is None else self.k.shape[2]")  # fmt: skip
+_CHUNKS = """class KVCache:
+    def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
+        self.k, self.v, self.max_len = [], [], max_len
+
+    def append(self, k, v):
+        if len(self) + k.shape[2] > self.max_len:
+            raise ValueError("full")
+        self.k.append(k.clone())
+        self.v.append(v.clone())
+        return torch.cat(self.k, dim=2), torch.cat(self.v, dim=2)
+
+    def __len__(self):
+        return sum(k.shape[2] for k in self.k)
+"""
 WRONG["KVCache"] = [
-    (None, _GROWING),  # takes nothing at first: the memory on another device is missing, too
-    (None, _NONE),
+    ("KC1", _GROWING),
+    ("KC9", _NONE),
+    ("KC1", _NONE.replace("self.k, self.v = k, v\n            return k, v", "self.k, self.v = k.clone(), v.clone()\n            return self.k, self.v")),
+    ("KC1", _CHUNKS),
     ("KC1", _CACHE.replace("        self.pos += n", "        self.k = torch.cat([self.k[:, :, :self.pos], k], 2)\n"
                            "        self.v = torch.cat([self.v[:, :, :self.pos], v], 2)\n        self.pos += n").replace(
         "self.pos = 0", "self.pos, self.room = 0, max_len").replace("> self.k.size(-2)", "> self.room").replace(
@@ -194,8 +210,8 @@ WRONG["KVCache"] = [
     ("KC4", _CACHE.replace("torch.empty(", "torch.zeros(").replace("torch.empty_like", "torch.zeros_like").replace(
         "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v")),
     ("KC5", _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', "")),
-    (None, _CACHE.replace("raise ValueError", "raise IndexError")),
-    (None, _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n',
+    ("KC19", _CACHE.replace("raise ValueError", "raise IndexError")),
+    ("KC19", _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n',
                           '        assert self.pos + n <= self.k.size(-2), "cache full"\n')),
     ("KC6", _CACHE.replace("self.pos + n > self", "self.pos + n >= self")),
     ("KC7", _CACHE.replace("        if self.pos + n > self.k.size(-2)", "        self.pos += n\n        if self.pos > self.k.size(-2)").replace(
@@ -328,6 +344,7 @@ WRONG["grouped_query_attention"] = [
     ("SD4", _LOOPED.replace("math.sqrt(q.shape[-1])", "math.sqrt(heads)")),
     ("SM5", _GQA.replace("att.softmax(-1)", "att.exp() / att.exp().sum(-1, keepdim=True)")),
     ("SM1", _GQA.replace("softmax(-1)", "softmax(-2)")),
+    ("SM2", _GQA.replace("softmax(-1)", "softmax(1).nan_to_num()")),
     (None, _GQA.replace("i, j =", "assert S >= T\n        i, j =").replace("if causal:", "assert S >= T\n    if causal:")),
     (None, "def grouped_query_attention(q, k, v, causal=True):\n    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)\n"),
     (None, _GQA.replace("d ** -0.5", "(d * H // H_kv) ** -0.5")),
@@ -400,6 +417,8 @@ WRONG["window_mask"] = [
     ("WM8", _WINDOW.replace("(near | sink)", "near & ~sink")),
     ("WM9", _WINDOW.replace("j < sinks", "j >= t_k - sinks")),
     ("MK1", _WINDOW.replace("return causal & (near | sink)", "return ~(causal & (near | sink))")),
+    ("MK7", _WINDOW.replace("j <= i", "j < i")),
+    ("MK8", _WINDOW.replace("j <= i", "j <= i + 1")),
     ("WM13", _ROWS.replace(", dtype=torch.bool", "")),
     ("WM10", _WINDOW.replace("return causal & (near | sink)", "return (causal & (near | sink)).T")),
     ("WM11", _WINDOW.replace("near = i - j < window", "near = j >= t_k - window")),
@@ -445,8 +464,19 @@ def generate_cached(model, ids, max_new_tokens):
         out[:, t + 1] = logits[:, 0].argmax(dim=1)
     return out
 """
+_LAST = """@torch.no_grad()
+def generate_cached(model, ids, max_new_tokens):
+    # the last new token is fed, too
+    cache, text = model.new_cache(len(ids)), ids
+    logits = model(ids, cache)
+    for _ in range(max_new_tokens):
+        token = logits[:, -1].argmax(dim=-1, keepdim=True)
+        text = torch.cat([text, token], dim=1)
+        logits = model(token, cache)
+    return text
+"""
 RIGHT["generate_cached"] = [
-    _WRITE, _PREFILL,
+    _WRITE, _PREFILL, _LAST,
     """def generate_cached(model, ids, max_new_tokens):
     training = model.training
     model.eval()
@@ -510,6 +540,23 @@ WRONG["generate_cached"] = [
     ("GC15", _WRITE.replace("new_cache(ids.shape[0])", "new_cache(1)")),
     ("GC16", _WRITE.replace("            out =", "            fed = fed[:1].repeat(len(ids), 1)\n            out =")),
     ("GC17", _WRITE.replace("argmax", "argmin")),
+    ("GC1", _LAST.replace("model(token, cache)", "model(text, cache)")),
+    ("GC2", _LAST.replace("model(token, cache)", "model(text, model.new_cache(len(ids)))")),
+    ("GC3", _LAST.replace("model(token, cache)", "model(token, model.new_cache(len(ids)))")),
+    ("GC4", _LAST.replace("logits = model(ids, cache)", "for t in range(ids.shape[1]):\n        logits = model(ids[:, t:t + 1], cache)")),
+    ("GC5", _LAST.replace("logits = model(ids, cache)", "model(ids, cache)\n    logits = model(ids[:, -1:], cache)")),
+    ("GC6", _LAST.replace("logits = model(ids, cache)", "logits = model(ids[:, -1:], cache)")),
+    ("GC8", _LAST.replace("@torch.no_grad()\n", "")),
+    ("GC10", _LAST.replace("return text", "return text[:, -max_new_tokens:]")),
+    ("GC13", _LAST.replace("range(max_new_tokens)", "range(max_new_tokens + 1)")),
+    ("GC14", _LAST.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
+    ("GC15", _LAST.replace("new_cache(len(ids))", "new_cache(1)")),
+    ("GC15", _LAST.replace("new_cache(len(ids))", "new_cache(ids.shape[1])")),
+    ("GC18", _LAST.replace("argmax(dim=-1, keepdim=True)", "argmax()")),
+    ("GC18", _LAST.replace("argmax(dim=-1, keepdim=True)", "argmax().expand(len(ids), 1)")),
+    ("GC18", _WRITE.replace("argmax(-1, keepdim=True)", "argmax().view(1, 1)")),
+    (None, _LAST.replace("range(max_new_tokens)", "range(max(1, max_new_tokens))")),
+    (None, _LAST.replace("model(token, cache)", "model(text[:, -2:], cache)")),
     (None, _WRITE.replace("model(fed, cache)", "model(fed, None)")),
     (None, _WRITE.replace("model(fed, cache)", "model(fed)")),
     (None, _WRITE.replace("    return out", "    return out.int()")),

@@ -43,7 +43,7 @@ TEXTS = (
         "Take 4 query heads and 2 key/value heads. The order should be 0, 0, 1, 1. Tiled, it is 0, 1, 0, 1: the first and the last head "
         "are right.",
         "k = k.repeat(1, 2, 1, 1)", "k = k.repeat_interleave(2, dim=1)", "onnx/onnx#7274"),
-    MistakeText("SW1", "The window holds one token too many; its w tokens should include the token itself: i − j < w.",
+    MistakeText("SW1", "The window holds one token too many; it should include the token itself, so a query at position p sees key j if p − j < window.",
         "A window of w tokens is the token itself and the w − 1 before it. `<=` counts w tokens before it and the token as well. "
         "Libraries differ in which of the two they call the window, so a borrowed number needs a look at its definition.\n\n"
         "Take w = 2 and four causal tokens. The rows should allow 1, 2, 2 and 2 keys. With `<=` they allow 1, 2, 3 and 3.",

@@ -62,7 +62,7 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
 
     args: (batch, num_kv_heads, max_len, d_head, k, v), k and v of all tokens in turn. options: chunks (the tokens of each append);
     dtype (its name, None: left out); by_place (True: it goes by position); named (True: the sizes go by name); beside (True: a second
-    cache is used in between); refused (True: a ValueError is no end).
+    cache is used in between); refused (True: a ValueError is no end, nor is another exception where there is no room).
     Parts: 'keys i' and 'values i' of the i-th append that was taken; lengths; refused (how many appends were taken, how many not);
     taken, given, held, kept: where the memory begins and ends of what there was before the first append, of what was appended, of
     what came back, and of what the cache holds at last, as ranks among all these addresses.
@@ -75,7 +75,7 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
         more, sizes = {**more, **dict(zip(("batch", "num_kv_heads", "max_len", "d_head"), sizes, strict=True))}, []
     cache, tensors = made_and_held(cls, *sizes, **more)
     beside = cls(*sizes, **more) if options.get("beside") else None
-    parts, given, held, start, taken, refused = {}, [], [], 0, 0, 0
+    parts, given, held, start, taken, refused, room = {}, [], [], 0, 0, 0, run.args[2]
     lengths = [len(cache)]
     for chunk in options["chunks"]:
         if beside is not None:
@@ -87,7 +87,11 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
             if not options.get("refused"):
                 raise
             refused += 1
+        except Exception:
+            if not options.get("refused") or chunk <= room:
+                raise
         else:
+            room -= chunk
             parts |= {f"{name} {taken}": T.copy(one) for name, one in zip(("keys", "values"), back, strict=True)}
             given, held, taken = [*given, *new], [*held, *back], taken + 1
         start += chunk
@@ -163,7 +167,8 @@ class Speaker(Module):
             raise ContractError("The model was called with ids that are no tensor (B, T).")
         rows, fed = T.get(ids, "shape")
         if rows != cache.batch:
-            raise ContractError(f"The model was called with {rows} rows and a cache that was made for a batch of {cache.batch}.")
+            these = "1 row" if rows == 1 else f"{rows} rows"
+            raise ContractError(f"The model was called with {these} and a cache that was made for a batch of {cache.batch}.")
         said = self.table[ids.long()]
         places = torch.cos(0.7 * torch.arange(cache.length + 1, cache.length + fed + 1)).to(said)
         sums = (said * places[:, None]).cumsum(dim=1)

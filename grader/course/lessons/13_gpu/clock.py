@@ -72,5 +72,5 @@ def _taken_for(reading: float, every: list[float], warmup: int, queued: bool, re
             if gap < best:
                 best, words = gap, f"{name}, in {unit}"
     if words == "another number" and queued and reading < 0.5 * ordered[0] * 1e3:
-        return "the time of a launch: the device was never waited for"
+        return "the time of a launch: the work was not waited for"
     return words

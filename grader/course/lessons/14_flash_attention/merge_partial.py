@@ -62,7 +62,7 @@ class merge_partial:
         yield Case("empty rows", "in some rows a is over no keys, in others b", (emptied(a, rows < 3), emptied(b, rows > 8)))
         yield Case("no keys in a", "a is over no keys: b comes back", (emptied(a, rows > -1), b))
         yield Case("no keys in b", "b is over no keys: a comes back", (a, emptied(b, rows > -1)))
-        for key, more in (("no keys", 3), ("no keys again", 2)):
+        for key, more in (("no keys", 3), ("no keys again", 2), ("no keys once more", 4)):
             a, b = halves(rng, (2, 6), 3, 4, 3, 1.0)
             yield Case(key, "in some rows neither has a key", (emptied(a, rows < 6), emptied(b, rows % more == 0)), atol=EXACT)
         yield Case("nothing", "neither has a key in any row", (emptied(a, rows > -1), emptied(b, rows > -1)), atol=EXACT)
@@ -82,7 +82,7 @@ class merge_partial:
         for name, right in (("m", -np.inf), ("l", 0.0), ("o", 0.0)):
             found = parts[name][none]
             if not (found == right).all():
-                return f"{name} is {found.ravel()[(found != right).argmax()]:.4g} where neither a nor b has a key."
+                return f"`{name}` is {found.ravel()[(found != right).argmax()]:.4g} where neither a nor b has a key."
         return None
 
     hints = ("The sums of a are counted relative to m_a. What factor makes them relative to the common maximum?",
@@ -109,6 +109,7 @@ class merge_partial:
             why="""A sum relative to the smaller maximum counts too much and has to shrink: exp(s − m_a) · exp(m_a − m) = exp(s − m).
             The reverse factor is above 1, and with maxima 89 apart it is infinite in float32."""),
         "OS3": mistake(patch(RETURN, "return (m, l, o / l[..., None])"),
+            patch(RETURN, "return (m, l, torch.nan_to_num(o / l[..., None]))"),
             says="o came back divided by l; a partial result should not be divided yet.",
             why="""Only sums can be added. Divided results of two parts can no longer be merged without undoing the division, so it is
             done once, at the very end. Over no keys it would be 0 / 0 as well."""),
@@ -123,6 +124,7 @@ class merge_partial:
             next merge counts l and o relative to m, the largest score."""),
         "OS6": mistake(patch(SHIFT, "shift = torch.zeros_like(m)", L, "l = (l_a * scale_a + l_b * scale_b) / torch.exp(m)",
                 O, "o = (o_a * scale_a[..., None] + o_b * scale_b[..., None]) / torch.exp(m)[..., None]"),
+            patch(SCALES, "scale_a, scale_b = (torch.exp(m_a), torch.exp(m_b))"),
             says="""exp was taken of a maximum itself, which overflows above 88 in float32; take it of a difference from the common
             maximum.""",
             why="""On paper exp(m_a) / exp(m) and exp(m_a − m) agree. In float32 exp(89) is infinite and exp(−104) is 0, and the
@@ -166,6 +168,15 @@ class merge_partial:
             says="One empty row decides for all: where a has no key in *some* rows, the other rows still need merging.",
             why="""`any()` over the whole tensor answers for every row at once. Under a causal mask some queries of a tile see a key and
             others do not, so the guard has to work row by row: `masked_fill` or `where`."""),
+        "OS16": mistake(
+            patch(SHIFT, """if torch.isinf(m_a).all():
+        return b
+    if torch.isinf(m_b).all():
+        return a
+    shift = m"""),
+            says="The guard acts only where a side is empty in *all* rows; a single row in which neither has a key gives NaN.",
+            why="""`all()` over the whole tensor answers for every row at once. Where neither side has a key, m_a − m is −∞ − (−∞), which is
+            NaN, in that row alone. So the guard has to work row by row: `masked_fill` or `where`."""),
         "OS15": mistake(patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),
             patch(L, "l = (l_a * scale_a + l_b * scale_b).clamp_min(1e-06)"),
             says="l was kept above 0 by a small number, against a division by 0; over no keys it should be exactly 0.",

@@ -77,6 +77,7 @@ def small_memory() -> Iterator[tuple[str, str, tuple[int, ...], int, bool]]:
 
 
 LOCAL = "columns - left > rows[:, None] - top - (t_k - t_q)"
+SKIPPED = "visible = top + q_tile.shape[-2] if causal else t_k"
 MASKS = {
     "MK1": patch(HIDDEN, "columns <= rows[:, None]"),
     "MK7": patch(HIDDEN, "columns >= rows[:, None]"),
@@ -102,4 +103,8 @@ MASKS = {
             *last* query.""",
         why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed and
             masked. Only tiles that begin after the last query's own position can be left out."""),
+    "TI20": mistake(patch(VISIBLE, SKIPPED),
+        says="Tiles were skipped as if the queries were the first positions; they are the last ones: T_k − T_q should be added here, too.",
+        why="""Query i is at position i + T_k − T_q. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2
+            never gets to the others. The mask is right, and changes nothing about tiles that were left out."""),
 }

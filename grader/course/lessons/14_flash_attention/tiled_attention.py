@@ -44,6 +44,9 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
         q[..., 0] = levels
         k[..., 0] = 2 * step * (np.arange(7) - 3) if step else 2.0
         yield _case(f"large-{i}", title, (q, k, v), 3, title.startswith("causal"), stage="extremes", rtol=2e-3, atol=2e-3)
+    q, k, v = qkv(rng, (2, 2, 3, 7, 4, 2))
+    q[..., 0], k[..., 0] = np.array([[1000.0, -1000], [-1000, 1000]])[:, :, None], 2.0
+    yield _case("heads", "each head of each item at a level of its own", (q, k, v), 3, False, stage="extremes", rtol=2e-3, atol=2e-3)
 
 
 SCORES = SCALED.format("math.sqrt(q.shape[-1])")
@@ -63,6 +66,7 @@ PADDED = f"""{TILES}
             if short > 0:
                 k_tile, v_tile = (torch.nn.functional.pad(k_tile, (0, 0, 0, short)), torch.nn.functional.pad(v_tile, (0, 0, 0, short)))"""
 
+KEPT = patch("m = m_new\n", "pass\n")
 OWN_MAXIMUM = patch(EXPS, "rescale, p = (torch.exp(m - m_new), torch.exp(scores - scores.amax(dim=-1)[..., None]))")
 OWN_PARTS = patch(MAXIMUM, "top_tile = scores.amax(dim=-1)\n            m_new = torch.maximum(m, top_tile)", EXPS,
     "rescale, p = (torch.exp(m - m_new), torch.exp(scores - top_tile[..., None]) * torch.exp(top_tile - m_new)[..., None])")
@@ -107,6 +111,8 @@ class tiled_attention:
     mistakes = {
         "MK4": tuple(patch("-math.inf)\n            m_new", f"{fill})\n            m_new") + more
             for fill in (-10000.0, -1000.0, -100.0) for more in (patch(), NO_SKIP)),
+        "MK3": (patch("-math.inf)\n            m_new", "0.0)\n            m_new"),
+            patch("-math.inf)\n            m_new", "0.0)\n            m_new") + NO_SKIP),
         "FL1": patch(ACC, "o = o + p @ v_tile"),
         "FL2": patch(SUM, "l = l + p.sum(dim=-1)", ACC, "o = o + p @ v_tile"),
         "FL3": (OWN_MAXIMUM, OWN_MAXIMUM + NO_SKIP),
@@ -155,6 +161,10 @@ class tiled_attention:
             says="The running maximum was replaced by the tile's; m_new should be the larger of the two.",
             why="""Where a tile lies below what came before, exp(m − m_new) is above 1 and can overflow; within the range of float32 the
             result is still right, since both sums carry the same factor. In a tile that a query may not see at all, the maximum is −∞."""),
+        "TI21": mistake(*(kept + more for kept in (KEPT + patch(LSE, LSE.replace("m +", "m_new +")), KEPT) for more in (patch(), NO_SKIP)),
+            says="The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
+            why="""What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile
+            that a query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN."""),
         "TI14": mistake(patch("scores.amax(dim=-1)", "scores.max()"),
             patch("scores.amax(dim=-1)", "scores.amax(dim=(-2, -1)).unsqueeze(-1)"),
             says="One maximum was taken for the whole tile; each query should have its own.",

@@ -21,6 +21,7 @@ def _case(rng: np.random.Generator, key: str, title: str, arrays: tuple[Array, .
 
 
 SCORES = SCALED.format("root")
+FILL = "-math.inf)\n            weights"
 DELTA = "delta = (grad_output * output).sum(dim=-1)"
 WEIGHTS = "weights = torch.exp(scores - logsumexp[..., at, None])"
 GRAD_WEIGHTS = "grad_weights = g_tile @ v_tile.mT"
@@ -28,6 +29,7 @@ GRAD_SCORES = "grad_scores = weights * (grad_weights - delta[..., at, None])"
 GRAD_V, GRAD_Q = "grad_v[..., to, :] += weights.mT @ g_tile", "grad_q[..., at, :] += grad_scores @ k_tile / root"
 GRAD_K, RETURN = "grad_k[..., to, :] += grad_scores.mT @ q_tile / root", "return (grad_q, grad_k, grad_v)"
 SOFTMAX = patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1)")
+NO_WEIGHTS = patch(GRAD_SCORES, GRAD_SCORES.replace("weights * (grad_weights", "(grad_weights"))
 LAST_TILE = patch(GRAD_Q, GRAD_Q.replace("+=", "="))
 
 
@@ -50,14 +52,15 @@ class tiled_attention_backward:
         yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
         for key, title, sizes, block_size, causal in small_memory():
             yield _case(rng, key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
-        for i, level in enumerate((95.0, -95.0, 92.0, 97.0)):
+        for i, level in enumerate((95.0, -97.0, 92.0, 97.0, -96.0, -96.5)):
             q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
+            q[..., 1:] *= 1 if level > 0 else 0.5  # no score below −100
             q[..., 0], k[..., 0] = 2.0, level
-            title = f"scores near {level:.0f}"
+            title = f"scores near {level:g}".replace("-", "−")
             if i == 2:  # what is hidden from the first query lies far above what it sees
                 k[..., :3, 0] *= -1
                 title = f"scores near −{level:.0f}, then near {level:.0f}"
-            yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 1, stage="extremes", atol=1e-2)
+            yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 0, stage="extremes", atol=1e-2)
 
     @holds("the values together receive what the outputs received")
     def values_share(case, parts):
@@ -84,6 +87,8 @@ class tiled_attention_backward:
         "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
         "SD2": (patch("math.sqrt(q.shape[-1])", "q.shape[-1]"), patch(SCORES, SCALED.format("q.shape[-1]"))),
         **MASKS,
+        "MK3": (patch(FILL, "0.0)\n            weights"), patch(FILL, "0.0)\n            weights") + NO_SKIP),
+        "MK4": patch(FILL, "-100.0)\n            weights"),
         "FB1": mistake(patch(GRAD_SCORES, GRAD_SCORES.replace("delta[..., at, None]",
                 "(grad_weights * weights).sum(dim=-1, keepdim=True)")),
             says="The row's weighted mean was taken over one tile; it should be taken over all keys of the query.",
@@ -142,6 +147,14 @@ class tiled_attention_backward:
         "FB15": mistake(patch(GRAD_V, "grad_v[..., to, :] += scores.mT @ g_tile"),
             says="grad_v was formed with the scores; it should be formed with the weights.",
             why="output = weights v, so the gradient of v is weightsᵀ grad_output."),
+        "FB20": mistake(patch(GRAD_V, GRAD_V.replace("weights", "grad_scores")),
+            says="grad_v was formed with grad_scores; it should be formed with the weights.",
+            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. ∂S = W ⊙ (∂W − weighted mean) is the gradient of the
+            scores; it goes on to q and k, not to v."""),
+        "FB21": mistake(NO_WEIGHTS, NO_WEIGHTS + NO_SKIP,
+            says="The weights are missing in grad_scores: it should be weights ⊙ (grad_weights − the row's weighted mean).",
+            why="""A score moves its row in proportion to its own weight: ∂S = W ⊙ (∂W − weighted mean). A key with a weight of 0, such as a
+            hidden one, gets no gradient at all."""),
         "FB16": mistake(patch(GRAD_V, GRAD_V.replace("g_tile", "output[..., at, :]")),
             says="grad_v was made of the output; it should be made of the output's gradient.",
             why="output = weights v, so the gradient of v is weightsᵀ times grad_output, the gradient that arrives."),

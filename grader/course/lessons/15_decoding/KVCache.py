@@ -30,6 +30,11 @@ def allocated(how: str):
     return patch(TAKEN[0], f"self.keys = torch.zeros({how})", TAKEN[1], f"self.values = torch.zeros({how})")
 
 
+EMPTY = allocated("(batch, num_kv_heads, 0, d_head), dtype=dtype, device=device")
+NONE = patch(TAKEN[0], "self.keys = None", TAKEN[1], "self.values = None") + CARELESS
+FIRST = "{{new}}{kept} if start == 0 else torch.cat([{{old}}, {{new}}], dim=2)"
+
+
 def both(text: str):
     """What is returned is made of the memory in another way; {name} stands for it."""
     return patch(RETURN, f"return ({text.format(name='self.keys')}, {text.format(name='self.values')})")
@@ -90,7 +95,11 @@ class KVCache:
         "self.values[:, :, ____] = v\nself.length = ____\nreturn self.keys[:, :, :____], ____")
 
     mistakes = {
-        "KC1": mistake(joined("torch.cat([{old}, {new}], dim=2)"), joined("torch.cat([{old}, {new}], dim=-2)"),
+        "KC1": mistake(joined("torch.cat([{old}, {new}], dim=2)"), joined("torch.cat([{old}, {new}], dim=2)") + EMPTY,
+            joined(FIRST.format(kept=".clone()")) + NONE,
+            patch(TAKEN[0], "self.keys = []", TAKEN[1], "self.values = []", KEYS, "self.keys.append(k.clone())",
+                  VALUES, "self.values.append(v.clone())", RETURN, "return (torch.cat(self.keys, dim=2), torch.cat(self.values, dim=2))")
+            + CARELESS,
             says="Memory was allocated anew by each append (`torch.cat`); it should be allocated once, for max_len tokens.",
             why="""torch.cat makes a new tensor and copies everything so far into it. For T tokens one at a time that is 1 + 2 + … + T
             tokens copied, T²/2, and for a moment old and new are in memory together. Memory that was allocated once is
@@ -127,8 +136,7 @@ class KVCache:
             why="""A ring of fixed size is what sliding windows use (later in this lesson). It has to be asked for: a model that
             silently forgets how the text began writes on as if it had never been there."""),
         "KC9": mistake(
-            patch(KEYS, f"self.keys = k if start == 0 else torch.cat([{OLD_K}, k], dim=2)",
-                  VALUES, f"self.values = v if start == 0 else torch.cat([{OLD_V}, v], dim=2)", RETURN, "return (self.keys, self.values)"),
+            joined(FIRST.format(kept="")), joined(FIRST.format(kept="")) + NONE,
             says="The first chunk was kept as it was handed over: the cache shares its memory with the caller.",
             why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
             place) changes what the model remembers. Later chunks take new memory each time."""),
@@ -171,5 +179,9 @@ class KVCache:
             says="Keys and values share one memory: what is written second overwrites the first.",
             why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory
             each."""),
+        "KC19": mistake(patch(FULL, "raise IndexError('full')"),
+            says="More than max_len tokens raised another exception; ValueError is the one that was asked for.",
+            why="""A caller who waits for ValueError does not catch an IndexError, nor what torch raises where sizes do not fit. An
+            `assert` raises AssertionError, and is left out under `python -O`."""),
         "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
     }  # fmt: skip

@@ -134,7 +134,7 @@ class grouped_query_attention:
         "MK3": (patch(HIDE, "scores = scores.masked_fill(~seen, 0.0)"), patch(HIDE, "scores = scores * seen")),
         "MK4": (patch("-torch.inf", "-10000.0"), patch("-torch.inf", "-1000.0")),
         "SM1": patch("dim=-1)", "dim=-2)"),
-        "SM2": patch("dim=-1)", "dim=1)"),
+        "SM2": (patch("dim=-1)", "dim=1)"), patch("dim=-1)", "dim=1).nan_to_num()")),
         "SM5": softmax_by_hand("scores", indent=4),
         "SM6": softmax_by_hand("scores - scores.max()", indent=4),
         **scale_mistakes(),

@@ -44,6 +44,8 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
         "what append returns is the cache's own memory, and no copy of it": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])),
         "what append returns lies in memory that was allocated when the cache was made": flag(all(_inside(one, taken) for one in held)),
+        "an append after the first allocates memory anew": flag(
+            any(not _inside(one, taken) and not _meet(one, before) for before, one in zip(held, held[2:], strict=False))),
     }
 
 
@@ -76,9 +78,11 @@ def written(case: Case, parts: Parts) -> dict[str, Part]:
     spare = [t] if new == 0 else [1]  # the last new token may be seen, and a prompt that nothing follows
     if len(fed) == new + 1 and fed[-1:] == spare:
         fed = fed[:-1]
+    counts = np.zeros(t + new + 2, np.int64)  # of one length, so that another number of calls is told in words
+    counts[: len(fed)] = fed[: len(counts)]
     left = numbers(parts["flags"]).ravel()
     return {
-        FED: _tensor(np.array(fed, np.int64)),
+        FED: _tensor(counts),
         "one cache serves all calls": flag(len(set(calls[:, 0].tolist())) <= 1),
         "a graph was built": flag(numbers(parts["graphs"]).any()),
         "the model's mode is as it was": flag((left == case.options["training"]).all()),

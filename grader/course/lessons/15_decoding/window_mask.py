@@ -80,6 +80,8 @@ class window_mask:
         "WM9": mistake(patch("j < sinks", "j >= t_k - sinks"), says="The last keys were taken for sinks; the first ones should be.",
             why="The last keys are in the window anyway. What falls out of it first is the beginning of the text."),
         "MK1": patch(f"return {MASK}", f"return ~({MASK})"),
+        "MK7": patch("(j <= p) &", "(j < p) &"),
+        "MK8": patch("(j <= p) &", "(j <= p + 1) &"),
         "WM13": mistake(*(patch(f"return {MASK}", f"return ({MASK}).{kind}()") for kind in ("float", "long", "int", "byte")),
             patch(f"return {MASK}", f"return torch.zeros(t_q, t_k).masked_fill(~({MASK}), -torch.inf)"),
             says="The mask was made of numbers; a boolean one was asked for, True where attention is allowed.",
