@@ -380,8 +380,8 @@ _MANUAL = """def train_step(model, optimizer, ids, clip=1.0):
 """
 RIGHT["train_step"] = [
     _TAKEN, _MANUAL,
-    _TAKEN.replace("    return", "    model.last_loss = loss.detach()\n    train_step.norms = [p.grad.norm() for p in model.parameters()]\n    return"),
-    _TAKEN.replace("    return", "    def again(depth):\n        return loss.item() if depth else again(depth + 1)\n    return"),
+    _TAKEN.replace("    return loss.item", "    model.last_loss = loss.detach()\n    train_step.norms = [p.grad.norm() for p in model.parameters()]\n    return loss.item"),
+    _TAKEN.replace("    return loss.item()", "    def again(depth):\n        return loss.item() if depth else again(depth + 1)\n    return again(0)"),
     _GATHER + """def train_step(model, optimizer, ids, clip=1.0):
     value = None
     def closure():
@@ -445,7 +445,7 @@ WRONG["train_step"] = [
     ("TR15", _TAKEN.replace("logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v), ids.reshape(-1)")),
     ("TR15", _LOSS.replace("reshape(-1))", "reshape(-1), reduction='sum')") + _STEP),
     ("TR2", _TAKEN.replace("    optimizer.zero_grad()\n", "").replace("backward()\n", "backward()\n    optimizer.zero_grad()\n")),
-    *(("TR17", _TAKEN.replace("    return", f"    {kept}\n    return")) for kept in (
+    *(("TR17", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item")) for kept in (
         "model.last_loss = loss", "optimizer.loss = loss", "train_step.losses = getattr(train_step, 'losses', []) + [loss]")),
     ("TR17", _TAKEN.replace("model(ids), ids)\n    loss.b", "train_step.logits, ids)\n    loss.b").replace("    loss = next", "    train_step.logits = model(ids)\n    loss = next")),
     ("TR18", _TAKEN.replace("    loss.backward()\n", "")),
