@@ -22,6 +22,9 @@ RIGHT = {
     if len(ids) > 1:
         return torch.cat([generate(model, row[None], max_new_tokens, max_len, temperature, generator) for row in ids])
 """ + _PLAIN.partition("\n")[2],
+        _PLAIN.replace("                new = torch.multinomial", "                with torch.random.fork_rng():\n"
+                       "                    torch.manual_seed(torch.randint(2 ** 40, (1,), generator=generator).item())\n"
+                       "                    new = torch.multinomial").replace("1, generator=generator)", "1)"),
         _PLAIN.replace("    model.eval()\n", "    needed = [p.requires_grad for p in model.parameters()]\n    model.eval().requires_grad_(False)\n").replace(
             "    return ids", "    for p, need in zip(model.parameters(), needed):\n        p.requires_grad_(need)\n    return ids"),
         '''@torch.no_grad()
@@ -218,6 +221,7 @@ WRONG["next_token_loss"] = [
         "-logs.gather", "-(logs / logs.sum(-1, keepdim=True)).gather").replace(".mean()", ".log().mean()")),
     ("NL18", _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids.roll(-1, dims=1)")),
     ("NL19", _LOSS.replace("cross_entropy", "nll_loss")),
+    ("NL19", _LOSS.replace("cross_entropy", "nll_loss").replace("logits[:, :-1]", "logits.softmax(-1)[:, :-1]")),
     (None, _LOSS.replace("ids[:, 1:]", "ids[:, 1:].clamp_max(v - 2)")),
     (None, _LOSS.replace("return", "logits = logits.clamp(-50, 50)\n    return")),
     (None, _GATHER.replace(".mean()", ".mean(dim=0)")),

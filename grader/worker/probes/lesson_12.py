@@ -102,11 +102,12 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
         return lambda ids: draw(ids, elsewhere, **generator)
 
     seed = options["seed"] or 0
+    few = [T.copy(all_ids[:FEW]) for _ in range(4)]
     parts = {"ids": returned(drawing(seed, 1)(all_ids))}
     if options.get("again"):
-        few, one = all_ids[:FEW], drawing(seed, 1)
-        parts |= {"first": one(few), "ids of a second call": one(few)}
-        parts |= {"ids of the same state": drawing(seed, 2)(few), "ids of another state": drawing(seed + 1, 1)(few)}
+        one = drawing(seed, 1)
+        parts |= {"first": one(few[0]), "ids of a second call": one(few[1])}
+        parts |= {"ids of the same state": drawing(seed, 2)(few[2]), "ids of another state": drawing(seed + 1, 1)(few[3])}
     return parts
 
 

@@ -173,8 +173,10 @@ class next_token_loss:
         ),
         "NL19": mistake(
             patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),
-            says="`F.nll_loss` was given logits; it expects log-probabilities: log_softmax of the logits, or use `F.cross_entropy`.",
-            why="""`F.nll_loss` only picks −x[target] and takes the mean; all normalizing is left to the caller. The loss then falls
-            without end as the right logits grow. `F.cross_entropy` is log_softmax and nll_loss in one.""",
+            patch(CALL, f"F.nll_loss({WEIGHTS}, {TARGETS})"),
+            says="`F.nll_loss` was not given log-probabilities: give it log_softmax of the logits, or use `F.cross_entropy`.",
+            why="""`F.nll_loss` only picks −x[target] and takes the mean; softmax and logarithm are left to the caller. Of logits it gives
+            a loss that falls without end as they grow, of probabilities one between −1 and 0. `F.cross_entropy` is log_softmax and
+            nll_loss in one.""",
         ),
     }

@@ -41,13 +41,14 @@ def sample(case: Case, parts: Parts) -> dict[str, Part]:
         return found
     first, same, other, second = (numbers(parts[which]) for which in ("first", *(
         f"ids of {which}" for which in ("the same state", "another state", "a second call"))))  # fmt: skip
-    state, with_it = ("generator state", "with the same generator") if case.options["seed"] is not None else (
-        "state of torch's global generator", "without a generator")  # fmt: skip
-    return found | {
+    state = "generator state" if case.options["seed"] is not None else "state of torch's global generator"
+    found |= {
         f"the same {state} gives the same ids": flag(np.array_equal(first, same)),
         f"another {state} gives the same ids": flag(np.array_equal(first, other)),
-        f"a second call {with_it} gives the same ids": flag(np.array_equal(first, second)),
     }
+    if case.options["seed"] is not None:
+        found["a second call with the same generator gives the same ids"] = flag(np.array_equal(first, second))
+    return found
 
 
 def _shares(case: Case, result: Array) -> dict[str, Part]:
