@@ -184,9 +184,10 @@ class LanguageModel:
             why="""x + block(x) doubles x in every layer. The block of lesson 11 already returns x plus what it found.""",
         ),
         "LM19": mistake(
-            patch(PLACES, "self.__dict__.setdefault('kept', self.position(torch.arange(self.max_len)))[:ids.shape[1]]"),
+            patch(SUM, f"if not hasattr(self, 'kept'):\n            self.kept = self.position(torch.arange(self.max_len))\n        {SUM}",
+                  PLACES, "self.kept[:ids.shape[1]]"),
             says="What position gave in an earlier call was kept and used again; look the vectors up in every call.",
-            why="""The graph of the kept vectors is gone after the first `backward()`, so that the second one raises; and once the
+            why="""The graph of the kept vectors is used up by the first `backward()`, so that the second one raises; and once the
             optimizer has stepped, they are not those of the table any more. The places 0 … T − 1 may be kept, in a buffer.""",
         ),
     }

@@ -218,8 +218,8 @@ class train_step:
         "TR17": mistake(
             patch(RETURN, f"model.last = loss\n    {RETURN}"),
             says="The loss or the logits are kept after the call, and with them the graph: keep `loss.item()` or `loss.detach()`.",
-            why="""A graph holds what every layer computed. In a list of losses, one is added with each step, until the memory is full;
-            in an attribute, the last one stays. A number has no graph.""",
+            why="""`backward()` lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with
+            each step, and memory grows; in an attribute the last one stays. A number has no graph.""",
         ),
         "TR18": mistake(
             patch(BACKWARD, "pass"),
