@@ -16,7 +16,7 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "flag", "inputs", "numbers", "seen"]
+__all__ = ["ContractError", "flag", "inputs", "numbers", "said", "seen"]
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -55,6 +55,13 @@ def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
     if part.array is None or (shape is not None and part.array.shape != shape):
         raise ContractError(f"A part of kind {part.kind} and shape {part.shape} came back; expected {shape or 'numbers'}.")
     return part.array
+
+
+def said(part: Part) -> str:
+    """What a part is that holds no numbers: 'None', "the text 'ab'", 'dict'."""
+    if part.kind == "text":
+        return f"the text {part.text!r}"
+    return "None" if part.kind == "none" else part.text or part.kind
 
 
 def _same(given: Part, left: Part | None) -> bool:

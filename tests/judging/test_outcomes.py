@@ -122,6 +122,11 @@ def test_whole_numbers_of_another_kind_are_not_called_cut():
         assert verdict.status == "failed" and "RS17" not in verdict.mistakes, wrong
 
 
+def test_nan_in_every_case_is_not_called_the_same_numbers():
+    verdict = judge(registry.exercise("weighted_sum"), from_cells("weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[np.nan]])"))
+    assert verdict.status == "failed" and "RS10" not in verdict.mistakes
+
+
 @pytest.mark.parametrize("id, exercise, text", BY_CELL, ids=[f"{id}-{exercise}" for id, exercise, _ in BY_CELL])
 def test_a_learner_s_cell_is_named(id, exercise, text):
     verdict = judge(registry.exercise(exercise), from_cells(exercise, text))

@@ -236,6 +236,10 @@ WRONG = {
         ("MK3", _MHA.replace('float("-inf")', "0.0")),
         ("MK4", _LOOP.replace("torch.finfo(s.dtype).min", "-1e4")),
         ("MA8", _MHA.replace("mask is not None", "False")),
+        ("MU43", _MHA.replace("mask is not None", "mask is not None and self.training")),
+        (None, _MHA.replace("mask is not None", "mask is not None and not self.training")),
+        (None, _MHA.replace("        scores =", "        self.kept = getattr(self, 'kept', k)\n        scores =").replace(
+            "return self.w_o(out)", "return self.w_o(out + 0 * self.kept.sum())")),
         ("MU2", _MHA.replace("self.w_o(out)", "out")),
         ("MU3", _MHA.replace("return self.w_o(out), attn", "return self.w_o(out), attn.mean(1)")),
         ("MU4", _EINSUM.replace("unflatten(-1, cut)", "unflatten(-1, cut[::-1]).mT")),
@@ -306,6 +310,12 @@ WRONG = {
 '''),
     ],
     "copy_torch_weights": [
+        ("MU31", _COPY.replace("w_q, w_k, w_v = torch", "w_k, w_q, w_v = torch")),
+        ("MU31", _COPY.replace("b_q, b_k, b_v = torch", "b_k, b_q, b_v = torch")),
+        ("MU44", "def copy_torch_weights(mine, torch_mha):\n    mine.load_state_dict(torch_mha.state_dict(), strict=False)\n"),
+        ("MU44", _COPY.replace("    with", "    import copy\n    mine = copy.deepcopy(mine)\n    with") + "    return mine\n"),
+        ("MU44", "def copy_torch_weights(mine, torch_mha):\n    w = mine.w_q.weight\n    w = torch_mha.in_proj_weight.chunk(3)[0]\n"),
+        (None, _COPY.replace("    with", "    torch_mha.requires_grad_(False)\n    with")),
         ("MU31", _COPY.replace("w_q, w_k, w_v = torch", "w_q, w_v, w_k = torch").replace("b_q, b_k, b_v = torch", "b_q, b_v, b_k = torch")),
         ("MU31", _COPY.replace("w_q, w_k, w_v = torch", "w_k, w_q, w_v = torch").replace("b_q, b_k, b_v = torch", "b_k, b_q, b_v = torch")),
         ("MU33", _COPY.replace("out_proj.weight)", "out_proj.weight.t())")),

@@ -128,6 +128,9 @@ class TransformerBlock(nn.Module):
 RIGHT = {
     "CausalMultiHeadAttention": [
         _LOOPS, _GPT, _EINSUM,
+        _GPT.replace("self.attn_dropout(att)", "torch.stack([torch.stack([self.attn_dropout(head) for head in item]) for item in att])"),
+        _GPT.replace("y = att @ v", "y = torch.stack([self.attn_dropout(att[..., j]) for j in range(T)], -1) @ v").replace(
+            "        att = self.attn_dropout(att)\n", ""),
         _GPT.replace("F.softmax(att, dim=-1)", "(att - att.logsumexp(-1, keepdim=True)).exp()"),
         _GPT.replace("F.softmax(att, dim=-1)", "(att - att.amax(-1, keepdim=True)).exp()\n        att = att / att.sum(-1, keepdim=True)"),
     ],
@@ -135,7 +138,8 @@ RIGHT = {
         _block(),
         _block("a = x + self.attn(self.ln1(x))\n        b = a + self.mlp(self.ln2(a))\n        return b", 'nn.GELU(approximate="none")'),
         _block(attention="GivenAttention"),
-        _block().replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-6)"),
+        *(_block().replace("nn.LayerNorm(d_model)", f"nn.LayerNorm(d_model, eps={eps})") for eps in ("1e-6", "1e-12")),
+        _block("x = x.clone()\n        x += self.attn(self.ln1(x.clone()))\n        return x + self.mlp(self.ln2(x))"),
         _block("x = self.attn(self.ln1(x)).add(x)\n        for part in self.mlp:\n            pass\n        return x + self.mlp(self.ln2(x))"),
     ],
 }
@@ -157,6 +161,14 @@ WRONG = {
         ("CM1", _GPT.replace("att = self.attn_dropout(att)", "")),
         ("CM2", _GPT.replace("att = self.attn_dropout(att)", "").replace("view(B, T, C)\n", "view(B, T, C)\n        y = self.attn_dropout(y)\n")),
         ("CM3", _GPT.replace("att = self.attn_dropout(att)", "").replace("att = att.masked_fill", "att = self.attn_dropout(att).masked_fill")),
+        ("CM3", _GPT.replace("att = self.attn_dropout(att)", "").replace("        att = F.soft", "        att = self.attn_dropout(att)\n        att = F.soft")),
+        ("CM66", _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, self.n_head, T, 1))")),
+        ("CM66", _GPT.replace("self.attn_dropout(att)", "att * (torch.rand(B, self.n_head, T, 1) >= self.attn_dropout.p)"
+                              " / (1 - self.attn_dropout.p) if self.training else att")),
+        ("CM67", _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(B, 1, T, T))")),
+        (None, _GPT.replace("self.attn_dropout(att)", "att * self.attn_dropout(torch.ones(1, self.n_head, T, T))")),
+        (None, _GPT.replace("        att = self.attn", "        self.kept = getattr(self, 'kept', {})\n        k = self.kept.setdefault(T, k)\n"
+                            "        att = self.attn").replace("y = att @ v", "y = att @ v + 0 * k")),
         ("CM4", _EINSUM.replace(" / (1 - self.p)", "")),
         ("CM9", _GPT.replace(", persistent=False", "")),
         ("DT3", _GPT.replace('self.register_buffer("bias", ', "self.bias = (").replace(", persistent=False)", ")")),
@@ -225,6 +237,14 @@ WRONG = {
         ("CM26", _block(activation="nn.GELU('tanh')")),
         ("CM27", _block(activation="nn.ReLU()")),
         ("CM29", _block("return x + self.attn(self.ln1(x)) + self.mlp(self.ln2(x))")),
+        ("CM30", _block("self.attn.eval()\n        " + _TWO_LINES)),
+        ("CM68", _block("x = x + self.attn(self.ln1(x))\n        x += self.mlp(self.ln2(x))\n        return x")),
+        *((None, _block().replace("self.ln1 = nn.LayerNorm(d_model)", f"self.ln1 = nn.LayerNorm(d_model, eps={eps})")) for eps in (0.01, 1.0)),
+        (None, _block().replace("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = nn.LayerNorm(d_model, 1.0)")),
+        (None, _block().replace("nn.Linear(d_model, 4 * d_model)", "nn.Linear(d_model, 4 * d_model, bias=False)")),
+        (None, _block("key = tuple(x.shape)\n        self.kept = getattr(self, 'kept', {})\n        if key not in self.kept:\n"
+                      "            self.kept[key] = self.attn(self.ln1(x))\n        x = x + self.kept[key]\n"
+                      "        return x + self.mlp(self.ln2(x))")),
         ("CM30", _block().replace("max_len, dropout)\n        self.mlp", "max_len)\n        self.mlp")),
         (None, _block().replace("self.ln1", "self.norm1")),
         (None, _block("x = x + self.attn(self.ln1(x))\n        return x + F.dropout(self.mlp(self.ln2(x)), 0.1, self.training)")),

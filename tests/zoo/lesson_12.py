@@ -18,6 +18,15 @@ _PLAIN = '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, g
 RIGHT = {
     "generate": [
         _PLAIN,
+        _PLAIN.partition("\n")[0] + """
+    if len(ids) > 1:
+        return torch.cat([generate(model, row[None], max_new_tokens, max_len, temperature, generator) for row in ids])
+""" + _PLAIN.partition("\n")[2],
+        _PLAIN.replace("                new = torch.multinomial", "                with torch.random.fork_rng():\n"
+                       "                    torch.manual_seed(torch.randint(2 ** 40, (1,), generator=generator).item())\n"
+                       "                    new = torch.multinomial").replace("1, generator=generator)", "1)"),
+        _PLAIN.replace("    model.eval()\n", "    needed = [p.requires_grad for p in model.parameters()]\n    model.eval().requires_grad_(False)\n").replace(
+            "    return ids", "    for p, need in zip(model.parameters(), needed):\n        p.requires_grad_(need)\n    return ids"),
         '''@torch.no_grad()
 def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
     flag = model.training
@@ -95,6 +104,13 @@ WRONG = {
         ("CM59", _PLAIN.replace("            logits = model(ids[:, -max_len:])", "            ids = ids[:, -max_len:]\n            logits = model(ids)")),
         ("CM60", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) ** (1 / temperature)")),
         ("CM61", _PLAIN.replace("dim=-1, keepdim=True", "dim=-1")),
+        *(("CM64", _PLAIN.replace("    was =", f"    {seeded}\n    was =")) for seeded in (
+            "generator = generator or torch.Generator()", "if generator is None: generator = torch.Generator().manual_seed(0)",
+            "if generator is None: torch.manual_seed(0)", "torch.manual_seed(0)")),
+        ("CM56", _PLAIN.replace("                new = torch.mult", "                if generator: generator.manual_seed(0)\n                new = torch.mult")),
+        ("CM65", _PLAIN.replace("            logits =", "            if ids.shape[1] >= max_len: break\n            logits =")),
+        (None, _PLAIN.replace("model.eval()", "model.eval().requires_grad_(False)")),
+        (None, _PLAIN.replace("    with torch.no_grad():", "    for p in model.parameters(): p.requires_grad = False\n    if True:")),
         *(("CM62", _PLAIN.replace("-max_len:", first)) for first in ("-max_len + 1:", "-max_len - 1:", "max(0, ids.shape[1] - max_len + 1):")),
         ("CM62", _PLAIN.replace("ids[:, -max_len:]", "ids if ids.shape[1] <= max_len else ids[:, 1 - max_len:]")),
         ("CM41", _PLAIN.replace("model.eval()", "model.training = False").replace("model.train(was)", "model.training = was")),
@@ -194,7 +210,18 @@ WRONG["next_token_loss"] = [
     ("NL13", _GATHER.replace(".squeeze(-1).mean()", "[:, -1].mean()")),
     ("NL14", _GATHER.replace("-logs", "(1 - logs.exp())").replace("(1 - logs.exp()).gather", "(1 - logs.exp()).gather")),
     ("NL15", _LOSS.replace("reshape(-1))", "reshape(-1), label_smoothing=0.1)")),
-    (None, _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1) + 1e-8)")),
+    ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", ".log().mean()")),
+    ("NL11", _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
+    *(("NL16", _GATHER.replace("log_softmax", "softmax").replace(".mean()", f".add({small}).log().mean()")) for small in (1e-9, 1e-12)),
+    ("NL16", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1) + 1e-8)")),
+    *(("NL17", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", one)) for one in (
+        "(logits[:, :-1].exp() / logits[:, :-1].exp().sum(-1, keepdim=True)).log()",
+        "(logits[:, :-1] - logits[:, :-1].exp().sum(-1, keepdim=True).log())")),
+    ("NL17", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "logits[:, :-1].exp()").replace(
+        "-logs.gather", "-(logs / logs.sum(-1, keepdim=True)).gather").replace(".mean()", ".log().mean()")),
+    ("NL18", _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids.roll(-1, dims=1)")),
+    ("NL19", _LOSS.replace("cross_entropy", "nll_loss")),
+    ("NL19", _LOSS.replace("cross_entropy", "nll_loss").replace("logits[:, :-1]", "logits.softmax(-1)[:, :-1]")),
     (None, _LOSS.replace("ids[:, 1:]", "ids[:, 1:].clamp_max(v - 2)")),
     (None, _LOSS.replace("return", "logits = logits.clamp(-50, 50)\n    return")),
     (None, _GATHER.replace(".mean()", ".mean(dim=0)")),
@@ -265,6 +292,8 @@ RIGHT["LanguageModel"] = [
         x = self.norm(x)
         return self.head(x)
 """,
+    _MODEL.replace("torch.arange(T)", "self.places[T]").replace("        tok_emb =",
+        "        self.places = getattr(self, 'places', {})\n        self.places[T] = self.places.get(T, torch.arange(T))\n        tok_emb ="),
     _INIT.replace("nn.Sequential(*[", "nn.ModuleList([") + """
     def forward(self, ids):
         t = ids.shape[-1]
@@ -310,6 +339,15 @@ WRONG["LanguageModel"] = [
     ("LM17", _MODEL.replace("tok_emb + pos_emb", "tok_emb * pos_emb")),
     ("LM18", _MODEL.replace("self.blocks(tok_emb + pos_emb)", "tok_emb + pos_emb\n        for b in self.blocks: x = x + b(x)")),
     (None, _MODEL.replace("max_len) for", "max_len, 0.1) for")),
+    ("LM19", _MODEL.replace("self.position(torch.arange(T))", "self.kept[:T]").replace("        tok_emb =",
+             "        if not hasattr(self, 'kept'):\n            self.kept = self.position.weight[torch.arange(len(self.position.weight))]\n        tok_emb =")),
+    ("LM19", _MODEL.replace("self.position(torch.arange(T))", "self.kept[T]").replace("        tok_emb =",
+             "        self.kept = getattr(self, 'kept', {})\n        if T not in self.kept:\n"
+             "            self.kept[T] = self.position(torch.arange(T))\n        tok_emb =")),
+    (None, _MODEL.replace("torch.arange(T)", "self.places").replace("        tok_emb =",
+           "        self.places = getattr(self, 'places', torch.arange(T))\n        tok_emb =")),
+    (None, _MODEL.replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1.0)")),
+    (None, _MODEL.replace("bias=False)", "bias=False)\n        for block in self.blocks: block.ln1.eps = 1.0")),
     (None, _MODEL.replace("self.token", "self.tok")),
     (None, _MODEL.replace("self.norm =", "self.ln_f =").replace("self.norm(", "self.ln_f(")),
     (None, _MODEL.replace("nn.LayerNorm", "nn.RMSNorm")),
@@ -346,6 +384,8 @@ _MANUAL = """def train_step(model, optimizer, ids, clip=1.0):
 """
 RIGHT["train_step"] = [
     _TAKEN, _MANUAL,
+    _TAKEN.replace("    return loss.item", "    model.last_loss = loss.detach()\n    train_step.norms = [p.grad.norm() for p in model.parameters()]\n    return loss.item"),
+    _TAKEN.replace("    return loss.item()", "    def again(depth):\n        return loss.item() if depth else again(depth + 1)\n    return again(0)"),
     _GATHER + """def train_step(model, optimizer, ids, clip=1.0):
     value = None
     def closure():
@@ -408,6 +448,11 @@ WRONG["train_step"] = [
     ("TR14", _TAKEN.replace("    loss = next", "    with torch.no_grad():\n        loss = next")),
     ("TR15", _TAKEN.replace("logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v), ids.reshape(-1)")),
     ("TR15", _LOSS.replace("reshape(-1))", "reshape(-1), reduction='sum')") + _STEP),
+    ("TR2", _TAKEN.replace("    optimizer.zero_grad()\n", "").replace("backward()\n", "backward()\n    optimizer.zero_grad()\n")),
+    *(("TR17", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item")) for kept in (
+        "model.last_loss = loss", "optimizer.loss = loss", "train_step.losses = getattr(train_step, 'losses', []) + [loss]")),
+    ("TR17", _TAKEN.replace("model(ids), ids)\n    loss.b", "train_step.logits, ids)\n    loss.b").replace("    loss = next", "    train_step.logits = model(ids)\n    loss = next")),
+    ("TR18", _TAKEN.replace("    loss.backward()\n", "")),
     ("TR16", _TAKEN.replace("loss.backward()", "(loss / len(ids)).backward()")),
     (None, _TAKEN.replace("return loss.item()", "return None")),
     (None, _TAKEN.replace("return loss.item()", "return model(ids)")),

@@ -216,6 +216,8 @@ def parameter(made: Any, name: str) -> Any:
     owner, _, leaf = name.rpartition(".")
     holder = part(made, owner) if owner else made
     value = of_torch().parameter(holder, leaf)
+    if value is None and leaf == "bias" and is_a(holder, of_torch().Module) and getattr(holder, leaf, 0) is None:
+        raise ContractError(f"The layer {owner} has no bias; it should have one.")
     if value is None:
         value = getattr(holder, leaf, None)
     if not is_a(value, of_torch().Parameter):

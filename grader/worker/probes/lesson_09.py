@@ -9,7 +9,7 @@ from numpy import array, float32
 from torch.nn import Linear, Module, MultiheadAttention
 
 from ..originals import BUILTINS, of_torch, overlap
-from . import Run, build, called, module as run_module
+from . import Run, build, called, gradients, module as run_module, parameter
 
 __builtins__ = BUILTINS
 
@@ -24,9 +24,17 @@ def after_others(cls: Any, run: Run) -> dict[str, Any]:
     """
     made = build(cls, run.options)
     made.train(run.options.get("mode", "eval") == "train")
-    for arrays in run.options["earlier"]:
-        made(*(T.tensor(given) for given in arrays))
+    call_before(made, run)
     return run_module(lambda *_: made, run)
+
+
+def call_before(made: Any, run: Run) -> None:
+    """The earlier calls of a module; where gradients are asked for, they are taken of each call at once."""
+    options = run.options
+    for arrays in options.get("earlier", ()):
+        result = made(*(T.tensor(given) for given in arrays))
+        if options.get("gradients"):
+            gradients(result, {name: parameter(made, name) for name in options["state"]})
 
 
 class Mine(Module):
@@ -51,7 +59,7 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     mine = build(Mine, {"init": options["init"], "state": options["mine"]})
     d_model, num_heads = options["init"][:2]
     original = build(lambda: MultiheadAttention(d_model, num_heads, batch_first=True), {"state": options["original"]})
-    before = T.parameters(mine)
+    before, trained = T.parameters(mine), T.parameters(original)
     with T.recording(True):
         called(function, run, mine, original)
         still = T.grad_is_enabled()
@@ -63,6 +71,7 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
         "the parameters are the same objects as before": all(after.get(name) is value for name, value in before.items()),
         "memory is shared with the original": any(overlap(one, other) for one in held for other in lent),
         "the original has changed": {name: T.numbers(value).tobytes() for name, value in theirs.items()} != given,
+        "the original's parameters are trainable": all(T.get(value, "requires_grad") for value in trained.values()),
         "the parameters are trainable": all(T.get(value, "requires_grad") for value in after.values()),
         "torch records gradients after the call": still,
     }

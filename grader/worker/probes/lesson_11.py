@@ -6,12 +6,13 @@ from typing import Any
 
 from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, module as run_module
+from .lesson_09 import call_before
 
 __builtins__ = BUILTINS
 
 T = of_torch()
 CALLS = 2  # in training mode
-EPS = 1e-5  # of every nn.LayerNorm that is judged, as torch has it by default: like a weight it is given, whatever a module was made with
+EPS, MOST_EPS = 1e-5, 1e-4  # of every nn.LayerNorm that is judged: torch's default, given like a weight where a module has a small one
 
 
 def dropout(cls: Any, run: Run) -> dict[str, Any]:
@@ -49,10 +50,19 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
     }
 
 
+def set_eps(name: str, own: dict[str, Any]) -> None:
+    """Gives a normalization torch's default. own: its attributes. Raises ContractError where what it was made with is not small."""
+    eps = own.get("eps", EPS)
+    if not 0 <= eps <= MOST_EPS:
+        raise ContractError(f"The nn.LayerNorm {name} was made with eps={eps}; expected a small number, such as torch's default 1e-05.")
+    own["eps"] = EPS
+
+
 def block(cls: Any, run: Run) -> dict[str, Any]:
     """As `module`, with the attributes of a block looked at first.
 
-    options: as for `module`; differs (True: also whether two calls differ, for dropout in training).
+    options: as for `module`; earlier (the arrays of each earlier call); differs (True: also whether two calls differ, for
+    dropout in training).
     """
     options = run.options
     made = build(cls, options)
@@ -62,7 +72,8 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
             found = getattr(made, name, None) if found is None else found
             raise ContractError(f"The attribute {name} is a {type(found).__name__}; an nn.{wanted.__name__} is asked for.")
         if name != "mlp":
-            found.eps = EPS
+            set_eps(name, next(T.parts(found))[1])
+    call_before(made, run)
     if not options.get("differs"):
         return run_module(lambda *_: made, run)
     made.train()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from gc import collect
 from random import seed as seed_python
 from typing import Any
+from weakref import ref
 
 import torch
-from numpy import array, ndarray
+from numpy import array, int64, ndarray
 from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, gradients, parameter as parameter_of, returned
+from .lesson_11 import set_eps
 
 __builtins__ = BUILTINS
 
@@ -64,40 +67,47 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
         result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
         still = T.grad_is_enabled()
     fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
+    trained = all(T.get(one, "requires_grad") for one in T.parameters(model).values())
     return {
         "result": returned(result), "tokens fed": fed, "in training": training, "graphs": graphs, "flags": array(flags(model)),
-        "torch records gradients after the call": still,
+        "torch records gradients after the call": still, "trainable": trained,
     }  # fmt: skip
+
+
+FEW = 40  # rows that are drawn again: by chance two draws of so many agree once in 10^15 times
 
 
 def sample(function: Any, run: Run) -> dict[str, Any]:
     """Generates one token for each of many rows.
 
     args: (ids, max_new_tokens, max_len, temperature). options: table (a row for each last token, a multiple of four columns);
-    seed (of the generator; None: no generator is passed); again (True: also three further calls: with the same generator
-    as it is then, with one in the state of the first call while the global ones are in another, with another generator).
+    seed (of the generator; None: no generator is passed); again (True: also calls for the first FEW rows: two in turn with one
+    generator, one with a generator in the state of the first while the global ones are in another, one with another generator;
+    without a generator, torch's global one takes its part).
     """
     options = run.options
     model = Writer(options["table"], False, False, run.args[2])
+    all_ids, *others = run.args
 
-    def draw(elsewhere: int, **generator: Any) -> Any:
-        T.global_generator.manual_seed(elsewhere)
+    def draw(ids: Any, elsewhere: int, **generator: Any) -> Any:
         seed_numpy(elsewhere)
         seed_python(elsewhere)
         with T.recording(True):
-            return _integers(function(model, *run.args, **generator))
+            return _integers(function(model, ids, *others, **generator))
 
-    def seeded(seed: int) -> Any:
-        return T.Generator().manual_seed(seed)
+    def drawing(seed: int, elsewhere: int) -> Any:
+        """Calls that draw from one generator in turn, beginning in the state of that seed."""
+        T.global_generator.manual_seed(seed if options["seed"] is None else elsewhere)
+        generator = {} if options["seed"] is None else {"generator": T.Generator().manual_seed(seed)}
+        return lambda ids: draw(ids, elsewhere, **generator)
 
-    if options["seed"] is None:
-        return {"ids": returned(draw(1))}
-    generator = seeded(options["seed"])
-    parts = {"ids": returned(draw(1, generator=generator))}
+    seed = options["seed"] or 0
+    few = [T.copy(all_ids[:FEW]) for _ in range(4)]
+    parts = {"ids": returned(drawing(seed, 1)(all_ids))}
     if options.get("again"):
-        parts["ids of a second call"] = draw(1, generator=generator)
-        parts["ids of the same state"] = draw(2, generator=seeded(options["seed"]))
-        parts["ids of another state"] = draw(1, generator=seeded(options["seed"] + 1))
+        one = drawing(seed, 1)
+        parts |= {"first": one(few[0]), "ids of a second call": one(few[1])}
+        parts |= {"ids of the same state": drawing(seed, 2)(few[2]), "ids of another state": drawing(seed + 1, 1)(few[3])}
     return parts
 
 
@@ -122,10 +132,33 @@ class Bigram(Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         gain = self.gain if all(flags(self)) else self.gain / 2
-        return gain * (self.table[ids] + self.bias)
+        logits = gain * (self.table[ids] + self.bias)
+        if logits.grad_fn is not None:
+            hook = Passed()
+            GRAPHS.append(ref(hook))
+            logits.grad_fn.register_prehook(hook)  # the graph holds it, and nothing else does
+        return logits
 
 
+class Passed:
+    """Called where backward() comes through a graph; it lives as long as the graph."""
+
+    def __call__(self, grads: Any) -> None:
+        BACKWARD.append(len(STEPS))
+
+
+GRAPHS: list[Any] = []  # of each call of the model: a weak reference, dead once its graph is gone
+BACKWARD: list[int] = []  # of each pass backwards: how many steps came before it
 STEPS: list[list[Any]] = []  # of each step of the optimizer: a copy of the gradient of each parameter, None where it has none
+
+
+def graph_is_held() -> bool:
+    """Whether any graph is left, also after what refers to itself has been collected: first among what is young, then everywhere."""
+    for generation in (1, 2):
+        if all(one() is None for one in GRAPHS):
+            return False
+        collect(generation)
+    return any(one() is not None for one in GRAPHS)
 
 
 class Stepping(torch.optim.Optimizer):
@@ -160,11 +193,13 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
     """What a step of training does to a model and its optimizer, the last of several.
 
     args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that
-    lie there before, or None), before (ids of steps that go before this one).
+    lie there before, or None), before (ids of steps that go before this one). 'backward': of each pass backwards, how many
+    steps came before it; 'held' (with steps before): whether a graph is left when the call has returned.
     """
     options = run.options
     model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
     optimizer = Stepping(model.parameters(), options["lr"])
+    GRAPHS.clear()
     with T.recording(True):
         for ids in options.get("before", ()):
             function(model, optimizer, T.tensor(ids), **run.kwargs)
@@ -173,11 +208,13 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
                 parameter.grad = T.tensor(numbers, "float32")
         before = [T.copy(parameter) for parameter in (model.table, model.bias)]
         STEPS.clear()
+        BACKWARD.clear()
         loss = function(model, optimizer, *run.args, **run.kwargs)
         still = T.grad_is_enabled()
     graph = is_a(loss, T.Tensor) and T.get(loss, "requires_grad")
     grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
     return {
+        "backward": array(BACKWARD, int64), "held": bool(options.get("before")) and not graph and graph_is_held(),
         "loss": T.copy(loss), "graph": bool(graph), "steps": len(STEPS), "flags": array(flags(model)), "recording": still,
         "table before": before[0], "bias before": before[1], "table at the step": grads[0], "bias at the step": grads[1],
         "table after": T.copy(model.table), "bias after": T.copy(model.bias),
@@ -187,9 +224,10 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
 def language_model(cls: Any, run: Run) -> dict[str, Any]:
     """As `module`, of a language model whose attributes are looked at first, one after the other.
 
-    args: (ids,). options: as for `module`; layers. Parts: 'result', 'second call' (of the ids backwards), gradients; 'blocks', how
-    many there are; 'tied', whether head and token share a weight; and what went from part to part, where a part was called as a module:
-    'into block 0', 'out of the blocks', 'into norm', 'out of norm', 'into head', '… block i' for every further block.
+    args: (ids,). options: as for `module`; layers; earlier (the ids of each earlier call). Parts: 'result', 'second call' (of the ids
+    backwards), gradients; 'tied', whether head and token share a weight; 'shared', whether other parts do; and what went from part to
+    part, where a part was called as a module: 'into block 0', 'out of the blocks', 'into norm', 'out of norm', 'into head', '… block i'
+    for every further block.
     """
     options = run.options
     made = cls(*options["init"])
@@ -212,17 +250,18 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     tied = T.parameter(made.head, "weight") is T.parameter(made.token, "weight")
     shared = len({id(value) for value in T.parameters(made).values()}) < len(T.parameters(made)) - tied
     build(lambda *_: made, options)
-    for _, own in T.parts(made):
+    for prefix, own in T.parts(made):
         if "normalized_shape" in own:
-            own["eps"] = EPS
+            set_eps(prefix.rstrip("."), own)
     made.train(options.get("mode", "eval") == "train")
+    for ids in options.get("earlier", ()):
+        made(T.tensor(ids))
     parts = {"tied": tied, "shared": shared, **_passed_on(made, blocks, run)}
     if options.get("gradients"):
-        parts |= gradients(parts["result"].value, {name: parameter_of(made, name) for name in options["gradients"]})
+        weights = {name: parameter_of(made, name) for name in options["gradients"]}
+        gradients(parts["result"].value, weights)
+        parts |= gradients(made(*run.args), weights)  # of a further call: what an earlier one kept of its graph is gone
     return parts
-
-
-EPS = 1e-5  # of every nn.LayerNorm, as torch has it by default: like a weight it is given, whatever a module was made with
 
 
 def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:

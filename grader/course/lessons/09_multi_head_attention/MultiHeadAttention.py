@@ -126,7 +126,8 @@ class MultiHeadAttention:
         yield case("as-many", "as many queries as keys, with a mask", (2, 3, 3, 4, 2), random_mask(rng, 3, 3), grad=True)
         earlier = ((*(rng.normal(size=(2, 4, 6)).astype(np.float32) for _ in range(3)), random_mask(rng, 4, 4)),)
         again = "in training mode, after a call with other tokens and a mask"
-        yield case("training", again, (2, 4, 4, 6, 2), mode="train", earlier=earlier)
+        yield case("training", again, (2, 4, 4, 6, 2), grad=True, mode="train", earlier=earlier)
+        yield case("training-masked", "in training mode, with a mask", (2, 3, 4, 4, 2), random_mask(rng, 3, 4), mode="train")
         yield from _companions(rng)
         yield from _large(rng)
         for d_model, heads in ((6, 4), (8, 3), (5, 2)):
@@ -227,6 +228,10 @@ class MultiHeadAttention:
 
             Take the scores [0, 1] and a hidden one of 200. Softmax of all three gives [0, 0, 1] in float32. Masked first, it gives
             [0.2689, 0.7311, 0]."""),
+        "MU43": mistake(patch("if mask is not None:", "if mask is not None and self.training:"),
+            says="The mask is used in training only; it should hide the same keys in evaluation.",
+            why="""Dropout depends on the mode, a mask does not. A model that never saw the hidden keys in training then finds padding,
+            or the future, among its keys."""),
         "MU22": mistake(patch("-torch.inf", "torch.inf"), patch("-torch.inf", "1e9"),
             says="The fill has the wrong sign: hidden scores must be −∞, and a large positive score takes all the weight.",
             why="""Softmax gives the largest score the most. A hidden key at +10⁹ outweighs every visible one; at +∞ the row's

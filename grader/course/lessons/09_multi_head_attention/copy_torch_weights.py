@@ -10,6 +10,7 @@ WEIGHT, BIAS = "layer.weight.copy_(weight)", "layer.bias.copy_(bias)"
 COPIES = f"""for layer, weight, bias in zip(layers, weights, biases):
             {WEIGHT}
             {BIAS}"""
+EXCHANGED = "({0}[1], {0}[0], *{0}[2:])"
 THREE_LAYERS = "(mine.w_q, mine.w_k, mine.w_v"
 
 
@@ -54,6 +55,8 @@ class copy_torch_weights:
     mistakes = {
         "MU31": mistake(patch(THREE_LAYERS, "(mine.w_v, mine.w_k, mine.w_q"),
             patch(THREE_LAYERS, "(mine.w_q, mine.w_v, mine.w_k"), patch(THREE_LAYERS, "(mine.w_k, mine.w_q, mine.w_v"),
+            *(patch("zip(layers, weights, biases)", f"zip(layers, {weights}, {biases})") for weights, biases in (
+                (EXCHANGED.format("weights"), "biases"), ("weights", EXCHANGED.format("biases")))),
             says="The thirds of in_proj were mixed up; they should be read as q, k, v, in this order.",
             why="""`in_proj_weight` stacks three matrices in the order of the arguments query, key, value. Nothing but the convention
             says so: all have the same shape."""),
@@ -101,6 +104,11 @@ class copy_torch_weights:
             says="load_state_dict was given the four layers alone; it expects every entry of the module, and this module has more.",
             why="""A buffer or a further parameter of `mine` has no counterpart in torch's module. `strict=False` leaves it as it is;
             so does copying into the four layers one by one."""),
+        "MU44": mistake(patch(COPIES, "pass"),
+            says="Nothing was written into the module: its parameters are as they were.",
+            why="""`load_state_dict(…, strict=False)` passes over every name that it does not know, and torch's names differ from ours. A
+            copy of the module is another module, and `w = other` gives the name w to another tensor. `copy_` writes into a
+            parameter."""),
         "PJ3": thirds(
             "*(part.flatten(0, 1) for part in of_heads(torch_mha.in_proj_weight))",
             "*(part.flatten(0, 1) for part in of_heads(torch_mha.in_proj_bias))",

@@ -115,7 +115,7 @@ class CausalMultiHeadAttention:
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
         earlier = others(rng, (1, 2, 8), (2, 3, 8))
         yield case("training", "in training mode, without dropout, heads of one number, after calls with two and three other tokens",
-                   (2, 3, 8), 8, 5, probe="lesson_09.after_others", options={"mode": "train", "earlier": earlier})  # fmt: skip
+                   (2, 3, 8), 8, 5, probe="lesson_09.after_others", grad=True, options={"mode": "train", "earlier": earlier})  # fmt: skip
         yield from _companions(rng)
         yield from _dropout(rng)
         yield from _large(rng)
@@ -186,8 +186,10 @@ class CausalMultiHeadAttention:
             dropping a number of the output hides one feature of what came back."""),
         "CM3": mistake(
             NO_DROPOUT + patch("scores = q @ k.mT / math.sqrt(q.shape[-1])", "scores = self.dropout(q @ k.mT / math.sqrt(q.shape[-1]))"),
+            NO_DROPOUT + patch(HIDE, HIDE.replace("scores = ", "scores = self.dropout(") + ")"),
             says="Dropout was applied to the scores: a dropped score becomes 0, which still gets weight e⁰.",
-            why="A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Dropout comes after softmax."),
+            why="""A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Where the mask has put −∞ before,
+            −∞ · 0 is NaN, and so is its whole row. Dropout comes after softmax."""),
         "CM4": mistake(patch("heads = self.dropout(weights)", """if self.training:
             weights = weights * (torch.rand_like(weights) >= self.dropout.p)
         heads = weights"""), says="The weights that dropout keeps are not scaled: each should be multiplied by 1/(1 − p).",
@@ -237,6 +239,15 @@ class CausalMultiHeadAttention:
             says="Dropout was applied to the attention weights and again to what the heads give; it should act on the weights alone.",
             why="""GPT-2 has both, with a probability for each. This module has one `dropout`, for the weights. Dropped twice, a
             number is missing more often than the argument says."""),
+        "CM66": mistake(patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[..., :1]))"),
+            patch("self.dropout(weights)", "F.dropout1d(weights.flatten(0, 1), self.dropout.p, self.training).view_as(weights)"),
+            says="A query loses all its keys at once, or none; dropout should decide for each attention weight by itself.",
+            why="""With a random number for each row of weights, (B, num_heads, T, 1), a dropped query reads nothing at all. One for each
+            weight, (B, num_heads, T, T), takes single keys away."""),
+        "CM67": mistake(patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[:, :1]))"),
+            says="All heads lose the same keys; dropout should decide for each head by itself.",
+            why="""A random tensor of shape (B, 1, T, T) is broadcast over the heads. Then no head can make up for what another one
+            misses."""),
         "CM16": mistake(patch("triu(diagonal=1)", "tril(diagonal=-1)"),
             patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
             says="The past was hidden and the future shown; token i should see tokens 0 to i, itself included.",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import fused, of, weights_of
+from grader.course.lessons.library import fused, of, others, weights_of
 
 from . import readings
 from .CausalMultiHeadAttention import CausalMultiHeadAttention
@@ -46,7 +46,9 @@ class TransformerBlock:
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5)
         yield case("sizes", "all sizes different, three heads", (2, 4, 6), 3, 7, gradients=True)
         yield case("seen-again", "the same sizes, new numbers", (2, 4, 6), 3, 7, gradients=True)
-        yield case("full", "as many tokens as max_len, in training mode, without dropout", (2, 5, 8), 4, 5, mode="train")
+        earlier = others(rng, (1, 2, 8), (2, 5, 8))
+        yield case("full", "as many tokens as max_len, in training mode, without dropout, after calls with two and five other tokens",
+                   (2, 5, 8), 4, 5, mode="train", gradients=True, earlier=earlier)  # fmt: skip
         yield case("one", "one token, one head", (3, 1, 4), 1, 6)
         yield case("room", "room for one more token", (2, 3, 4), 2, 4)
         yield case("evaluation", "dropout=0.5, in evaluation", (2, 3, 6), 2, 4, 0.5, twice=True)
@@ -97,8 +99,9 @@ class TransformerBlock:
             says="Both branches read the block's input; mlp should read x after attention has been added to it.",
             why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made."),
         "CM30": mistake(patch("max_len, dropout)", "max_len)"),
-            says="Attention inside the block has no dropout: the argument does not reach it.",
-            why="The block takes the argument, and its attention is built with the default of 0.0."),
+            says="Attention inside the block drops nothing in training: pass the argument dropout on, and leave its mode to the block.",
+            why="""The block takes the argument, and its attention is built with the default of 0.0. With `self.attn.eval()` in forward
+            the dropout is there and never acts: `block.train()` sets the mode of all its parts."""),
         "CM31": mistake(DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"), DROPOUT,
             says="Dropout was applied to one or both branches of the block; it should act inside attention only.",
             why="Many models drop there, too. This block leaves it out, so that its only randomness is that of the attention weights."),
@@ -115,6 +118,10 @@ class TransformerBlock:
         "CM35": mistake(patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
             says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
             why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses."),
+        "CM68": mistake(patch(THINK, "x += self.mlp(self.ln2(x))\n        return x"),
+            says="`x += …` changes a tensor that the backward pass still needs: write x = x + ….",
+            why="""The second normalization has kept x to compute its gradient later. `+=` changes that very tensor, so at `backward()`
+            torch finds another version of it and refuses. Without gradients nothing shows."""),
         "CM36": mistake(patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
             says="The normalizations act on what the branches give; they should act on what the branches read.",
             why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds

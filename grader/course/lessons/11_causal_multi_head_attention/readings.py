@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag
+from grader.course.readings import ContractError, flag, said
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -38,7 +38,7 @@ def _output(case: Case, part: Part) -> Array:
     """What forward gave, if it is a tensor of x's shape. Raises ContractError otherwise."""
     shape = case.args[0].array.shape
     if part.kind != "tensor" or part.shape != shape:
-        found = part.shape if part.kind == "tensor" else part.text or part.kind
+        found = part.shape if part.kind == "tensor" else said(part)
         raise ContractError(f"forward gave {found} for x of shape {shape}; expected the same shape.")
     return part.array
 
@@ -63,14 +63,20 @@ def _shares_dropped(weights: Array, dropped: Array, readable: bool) -> dict[str,
         all_ratios = dropped / weights  # (calls, B, heads, 2, T, T)
         ratio = all_ratios[..., np.tri(t, dtype=bool)]
         gone = np.abs(ratio) < 1e-4
-        last = np.abs(all_ratios[..., -2:, : t - 1]) < 1e-4  # the keys that the last two queries share
+        zero = np.abs(all_ratios) < 1e-4
+        last = zero[..., -2:, : t - 1]  # the keys that the last two queries share
+        beside = np.tri(t, t - 1, -1, dtype=bool)  # where a query sees this key and the next one
+        by_head = np.moveaxis(zero[..., np.tri(t, dtype=bool)], 2, 0)  # (heads, calls, B, 2, n)
         kept = ratio[~gone] if (~gone).sum() > 1 else np.zeros(2)
         found = {
             "share of weights dropped in training": gone.mean(),
             "factor of the weights that are kept": kept.mean(),
             "spread of that factor": kept.std(ddof=1),
             "share of weights that are dropped or kept as a whole": (gone[..., 0, :] == gone[..., 1, :]).mean(),
+            "share of weights dropped in two items of the batch at once": (by_head[:, :, ::2] & by_head[:, :, 1::2]).mean(),
+            "share of weights dropped in two heads at once": (by_head[0] & by_head[1]).mean(),
             "share of keys dropped for two queries at once": (last[..., 0, :] & last[..., 1, :]).mean(),
+            "share of neighboring keys dropped at once for one query": (zero[..., :-1] & zero[..., 1:])[..., beside].mean(),
         }
     return {name: _tensor(value if readable else 0.0) for name, value in found.items()}
 

@@ -45,8 +45,10 @@ class LanguageModel:
         yield case("small", "three tokens, one block of one head", 1, 3, 5, 4, 1, 1, 4)
         yield case("sizes", "all sizes different, three blocks of two heads", 2, 5, 7, 8, 2, 3, 6, gradients=some)
         yield case("seen-again", "the same sizes, new numbers", 2, 5, 7, 8, 2, 3, 6, gradients=some)
-        yield case("full", "as many tokens as max_len", 3, 4, 6, 6, 3, 2, 4)
-        yield case("training", "in training mode: there is no dropout", 2, 4, 9, 4, 2, 2, 7, mode="train")
+        yield case("full", "as many tokens as max_len", 3, 4, 6, 6, 3, 2, 4, gradients=some)
+        earlier = tuple(rng.integers(0, 9, size=(b, t)) for b, t in ((1, 2), (3, 7), (2, 4)))
+        yield case("training", "in training mode, where there is no dropout, after calls with other ids and lengths", 2, 4, 9, 4, 2, 2, 7,
+                   mode="train", earlier=earlier)  # fmt: skip
         yield case("square", "as many rows as tokens", 4, 4, 6, 4, 2, 2, 5)
         yield case("one", "a single token", 3, 1, 5, 4, 2, 2, 3)
         yield case("long", "more than sixteen tokens", 1, 20, 5, 4, 1, 2, 24)
@@ -180,5 +182,12 @@ class LanguageModel:
             patch(BLOCKS, "for block in self.blocks:\n            x = x + block(x)"),
             says="x was added once more around each block; write x = block(x), since a block has its residual paths inside.",
             why="""x + block(x) doubles x in every layer. The block of lesson 11 already returns x plus what it found.""",
+        ),
+        "LM19": mistake(
+            patch(SUM, f"if not hasattr(self, 'kept'):\n            self.kept = self.position(torch.arange(self.max_len))\n        {SUM}",
+                  PLACES, "self.kept[:ids.shape[1]]"),
+            says="What position gave in an earlier call was kept and used again; look the vectors up in every call.",
+            why="""The graph of the kept vectors is used up by the first `backward()`, so that the second one raises; and once the
+            optimizer has stepped, they are not those of the table any more. The places 0 … T − 1 may be kept, in a buffer.""",
         ),
     }

@@ -7,6 +7,8 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 LOGITS, TARGETS = "logits[:, :-1].flatten(0, 1)", "ids[:, 1:].flatten()"
 CALL = f"F.cross_entropy({LOGITS}, {TARGETS})"
 LOGS = f"torch.log_softmax({LOGITS}, dim=-1)"
+WEIGHTS = f"torch.softmax({LOGITS}, dim=-1)"
+PICKED = f"gather(1, {TARGETS}[:, None])"
 
 
 @exercise(points=2, minutes=8, difficulty=2, container="tensor")
@@ -107,7 +109,8 @@ class next_token_loss:
             why="""A bit is ln 2 = 0.69 nats. Both are used; what matters is not to compare one with the other.""",
         ),
         "NL9": mistake(
-            patch(CALL, f"-torch.softmax({LOGITS}, dim=-1).log().gather(1, {TARGETS}[:, None]).mean()"),
+            patch(CALL, f"-{WEIGHTS}.log().{PICKED}.mean()"),
+            patch(CALL, f"-{WEIGHTS}.{PICKED}.log().mean()"),
             says="The logarithm of a weight that was rounded to 0 is −∞: take log_softmax of the logits.",
             why="""softmax rounds e^(−1000) to 0, whose logarithm is −∞, and the gradient is NaN. log_softmax never makes
             the weight; `F.cross_entropy` uses it.""",
@@ -120,6 +123,7 @@ class next_token_loss:
         "NL11": mistake(
             patch(CALL, f"{CALL}.detach()"),
             patch(LOGITS, f"{LOGITS}.detach()"),
+            patch(CALL, f"{CALL}.item()"),
             says="The loss is cut off from the graph, so nothing can be trained by it.",
             why="""`.item()` and `.detach()` are for what is printed. What is returned here is differentiated.""",
         ),
@@ -145,5 +149,34 @@ class next_token_loss:
             says="The targets were smoothed; the next token should be the whole target.",
             why="""Label smoothing spreads part of the target over all tokens. That regularizes, but then even a model that
             knows every next token pays more than 0.""",
+        ),
+        "NL16": mistake(
+            *(patch(CALL, f"-({WEIGHTS}.{PICKED} + {small}).log().mean()") for small in ("1e-9", "1e-8", "1e-10", "1e-12")),
+            says="A small number was added to the weight before the logarithm, which caps the loss: take log_softmax of the logits.",
+            why="""−log(1e-9) is 20.7, so a token that the model holds for e^(−100) costs no more than that, and next to no gradient
+            comes back. log_softmax gives −100, without a weight that could be rounded to 0.""",
+        ),
+        "NL17": mistake(
+            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).{PICKED}.log().mean()"),
+            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).log().{PICKED}.mean()"),
+            patch(CALL, f"(({LOGITS}).exp().sum(dim=-1).log() - ({LOGITS}).{PICKED}.squeeze(1)).mean()"),
+            says="exp of large logits overflows, or rounds to 0: take log_softmax of the logits, which subtracts the maximum first.",
+            why="""float32 ends near e^88.7. exp of a logit above that is ∞, and ∞/∞ is NaN. `F.cross_entropy` and log_softmax
+            never take exp of a number above 0.""",
+        ),
+        "NL18": mistake(
+            patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
+            patch(CALL, "F.cross_entropy(logits.mT, ids.roll(-1, dims=1))"),
+            says="The ids were rolled, so the last position is asked for the row's first token; it should be left out.",
+            why="""`roll` moves what falls out at one end in at the other. After the last token of a row comes one that is not there:
+            there are T − 1 questions, not T.""",
+        ),
+        "NL19": mistake(
+            patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),
+            patch(CALL, f"F.nll_loss({WEIGHTS}, {TARGETS})"),
+            says="`F.nll_loss` was not given log-probabilities: give it log_softmax of the logits, or use `F.cross_entropy`.",
+            why="""`F.nll_loss` only picks −x[target] and takes the mean; softmax and logarithm are left to the caller. Of logits it gives
+            a loss that falls without end as they grow, of probabilities one between −1 and 0. `F.cross_entropy` is log_softmax and
+            nll_loss in one.""",
         ),
     }

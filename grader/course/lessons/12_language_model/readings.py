@@ -5,11 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag, numbers
+from grader.course.readings import ContractError, flag, numbers, said
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
 Array = np.ndarray
+
+# How far a share of 500 draws may be from what it should be: 4.5 standard errors. In one right answer of 10,000 a share of any case
+# is further off by chance.
+CHANCE = 0.1
 
 
 def greedy(case: Case, parts: Parts) -> dict[str, Part]:
@@ -25,6 +29,7 @@ def greedy(case: Case, parts: Parts) -> dict[str, Part]:
     found["the model's own flag is back"] = flag(left[:1].all() == case.options["training"])
     found["the flags of its parts are back"] = flag((left == case.options["training"]).all())
     found["torch records gradients after the call"] = parts["torch records gradients after the call"]
+    found["the model's parameters are trainable after the call"] = parts["trainable"]
     return {**found, "result": parts["result"]}  # last: a model that is treated otherwise also gives other ids
 
 
@@ -34,12 +39,16 @@ def sample(case: Case, parts: Parts) -> dict[str, Part]:
     found = _shares(case, ids)
     if len(parts) == 1:
         return found
-    same, other, second = (numbers(parts[f"ids of {which}"]) for which in ("the same state", "another state", "a second call"))
-    return found | {
-        "the same generator state gives the same ids": flag(np.array_equal(ids, same)),
-        "another generator state gives the same ids": flag(np.array_equal(ids, other)),
-        "a second call with the same generator gives the same ids": flag(np.array_equal(ids, second)),
+    first, same, other, second = (numbers(parts[which]) for which in ("first", *(
+        f"ids of {which}" for which in ("the same state", "another state", "a second call"))))  # fmt: skip
+    state = "generator state" if case.options["seed"] is not None else "state of torch's global generator"
+    found |= {
+        f"the same {state} gives the same ids": flag(np.array_equal(first, same)),
+        f"another {state} gives the same ids": flag(np.array_equal(first, other)),
     }
+    if case.options["seed"] is not None:
+        found["a second call with the same generator gives the same ids"] = flag(np.array_equal(first, second))
+    return found
 
 
 def _shares(case: Case, result: Array) -> dict[str, Part]:
@@ -54,6 +63,10 @@ def _shares(case: Case, result: Array) -> dict[str, Part]:
     drawn = [np.clip(result[ids[:, -1] == last, t:].astype(np.int64) // quarter, 0, 3).ravel() for last in lasts]
     name = "share of each token" if quarter == 1 else "share of each quarter of the vocabulary"
     shares = np.stack([np.bincount(of, minlength=4) / len(of) for of in drawn])
+    logits = case.options["table"][lasts].astype(np.float64) / (case.args[3] if len(case.args) > 3 else 1.0)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    exact = weights.reshape(len(lasts), 4, quarter).sum(axis=-1) / weights.sum(axis=-1, keepdims=True)
+    shares = np.where(np.abs(shares - exact) <= CHANCE, exact, shares)
     return {f"{name}, by the last token {lasts}": Part("ndarray", shares, "float64")}
 
 
@@ -74,9 +87,9 @@ def model(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
               for i in range(1, layers)]  # fmt: skip
     chain += [("norm is applied to what the last block gave", went(f"out of block {layers - 1}"), went("into norm")),
               ("head is applied to what norm gave", went("out of norm"), went("into head"))]  # fmt: skip
-    found = {name: flag(_agree(expected, actual)) for name, expected, actual in chain}
-    found["the head has a weight of its own"] = flag(not flagged(parts["tied"]))
-    found["the blocks have weights of their own"] = flag(not flagged(parts["shared"]))
+    own = {"the head has a weight of its own": flag(not flagged(parts["tied"])),
+           "the blocks have weights of their own": flag(not flagged(parts["shared"]))}  # fmt: skip
+    found = own | {name: flag(_agree(expected, actual)) for name, expected, actual in chain}
     return found | {name: part for name, part in parts.items() if part.role in ("returned", "gradient")}
 
 
@@ -98,19 +111,22 @@ def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     loss = parts["loss"]
     if loss.array is None or loss.kind == "bool" or loss.shape != ():
         shape = f" of shape {loss.shape}" if loss.shape else ""
-        raise ContractError(f"What came back is {loss.text or loss.kind}{shape}; expected the loss before the step, a float.")
+        raise ContractError(f"What came back is {said(loss)}{shape}; expected the loss before the step, a float.")
     left, times = numbers(parts["flags"]).ravel(), int(numbers(parts["steps"]))
     if times != 1:
         raise ContractError(f"optimizer.step() ran {times} times; expected once.")
     if parts["table at the step"].array is None or parts["bias at the step"].array is None:
-        raise ContractError("When the optimizer stepped, there was a parameter without a gradient: step() comes after backward().")
+        backward = numbers(parts["backward"]).ravel()
+        why = "backward() never ran" if not backward.size else "backward() ran after the step" if backward.min() else (
+            "backward() had run, so it was cleared again, or never arrived")  # fmt: skip
+        raise ContractError(f"When the optimizer stepped, there was a parameter without a gradient: {why}.")
     return {
         "table's gradient at the step": parts["table at the step"], "bias's gradient at the step": parts["bias at the step"],
         "loss": Part("number", loss.array.astype(np.float64), "float64"),
         "table after the step": parts["table after"], "bias after the step": parts["bias after"],
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
-        "table before": parts["table before"], "bias before": parts["bias before"],
+        "a graph is kept after the call": parts["held"], "table before": parts["table before"], "bias before": parts["bias before"],
     }  # fmt: skip
 
 

@@ -84,7 +84,8 @@ class train_step:
         if _norm(*there) > 1.001 * clip:
             return f"at the step their norm is {_norm(*there):.4g}, {norms}; clip={clip:g} allows {clip:g} at most."
         if _norm(*own) <= clip and _close(tuple(each * _norm(*own) / max(_norm(*there), 1e-12) for each in there), own):
-            return f"their norm was {norms}, below clip={clip:g}, and still they were scaled: at the step it is {_norm(*there):.4g}."
+            return (f"the loss's own gradients have the norm {_norm(*own):.4g}, below clip={clip:g}, and should stay as they are; at the "
+                    f"step the norm is {_norm(*there):.4g}.")  # fmt: skip
         return None
 
     @holds("the loss that comes back is the one before the step")
@@ -107,8 +108,6 @@ class train_step:
         "optimizer.step()\n"
         "return ____",
     )
-
-    alike = (("TR2", "TR9"),)
 
     mistakes = {
         "TR1": mistake(
@@ -215,5 +214,17 @@ class train_step:
             says="The loss was multiplied or divided by the batch size before `backward()`; it should be used as it is.",
             why="""next_token_loss is a mean already. Scaled once more, the learning rate means something else for every
             size of batch.""",
+        ),
+        "TR17": mistake(
+            patch(RETURN, f"model.last = loss\n    {RETURN}"),
+            says="The loss or the logits are kept after the call, and with them the graph: keep `loss.item()` or `loss.detach()`.",
+            why="""`backward()` lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with
+            each step, and memory grows; in an attribute the last one stays. A number has no graph.""",
+        ),
+        "TR18": mistake(
+            patch(BACKWARD, "pass"),
+            says="`backward()` is never called: the optimizer finds no gradients.",
+            why="""The loss is a number at the end of a graph. `backward()` walks through that graph and writes each parameter's
+            gradient into `.grad`; without it `step()` has nothing to go by, and the model stays as it is.""",
         ),
     }
