@@ -6,7 +6,6 @@ what a mistake of the catalogue says as well is left out where such a mistake is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -14,15 +13,13 @@ from itertools import permutations
 import numpy as np
 
 from grader.course.spec import Case, Exercise
+from grader.judging import exceptions
 from grader.judging.compare import same_numbers
 from grader.judging.findings import Finding
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
 _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
-_WHOLE_NEEDED = re.compile(
-    r"interpreted as an integer|tuple of ints.*float|must be (an )?int.*not float|only integers|must be integers|got float"
-)
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def _input_in_place(evidence: Evidence) -> str | None:
 def _overwritten_before_backward(evidence: Evidence) -> str | None:
     """The only line that changes something in place, where the backward pass needs what was there."""
     lines = {slip.number: slip for slip in evidence.slips if slip.kind == "overwrites"}
-    if len(lines) != 1 or not evidence.failure or "modified by an inplace operation" not in evidence.failure.message:
+    if len(lines) != 1 or not evidence.failure or not exceptions.overwritten(evidence.failure):
         return None
     slip = next(iter(lines.values()))
     return (
@@ -193,10 +190,10 @@ def _whole_length(evidence: Evidence) -> str | None:
     if not failure or failure.kind != "exception" or failure.type not in ("TypeError", "IndexError"):
         return None
     whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
-    if not _WHOLE_NEEDED.search(failure.message):
+    if not exceptions.needs_whole(failure):
         return None
     divides = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
-    if re.search(r"(?<!/)/(?!/)", failure.line):
+    if exceptions.divides(failure):
         return f"A length or an index must be a whole number: {divides}"
     return whole and f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: {divides}"
 

@@ -17,6 +17,12 @@ _NO_BROADCAST = r"operands could not be broadcast|size of tensor a|not broadcast
 _ONE_NUMBER = r"(length-1|0-dimensional) arrays can be converted|one element tensors can be converted"
 _PARAMETERS = r"required positional argument|unexpected keyword argument|positional arguments? but"
 _INTO_WHOLE = r"Cannot cast ufunc|result type .* can't be cast"
+_OVERWRITTEN = "modified by an inplace operation"
+_NEEDS_WHOLE = re.compile(
+    r"float\d*' object cannot be interpreted|tuple of ints.*float|must be (an )?int.*not float|got float"
+    r"|only integers, slices|slice indices must be|indices must be integers.* not float|expected a sequence of integers"
+    r"|^(repeat|expand|empty)\(\) takes 1 positional argument"
+)
 _OUT_OF_AXIS = r"^IndexError.*out of (bounds|range)"
 Condition = Callable[[Failure, Sequence[Slip]], bool]
 
@@ -105,7 +111,7 @@ _ADVICE = tuple(
          "changes weights in place, under `torch.no_grad()`.", _line(r"weight|bias|param|\.grad\b")),
         (r"leaf Variable that requires grad",
          "A tensor whose gradient is recorded cannot be changed in place: make a new one, `x = x + y`.", None),
-        (r"modified by an inplace operation",
+        (_OVERWRITTEN,
          "The backward pass still needs a tensor that was changed in place, by `+=`, `x[…] = …` or a method such as `add_`: make a new "
          "one, `x = x + y`.", None),
         (r"view size is not compatible",
@@ -183,6 +189,21 @@ _ADVICE = tuple(
          "Cells run once, from top to bottom: is the name bound above, spelled this way, and not only inside another function?", None),
     )
 )  # fmt: skip
+
+
+def needs_whole(failure: Failure) -> bool:
+    """Whether a float was given where a length or an index is needed."""
+    return bool(_NEEDS_WHOLE.search(failure.message))
+
+
+def divides(failure: Failure) -> bool:
+    """Whether the line divides by `/`."""
+    return bool(re.search(r"(?<!/)/(?!/)", failure.line))
+
+
+def overwritten(failure: Failure) -> bool:
+    """Whether the backward pass missed what was changed in place."""
+    return _OVERWRITTEN in failure.message
 
 
 def on(failure: Failure, slips: Sequence[Slip] = ()) -> str:

@@ -17,6 +17,7 @@ from tests.live import from_cells
 
 A, B, WHOLE = np.ones((2, 3)), np.ones((4, 3)), np.ones((2, 3), dtype=int)
 P, Q = torch.ones(2, 3), torch.ones(4, 3)
+HALF = 2.0
 LAYER, EMBED, LEAF = nn.Linear(3, 3), nn.Embedding(4, 2), torch.ones(2, 3, requires_grad=True)
 
 
@@ -57,6 +58,21 @@ def raised(code: str) -> Exception:
 def test_an_exception_leads_on(code, says):
     error = raised(code)
     assert says in exceptions.on(Failure("exception", type(error).__name__, str(error), code)), f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("code", [
+    "range(HALF)", "np.zeros(HALF)", "np.zeros((3, HALF))", "A[HALF]", "A[:HALF]", "A.reshape(3, HALF)", "[1, 2, 3][HALF]", "torch.zeros(3, HALF)",
+    "torch.empty(HALF, 3)", "P.view(3, HALF)", "P.repeat(HALF, 1)", "P[HALF]", "P.chunk(HALF)", "P.split(HALF)", "nn.Linear(3, HALF)", "nn.Embedding(HALF, 3)",
+])  # fmt: skip
+def test_a_float_in_place_of_a_length_is_recognized(code):
+    error = raised(code)
+    assert exceptions.needs_whole(Failure("exception", type(error).__name__, str(error))), f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("code", ["torch.sin(HALF)", "A[2]", "P[2]", "range([1])", "[1]['a']", "math.exp(A)", "(lambda q: 0)(1, 2)", "torch.softmax(P)"])
+def test_other_errors_are_not_taken_for_a_float_in_place_of_a_length(code):
+    error = raised(code)
+    assert not exceptions.needs_whole(Failure("exception", type(error).__name__, str(error)))
 
 
 def test_what_is_not_known_gets_no_sentence():
