@@ -41,7 +41,7 @@ def _fits_transposed(failure: Failure, slips: Sequence[Slip]) -> bool:
     if len(shapes) != 2:
         return False
     (a, first), (b, second) = shapes.items()
-    as_they_are = re.search(rf"\b{a} *@ *{b}\b(?!\.|\[)|\( *{a}, *{b} *\)", failure.line)
+    as_they_are = re.search(rf"\b{re.escape(a)} *@ *{re.escape(b)}\b(?!\.|\[)|\( *{re.escape(a)}, *{re.escape(b)} *\)", failure.line)
     return bool(as_they_are) and "weights" not in a and first[-1] == second[-1] != second[-2]
 
 

@@ -26,7 +26,7 @@ class Slip(NamedTuple):
           'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'numpy' (a NumPy function is called), 'layer
           in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along an axis,
           without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to, '' where
-          it is calculated with at once), 'summed' (two names are multiplied by `*` and the products added along an axis),
+          it is calculated with at once), 'summed' (two names are multiplied by `*` and the products added up),
           'overwrites' (something is changed in place),
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
           own max, min or sorted), 'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
@@ -126,7 +126,7 @@ class _Reading:
             yield self._slip("reduced", node)
         if _overwrites(node):
             yield self._slip("overwrites", node)
-        if _is_reduced(node) and isinstance(node.func.value, ast.BinOp) and isinstance(node.func.value.op, ast.Mult):
+        if _is_summed_product(node):
             yield self._slip("summed", node)
         if isinstance(node, ast.Call):
             called = _dotted(node.func)
@@ -188,6 +188,12 @@ def _holds_reduced(node: ast.AST) -> bool:
         return _holds_reduced(node.operand)
     is_call = isinstance(node, ast.Call) and len(node.args) == 1
     return is_call and _dotted(node.func).rpartition(".")[2] in ("sqrt", "exp", "log") and _holds_reduced(node.args[0])
+
+
+def _is_summed_product(node: ast.AST) -> bool:
+    """Whether it is `(x * y).sum(…)`."""
+    added = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum" else None
+    return isinstance(added, ast.BinOp) and isinstance(added.op, ast.Mult)
 
 
 def _overwrites(node: ast.AST) -> bool:

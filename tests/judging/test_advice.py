@@ -119,6 +119,10 @@ def test_what_is_advised_of_a_product_fits_how_it_was_written(line, advice):
     assert advice in advised_on(line, "ValueError: matmul: Input operand 1 has a mismatch", **three)
 
 
+def test_names_that_no_python_has_end_nothing():
+    assert "compare both" in advised_on("s = q @ k", "ValueError: matmul: Input operand 1", **{"(q": np.ones((5, 4)), "[k": np.ones((7, 4))})
+
+
 def test_what_is_averaged_is_not_to_be_transposed():
     said = advised_on("out = weights @ v", "ValueError: matmul: Input operand 1", weights=np.ones((2, 2, 2)), v=np.ones((2, 3, 2)))
     assert "transposed" not in said and "compare both" in said
