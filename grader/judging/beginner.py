@@ -13,10 +13,13 @@ from itertools import permutations
 import numpy as np
 
 from grader.course.spec import Case, Exercise
+from grader.judging import exceptions
 from grader.judging.compare import same_numbers
 from grader.judging.findings import Finding
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
+
+_WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,18 @@ def _input_in_place(evidence: Evidence) -> str | None:
     )
 
 
+def _overwritten_before_backward(evidence: Evidence) -> str | None:
+    """The only line that changes something in place, where the backward pass needs what was there."""
+    lines = {slip.number: slip for slip in evidence.slips if slip.kind == "overwrites"}
+    if len(lines) != 1 or not evidence.failure or not exceptions.overwritten(evidence.failure):
+        return None
+    slip = next(iter(lines.values()))
+    return (
+        f"The backward pass still needs what was there before `{slip.line}` (line {slip.number} of its cell) changed it in place: "
+        "make a new tensor, `x = x + y` in place of `x += y`."
+    )
+
+
 def _max_without_values(evidence: Evidence) -> str | None:
     slip = evidence.slip("max")
     if not (slip and evidence.torch and evidence.failure and evidence.failure.type == "TypeError"):
@@ -130,9 +145,13 @@ def _numpy_in_torch(evidence: Evidence) -> str | None:
         slip = evidence.on_line("numpy")
     elif finding.actual is None or finding.actual.kind != "ndarray":
         slip = None
-    return slip and (
-        f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method, "
-        "which also keep the graph for gradients."
+    if not slip:
+        return None
+    gradients = any(part.role == "gradient" for parts in evidence.expected for part in parts.values())
+    graph = gradients and slip.name.rpartition(".")[2] not in _WITHOUT_INPUT
+    return (
+        f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method"
+        + (", which also keep the graph for gradients." if graph else ".")
     )
 
 
@@ -171,12 +190,12 @@ def _whole_length(evidence: Evidence) -> str | None:
     if not failure or failure.kind != "exception" or failure.type not in ("TypeError", "IndexError"):
         return None
     whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
-    if whole is None:
+    if not exceptions.needs_whole(failure):
         return None
-    return (
-        f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: `/` always gives a float, "
-        "also where it divides evenly; `//` gives a whole number."
-    )
+    divides = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
+    if exceptions.divides(failure):
+        return f"A length or an index must be a whole number: {divides}"
+    return whole and f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: {divides}"
 
 
 def _star_for_product(evidence: Evidence) -> str | None:
@@ -191,8 +210,15 @@ def _star_for_product(evidence: Evidence) -> str | None:
         first, second = shapes.get(slip.name, ()), shapes.get(slip.other, ())
         if slip.turned:
             second = (*second[:-2], *second[:-3:-1])
-        if len(first) > 1 and len(second) > 1 and first[-1] == second[-2] and not _go_together(first, second):
-            return f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so; the matrix product is written `@`."
+        if len(first) < 2 or len(second) < 2 or _go_together(first, second):
+            continue
+        said = f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so"
+        if first == second[::-1] and not slip.turned:
+            return f"{said}: one of the two is transposed, or the matrix product is meant, which is written `@`."
+        if first[-1] == second[-2] and len(second) in (2, len(first)):
+            return f"{said}; the matrix product is written `@`."
+        if evidence.on_line("summed") and len(first) == len(second) == 2 and first[-1] == second[-1] and not slip.turned:
+            return f"{said}; all rows times all rows is the matrix product `{slip.name} @ {slip.other}.T`."
     return None
 
 
@@ -254,7 +280,7 @@ def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int
 
 Rule = Callable[[Evidence], str | None]
 READ: Iterable[Rule] = (
-    _nothing_returned, _return_in_loop, _layer_in_forward, _loose_layers, _assert_for_raise, _input_in_place, _max_without_values, _caret,
-    _numpy_in_torch, _whole_length, _star_for_product,
+    _nothing_returned, _return_in_loop, _layer_in_forward, _loose_layers, _assert_for_raise, _input_in_place,
+    _max_without_values, _caret, _numpy_in_torch, _whole_length, _star_for_product,
 )  # fmt: skip
-OBSERVED: Iterable[Rule] = (_own_raise, _a_list, _another_order, _unused)
+OBSERVED: Iterable[Rule] = (_own_raise, _overwritten_before_backward, _a_list, _another_order, _unused)

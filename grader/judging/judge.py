@@ -218,7 +218,8 @@ class _Judging:
             return self._fail(i, finding)
         if failure.kind == "call":  # no number has a part in it
             return self._fail(i, finding, (*details, *wording.by_name(case)))
-        details += wording.expected_shapes(self.exercise, self.baseline.parts[i])
+        if failure.kind != "contract" and failure.type not in ("AttributeError", "NameError", "UnboundLocalError"):
+            details += wording.expected_shapes(self.exercise, self.baseline.parts[i])
         return self._fail(i, finding, details, evidence.inputs(case))
 
     def _raises(self, i: int) -> Verdict | None:

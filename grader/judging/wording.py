@@ -115,8 +115,8 @@ def _numbers(exercise: Exercise, finding: Finding) -> str:
 
 def _flag(exercise: Exercise, finding: Finding) -> str:
     if bool(finding.expected.array):
-        return f"This should be true, but it is not: {finding.part}."
-    return f"This should not be true, but it is: {finding.part}."
+        return f"Expected: {finding.part}. This is not so."
+    return f"Not expected: {finding.part}."
 
 
 def _text(exercise: Exercise, finding: Finding) -> str:

@@ -25,7 +25,9 @@ class Slip(NamedTuple):
     kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
           'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'raise', 'numpy' (a NumPy function is called),
           'layer in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along
-          an axis, without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to),
+          an axis, without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to, ''
+          where it is calculated with at once), 'summed' (two names are multiplied by `*` and the products added up),
+          'overwrites' (something is changed in place),
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
           own max, min or sorted), 'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
@@ -117,8 +119,16 @@ class _Reading:
             yield self._slip("condition", node)
         if isinstance(node, ast.Assign) and _is_reduced(node.value) and isinstance(node.targets[0], ast.Name):
             yield self._slip("reduced", node, node.targets[0].id)
-        elif _is_reduced(node):
+        if isinstance(node, ast.BinOp):
+            reduced = any(_holds_reduced(side) for side in (node.left, node.right))
+        else:
+            reduced = isinstance(node, ast.AugAssign) and _holds_reduced(node.value)
+        if reduced:
             yield self._slip("reduced", node)
+        if _overwrites(node):
+            yield self._slip("overwrites", node)
+        if _is_summed_product(node):
+            yield self._slip("summed", node)
         if isinstance(node, ast.Call):
             called = _dotted(node.func)
             owner, _, function = called.rpartition(".")
@@ -165,6 +175,36 @@ def _is_reduced(node: ast.AST) -> bool:
     of_module = _dotted(node.func.value) in ("np", "numpy", "torch")
     along = given & {"axis", "dim"} or len(node.args) > of_module
     return bool(along) and not given & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
+
+
+def _holds_reduced(node: ast.AST) -> bool:
+    """Whether it is such a sum, or is made of one entry by entry: `x.max(1)`, `x.max(1).values`, `np.sqrt(x.sum(1))`."""
+    if _is_reduced(node):
+        return True
+    if isinstance(node, ast.Attribute):
+        return node.attr not in ("T", "mT") and _holds_reduced(node.value)
+    if isinstance(node, ast.Subscript):
+        return _holds_reduced(node.value)
+    if isinstance(node, ast.UnaryOp):
+        return _holds_reduced(node.operand)
+    is_call = isinstance(node, ast.Call) and len(node.args) == 1
+    return is_call and _dotted(node.func).rpartition(".")[2] in ("sqrt", "exp", "log") and _holds_reduced(node.args[0])
+
+
+def _is_summed_product(node: ast.AST) -> bool:
+    """Whether it is `(x * y).sum(…)`."""
+    added = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum" else None
+    return isinstance(added, ast.BinOp) and isinstance(added.op, ast.Mult)
+
+
+def _overwrites(node: ast.AST) -> bool:
+    """Whether it changes an array in place: `x += y`, `x[0] = y`, `x.add_(y)`; a counter, `i += 1`, does not count."""
+    if isinstance(node, ast.AugAssign):
+        return not isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assign):
+        return isinstance(node.targets[0], ast.Subscript)
+    method = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    return method.endswith("_") and not method.startswith(("_", "requires_grad")) and not method.endswith("__")
 
 
 def _unturned(node: ast.AST) -> tuple[str, bool]:

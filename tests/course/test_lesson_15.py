@@ -139,7 +139,7 @@ def test_a_copy_that_grows_is_told_from_memory_that_was_allocated_once():
     text = text.replace("self.values[:, :, start:end] = v.detach()", "self.values = torch.cat([self.values[:, :, :start], v], 2)")
     verdict = judge(registry.exercise("KVCache"), from_cells("KVCache", text))
     assert verdict.mistakes == ("KC1",), verdict.headline
-    assert verdict.headline == "This should be true, but it is not: what append returns lies in memory that was allocated when the cache was made."
+    assert verdict.headline == "Expected: what append returns lies in memory that was allocated when the cache was made. This is not so."
 
 
 def test_what_the_model_was_fed_is_told_in_numbers():

@@ -62,6 +62,61 @@ def sinusoidal_positions(n_positions, d_model, base=10000.0):
 def attention_scores(Q, K):
     return Q * K.T
 """, ("the matrix product is written `@`",), ("keepdims",)),
+    ("attention_scores", """
+def attention_scores(Q, K):
+    return (Q * K).sum(axis=1)
+""", ("all rows times all rows is the matrix product `Q @ K.T`",), ("keepdims",)),
+    ("apply_rope", """
+def apply_rope(x, positions, base=10000.0):
+    d = x.shape[-1]
+    w = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angles = positions[None] * w[:, None]
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+""", ("one of the two is transposed, or the matrix product is meant",), ("keepdims",)),
+    ("sinusoidal_positions", """
+def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    pe = torch.zeros(n_positions, d_model)
+    for i in range(d_model / 2):
+        pe[:, 2 * i] = torch.sin(torch.arange(n_positions) / base ** (2 * i / d_model))
+        pe[:, 2 * i + 1] = torch.cos(torch.arange(n_positions) / base ** (2 * i / d_model))
+    return pe
+""", ("A length or an index must be a whole number: `/` always gives a float",), ("is the float",)),
+    ("sinusoidal_positions", """
+def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    pe = torch.zeros(n_positions, d_model)
+    for pos in range(n_positions):
+        for i in range(0, d_model, 2):
+            angle = pos / base ** (i / d_model)
+            pe[pos, i] = math.sin(angle)
+            pe[pos, i + 1] = math.cos(angle)
+    return pe
+""", ("Invalid input raised the wrong exception",), ("whole number", "float")),
+    ("sinusoidal_positions", """
+def sinusoidal_positions(n_positions, d_model, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    pe = torch.zeros(n_positions, d_model)
+    for pos in range(n_positions):
+        for i in range(0, d_model, 2):
+            angle = pos / base ** (i / d_model)
+            pe[pos, i] = torch.sin(angle)
+            pe[pos, i + 1] = torch.cos(angle)
+    return pe
+""", ("here one is given a number of Python's",), ("whole number",)),
+    ("causal_mask", """
+def causal_mask(t_q, t_k=None):
+    return np.tril(np.ones((t_q, t_q), dtype=bool))
+""", ("`np.tril` is a NumPy function",), ("gradients",)),
+    ("attention_torch", """
+def attention_torch(q, k, v):
+    exps = torch.exp(q @ k.mT / math.sqrt(q.shape[-1]))
+    exps /= exps.sum(-1, keepdim=True)
+    return exps @ v, exps
+""", ("what was there before `exps /= exps.sum(-1, keepdim=True)` (line 4 of its cell) changed it in place",), ("keepdims",)),
     ("split_heads", """
 def split_heads(x, num_heads):
     b, t, d = x.shape

@@ -13,7 +13,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, gradients, parameter as parameter_of, returned
+from . import ContractError, Run, build, called, gradients, parameter as parameter_of, returned
 from .lesson_11 import set_eps
 
 __builtins__ = BUILTINS
@@ -230,7 +230,7 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     for every further block.
     """
     options = run.options
-    made = cls(*options["init"])
+    made = cls(*options["init"], **options.get("init_kwargs", {}))
     if not is_a(made, T.Module):
         raise ContractError(f"LanguageModel(...) gives a {type(made).__name__}, not an nn.Module.")
     wanted = (("token", T.Embedding), ("position", T.Embedding), ("norm", T.LayerNorm), ("head", T.Linear))
@@ -277,7 +277,7 @@ def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
 
     watched = {**{f"block {i}": block for i, block in enumerate(blocks)}, "norm": made.norm, "head": made.head}
     hooks = [part.register_forward_hook(noting(name)) for name, part in watched.items()]
-    result = made(*run.args)
+    result = called(made, run, *run.args)
     for hook in hooks:
         hook.remove()
     return {"went " + name: value for name, value in went.items()} | {
