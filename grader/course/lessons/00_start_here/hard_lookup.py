@@ -143,8 +143,9 @@ class hard_lookup:
             why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
         "HL12": mistake(patch(FIT, "query @ keys"),
             says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
-            why="""`query @ keys` and `keys.T @ query` multiply the query's numbers with those of a column. The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d)
-            and the sum should run over d, so keys go left, or are transposed."""),
+            why="""`query @ keys` and `keys.T @ query` multiply the query's numbers with those of a column. The matrix product sums
+            over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the sum should run over d,
+            so keys go left, or are transposed."""),
         "HL13": mistake(patch("values[best]", "values[:, best]"),
             says="A column of values was taken, `values[:, i]`; take row i, the value of entry i.",
             why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only d_v
