@@ -835,6 +835,7 @@ def three_token_attention(Q, K, V):
         ("TT45", "corrected_first_row = (5.8, 4.2)"),
         ("TT45", "corrected_first_row = np.array([6, 4])"),
         ("TT46", "corrected_first_row = np.array([[5.0, 5.0], [6.0167, 3.9833], [6.2762, 3.7238]])"),
+        ("TT46", "corrected_first_row = [[5, 5], [6.02, 3.98], [6.28, 3.72]]"),
         ("TT34", "corrected_first_row = [5.3, 4.2]"),
         ("TT35", "corrected_first_row = (5, 4)"),
         ("TT36", "corrected_first_row = np.array([0.4, 0.4, 0.2])"),
