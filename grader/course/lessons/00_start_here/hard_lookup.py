@@ -35,6 +35,23 @@ def _rows(n: int, d_v: int) -> Array:
     return 10.0 * np.arange(1, n + 1)[:, None] + np.arange(d_v)
 
 
+def _from_0(query: Array, keys: Array, values: Array) -> Array | None:
+    """A search that begins with a score of 0; so do the next two."""
+    scores = keys @ query
+    return values[np.argmax(scores)] if scores.max() > 0 else None
+
+
+def _from_0_at_none(query: Array, keys: Array, values: Array) -> Array:
+    scores = keys @ query
+    return values[np.argmax(scores) if scores.max() > 0 else None]
+
+
+def _from_0_unset(query: Array, keys: Array, values: Array) -> Array:
+    if (keys @ query).max() > 0:
+        best = np.argmax(keys @ query)
+    return values[best]
+
+
 FIT = "keys @ query"
 
 
@@ -128,13 +145,7 @@ class hard_lookup:
             says="Every entry with the largest score was returned, as a matrix; one value of shape (d_v,) is asked for.",
             why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows."),
         "HL10": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
-            patch("values[best]", "values[best] if scores[best] > 0 else None"),
-            patch("values[best]", "values[best if scores[best] > 0 else None]"),
-            patch("best = np.argmax(scores)", """best_score = 0
-    for i in range(len(scores)):
-        if scores[i] > best_score:
-            best_score = scores[i]
-            best = i"""),
+            _from_0, _from_0_at_none, _from_0_unset,
             says="Negative scores were not compared with each other, as in a search that starts from 0; the largest should win.",
             why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
             `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score."""),

@@ -54,7 +54,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
         return None
     said = np.array2string(weights, precision=4, suppress_small=True, threshold=8, separator=", ")
     largest = int(weights.argmax())
-    other = "" if largest == target else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
+    other = "" if weights[largest] - weights[target] < ROOM else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
     own = _said(weights[target])
     return f"Your query gives key {target} the weight {own}; at least {share:g} was asked for.{other} All weights: {said}."
 
