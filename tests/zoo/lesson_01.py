@@ -161,6 +161,40 @@ three_token_attention = Attention()
     "query_for": [
         '''
 def query_for(keys, target, share):
+    own = keys[target] / np.linalg.norm(keys[target])
+    def w(c):
+        s = keys @ (own * c) / math.sqrt(keys.shape[1])
+        e = np.exp(s - s.max())
+        return e[target] / e.sum()
+    lo, hi = 0.0, 1.0
+    while w(hi) < share:
+        hi *= 2
+    for _ in range(60):
+        mid = (lo + hi) / 2
+        lo, hi = (lo, mid) if w(mid) >= share else (mid, hi)
+    return own * hi
+''',
+        '''
+def query_for(keys, target, share):
+    keys = keys.astype(np.float32)
+    own = keys[target]
+    s = keys @ own
+    lead = s[target] - np.delete(s, target).max()
+    need = np.log(max((len(keys) - 1) * share / (1 - share), 1)) * 1.0001
+    return (own * (need * np.sqrt(len(own)) / lead)).astype(np.float32)
+''',
+        '''
+def query_for(keys, target, share):
+    own = keys[target]
+    gaps = np.delete(keys[target] @ own - keys @ own, target) / np.sqrt(keys.shape[1])
+    c = 0.0
+    step = 1.0 / gaps.min()
+    while 1 / (1 + np.exp(-c * gaps).sum()) < share:
+        c += step * 0.01
+    return c * own
+''',
+        '''
+def query_for(keys, target, share):
     own = keys[target]
     n, d = keys.shape
     needed = math.log(max((n - 1) * share / (1 - share), 1))

@@ -565,6 +565,20 @@ def log_softmax(x, axis=-1):
     ],
     "cross_entropy": [
         ("CE12", '''def cross_entropy(scores, targets):
+    losses = []
+    for i in range(scores.shape[0]):
+        m = scores[i].max()
+        logsum = m + np.log(np.sum(np.exp(scores[i] - m)))
+        losses.append(logsum - scores[i, targets[i]])
+    return np.array(losses)
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    n, m = scores.shape
+    s = scores - scores.max(axis=1, keepdims=True)
+    logs = s - np.log(np.exp(s).sum(axis=1, keepdims=True))
+    return -logs[np.arange(n), targets]
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
     logs = scores - scores.max(-1, keepdims=True)
     logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
     return -logs[np.arange(len(targets)), targets]
@@ -737,6 +751,20 @@ def cross_entropy(scores, targets):
 '''),
     ],
     "cross_entropy_gradient": [
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    n, m = scores.shape
+    s = scores - scores.max(axis=1, keepdims=True)
+    p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+    p[np.arange(n), targets] -= 1
+    return p
+'''),
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p = p / p.sum(axis=1, keepdims=True)
+    y = np.zeros_like(p)
+    y[np.arange(len(targets)), targets] = 1
+    return p - y
+'''),
         ("CG14", '''def cross_entropy_gradient(scores, targets):
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p = p / p.sum(-1, keepdims=True)

@@ -7,7 +7,7 @@ from .shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
 
 PICKED = "-picked[..., 0]"
 PICK = "np.take_along_axis({}, np.expand_dims(targets, -1), axis=-1)"
-MATRIX_ONLY = "Only scores with two axes work: one row has a single target, a whole number without axes, and there may be more axes, too."
+MATRIX_ONLY = "This works only for scores with two axes; one row alone has a single target, a number without axes, and there may be more."
 FORBIDS = ("softmax", "cross_entropy", "attention")
 
 
@@ -99,6 +99,7 @@ class cross_entropy:
         "CE12": mistake(
                 *(patch(PICK.format("logs"), f"np.take_along_axis(logs, targets[:, None], axis={axis})", PICKED, "-picked[:, 0]")
                   for axis in (-1, 1)),
+                patch("logs = log_softmax(scores)", "_, _ = scores.shape\n    logs = log_softmax(scores)"),
                 patch(PICKED, "np.array([-row[target] for row, target in zip(logs, targets)])"),
                 *(patch(f"picked = {PICK.format('logs')}", f"picked = logs[{rows}, targets]", PICKED, "-picked")
                   for rows in ("np.arange(len(targets))", "np.arange(scores.shape[0])", "np.arange(targets.shape[0])")),

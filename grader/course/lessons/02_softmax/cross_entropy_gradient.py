@@ -98,6 +98,7 @@ class cross_entropy_gradient:
         "CG14": mistake(
             *(patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")
               for rows in ("np.arange(len(targets))", "np.arange(scores.shape[0])", "np.arange(targets.shape[0])")),
+            patch("weights = softmax(scores)", "_, _ = scores.shape\n    weights = softmax(scores)"),
             patch("np.eye(scores.shape[-1])[targets]", "targets[:, None] == np.arange(scores.shape[-1])"),
             patch(f"return {GRADIENT}", """for i, target in enumerate(targets):
         weights[i, target] -= 1
