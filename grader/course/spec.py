@@ -112,6 +112,7 @@ class Exercise:
     texts:     what is said of those mistakes that only this exercise knows.
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
     alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
+    spare:     parameters that a right answer may leave unused.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
     """
@@ -133,6 +134,7 @@ class Exercise:
     forbids: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     alike: tuple[tuple[str, str], ...] = ()
+    spare: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5

@@ -172,7 +172,7 @@ def _loose_layers(evidence: Evidence) -> str | None:
 
 
 def _unused(evidence: Evidence) -> str | None:
-    slip = evidence.slip("unused")
+    slip = next((slip for slip in evidence.slips if slip.kind == "unused" and slip.name not in evidence.exercise.spare), None)
     if not slip or evidence.finding.kind == "failure":
         return None
     return (

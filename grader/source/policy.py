@@ -110,8 +110,16 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
             found = _other_product(mention, reading.members)
         if found:
             line = reading.line_of_use(name, mention)
-            return replace(found, line=line) if line else found
+            return replace(found, sentence=found.sentence + _place(mention, name, into), line=line or found.line)
     return None
+
+
+def _place(mention: Mention, name: str, into: str) -> str:
+    """Where it stands, if that is another function or class, which the exercise uses; '' otherwise."""
+    node = mention.statement.node
+    if into or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name == name:
+        return ""
+    return f" It stands in `{node.name}`, which {name} uses."
 
 
 _TOO_LONG = Offence("A cell is too long, or nested too deeply, to be checked for what this exercise forbids.")

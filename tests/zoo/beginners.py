@@ -219,4 +219,32 @@ def alibi_bias(num_heads, t):
     i = torch.arange(t)
     return -slopes[:, None, None] * (i - i[:, None]).abs()
 """, ("expected a torch tensor of real numbers",), ()),
+    ("query_for", """
+def query_for(keys, target, share):
+    return 5.0 * keys[target]
+""", ("Your query gives key",), ("never used",)),
+    ("query_for", """
+def query_for(keys, target, share):
+    return share * 1e5 * keys[0]
+""", ("The parameter `target` is never used",), ()),
+    ("cross_entropy", """
+def log_softmax(x, axis=-1):
+    return x - np.logaddexp.reduce(x, axis=axis, keepdims=True)
+
+def cross_entropy(scores, targets):
+    return -np.take_along_axis(log_softmax(scores), np.expand_dims(targets, -1), -1)[..., 0]
+""", ("`numpy.logaddexp` is a ready-made log-sum-exp", "It stands in `log_softmax`, which cross_entropy uses."), ()),
+    ("cross_entropy", """
+def cross_entropy(scores, targets):
+    return np.logaddexp.reduce(scores, axis=-1) - np.take_along_axis(scores, np.expand_dims(targets, -1), -1)[..., 0]
+""", ("`numpy.logaddexp` is a ready-made log-sum-exp",), ("It stands in",)),
+    ("softmax", """
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / (e.sum(axis=axis, keepdims=True) + 1e-3)
+""", ("a sum is 0.9",), ()),
+    ("hard_lookup", """
+def hard_lookup(query, keys, values):
+    print(values[np.argmax(keys @ query)])
+""", ("prints its result",), ("HL",)),
 ]

@@ -38,6 +38,46 @@ hard_lookup = lambda query, keys, values: values[(keys * query).sum(axis=1).toli
 
 WRONG = {
     "hard_lookup": [
+        ("HL17", '''
+def hard_lookup(query, keys, values):
+    pairs = sorted((-float(k @ query), list(v)) for k, v in zip(keys, values))
+    return np.array(pairs[0][1])
+'''),
+        ("HL17", '''
+def hard_lookup(query, keys, values):
+    return np.array(max(zip((keys @ query).tolist(), values.tolist()))[1])
+'''),
+        ("HL10", '''
+def hard_lookup(query, keys, values):
+    answer, top = None, 0
+    for key, value in zip(keys, values):
+        if key @ query > top:
+            answer, top = value, key @ query
+    return answer
+'''),
+        ("HL10", '''
+def hard_lookup(query, keys, values):
+    best = None
+    best_score = 0
+    for i, key in enumerate(keys):
+        score = np.dot(key, query)
+        if score > best_score:
+            best, best_score = i, score
+    return values[best]
+'''),
+        ("HL10", '''
+def hard_lookup(query, keys, values):
+    best_score = 0
+    for i, key in enumerate(keys):
+        score = np.dot(key, query)
+        if score > best_score:
+            best, best_score = i, score
+    return values[best]
+'''),
+        ("HL12", '''
+def hard_lookup(query, keys, values):
+    return values[np.argmax(keys.T @ query)]
+'''),
         ("HL2", '''
 def hard_lookup(query, keys, values):
     best, best_score = None, -float("inf")

@@ -161,6 +161,47 @@ three_token_attention = Attention()
     "query_for": [
         '''
 def query_for(keys, target, share):
+    own = keys[target] / np.linalg.norm(keys[target])
+    def w(c):
+        s = keys @ (own * c) / math.sqrt(keys.shape[1])
+        e = np.exp(s - s.max())
+        return e[target] / e.sum()
+    lo, hi = 0.0, 1.0
+    while w(hi) < share:
+        hi *= 2
+    for _ in range(60):
+        mid = (lo + hi) / 2
+        lo, hi = (lo, mid) if w(mid) >= share else (mid, hi)
+    return own * hi
+''',
+        '''
+def query_for(keys, target, share):
+    keys = keys.astype(np.float32)
+    own = keys[target]
+    s = keys @ own
+    lead = s[target] - np.delete(s, target).max()
+    need = np.log(max((len(keys) - 1) * share / (1 - share), 1)) * 1.0001
+    return (own * (need * np.sqrt(len(own)) / lead)).astype(np.float32)
+''',
+        '''
+def query_for(keys, target, share):
+    own = keys[target]
+    gaps = np.delete(keys[target] @ own - keys @ own, target) / np.sqrt(keys.shape[1])
+    c = 0.0
+    step = 1.0 / gaps.min()
+    while 1 / (1 + np.exp(-c * gaps).sum()) < share:
+        c += step * 0.01
+    return c * own
+''',
+        '''
+def query_for(keys, target, share):
+    own = keys[target]
+    n, d = keys.shape
+    needed = math.log(max((n - 1) * share / (1 - share), 1))
+    return own * (needed * math.sqrt(d) / (0.1 * float(own @ own)) * 1.001)
+''',
+        '''
+def query_for(keys, target, share):
     own = np.asarray(keys[target], dtype=float)
     query = np.zeros_like(own)
     length = 1.0
@@ -343,6 +384,18 @@ def attention_scores(Q, K):
 '''),
     ],
     "scale_scores": [
+        ("TT31", '''
+def scale_scores(scores, d_k):
+    return scores / (d_k / 2)
+'''),
+        ("TT9", '''
+def scale_scores(scores, d_k):
+    return scores / (2 * d_k)
+'''),
+        ("TT12", '''
+def scale_scores(scores, d_k):
+    return np.floor(scores / math.sqrt(d_k))
+'''),
         ("SD2", '''
 def scale_scores(scores, d_k):
     return scores / d_k
@@ -401,6 +454,17 @@ def scale_scores(scores, d_k):
 '''),
     ],
     "softmax_rows": [
+        ("SM4+SX26", '''
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1))
+    return e / e.sum(axis=1)
+'''),
+        ("TT42", '''
+def softmax_rows(scores):
+    e = np.exp(scores)
+    w = e / e.sum(axis=1, keepdims=True)
+    return np.where(np.isnan(w), 0, w)
+'''),
         ("SM1", '''
 def softmax_rows(scores):
     e = np.exp(scores - scores.max(axis=0))
@@ -546,7 +610,7 @@ def softmax_rows(scores):
     e = np.exp(scores - np.max(scores, axis=1))
     return e / np.sum(e, axis=1, keepdims=True)
 '''),
-        ("SM4", '''
+        ("SM4+SX26", '''
 def softmax_rows(scores):
     e = np.exp(scores - scores.max(1))
     return e / e.sum(1)
@@ -801,6 +865,11 @@ def three_token_attention(Q, K, V):
 '''),
     ],
     "corrected_first_row": [
+        ("TT45", "corrected_first_row = [5.3, 4.7]"),
+        ("TT45", "corrected_first_row = (5.8, 4.2)"),
+        ("TT45", "corrected_first_row = np.array([6, 4])"),
+        ("TT46", "corrected_first_row = np.array([[5.0, 5.0], [6.0167, 3.9833], [6.2762, 3.7238]])"),
+        ("TT46", "corrected_first_row = [[5, 5], [6.02, 3.98], [6.28, 3.72]]"),
         ("TT34", "corrected_first_row = [5.3, 4.2]"),
         ("TT35", "corrected_first_row = (5, 4)"),
         ("TT36", "corrected_first_row = np.array([0.4, 0.4, 0.2])"),
@@ -815,6 +884,84 @@ def three_token_attention(Q, K, V):
         (None, "corrected_first_row = '5, 5'"),
     ],
     "query_for": [
+        ("QF16", '''
+def query_for(keys, target, share):
+    own = keys[target]
+    scores = keys @ own
+    lead = scores[target] - np.delete(scores, target).max()
+    needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))
+    q = np.zeros_like(own)
+    q[:] = own * (needed * math.sqrt(keys.shape[1]) / lead)
+    return q
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    q = keys[target] - keys.mean(axis=0)
+    return 1e7 * q / np.linalg.norm(q)
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    want = np.zeros(len(keys))
+    want[target] = 1e6
+    return np.linalg.lstsq(keys.astype(float), want, rcond=None)[0]
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    own = keys[target]
+    n, d = keys.shape
+    needed = math.log(max((n - 1) * share / (1 - share), 1))
+    return own * (needed * math.sqrt(d) / (0.12 * float(own @ own)))
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    own = keys[target]
+    n, d = keys.shape
+    needed = math.log(max((n - 1) * min(share, 0.99) / (1 - min(share, 0.99)), 1))
+    return own * (needed * math.sqrt(d) / (0.1 * float(own @ own)))
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return 1e6 * keys[target]
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return 1e4 * keys[target] / np.linalg.norm(keys[target])
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    q = keys[target] - np.delete(keys, target, axis=0).mean(axis=0)
+    return 1e9 * q / np.linalg.norm(keys[target])
+'''),
+        (None, '''
+def query_for(keys, target, share):
+    return 1e5 * np.linalg.pinv(keys.astype(float))[:, target]
+'''),
+        ("QF11", '''
+def query_for(keys, target, share):
+    s = keys @ keys[target]
+    e = np.exp(s - s.max())
+    return e / e.sum()
+'''),
+        ("QF16", '''
+def query_for(keys, target, share):
+    own = keys[target]
+    query = keys[target].copy()
+    lead = own @ own - max(keys[i] @ own for i in range(len(keys)) if i != target)
+    wanted = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))
+    for i in range(len(own)):
+        query[i] = own[i] * wanted * math.sqrt(len(own)) / lead
+    return query
+'''),
+        ("QF9", '''
+def query_for(keys, target, share):
+    query = keys[target]
+    while True:
+        s = keys @ query / np.sqrt(len(query))
+        w = np.exp(s - s.max())
+        if w[target] / w.sum() >= share:
+            return query
+        query *= 2
+'''),
         ("QF1", '''
 def query_for(keys, target, share):
     return keys[target].copy()

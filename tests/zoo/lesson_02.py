@@ -306,6 +306,32 @@ WRONG = {
 '''),
     ],
     "softmax_with_temperature": [
+        ("SX51", '''def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    e = np.exp(x / temperature - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        (None, '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError
+    if temperature == 1:
+        return softmax(x)
+    return softmax(x / temperature, axis)
+'''),
+        ("SX14", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature < 0:
+        raise ValueError("T")
+    return softmax(x * (1 / temperature), axis)
+'''),
         ("SX11", '''def softmax_with_temperature(x, temperature, axis=-1):
     if temperature <= 0:
         raise ValueError("no")
@@ -436,6 +462,47 @@ WRONG = {
 '''),
     ],
     "log_softmax": [
+        ("SX52", '''def log_softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+'''),
+        ("SM5", '''def log_softmax(x, axis=-1):
+    y = np.moveaxis(x, axis, -1)
+    with np.errstate(over="ignore"):
+        out = -np.log(np.exp(y[..., None, :] - y[..., :, None]).sum(-1))
+    return np.moveaxis(out, -1, axis)
+'''),
+        ("SX30", '''def log_softmax(x, axis=-1):
+    m = x.max(axis=axis, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(x - m)) - np.log(np.exp(x - m).sum(axis=axis, keepdims=True))
+'''),
+        ("SX35", '''def log_softmax(x, axis=-1):
+    m = x.max(axis=axis, keepdims=True)
+    s = x - m
+    return s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) + m
+'''),
+        ("SX31", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def log_softmax(x, axis=-1):
+    return np.log(softmax(x, axis) + 1e-9)
+'''),
+        ("SX31", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def log_softmax(x, axis=-1):
+    return np.log(softmax(x, axis) + 1e-8)
+'''),
+        ("SX31", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def log_softmax(x, axis=-1):
+    return np.log(softmax(x, axis) + 1e-10)
+'''),
         ("SX30", '''def log_softmax(x, axis=-1):
     e = np.exp(x - x.max(axis, keepdims=True))
     return np.log(e / e.sum(axis, keepdims=True))
@@ -497,6 +564,90 @@ WRONG = {
 '''),
     ],
     "cross_entropy": [
+        ("CE12", '''def cross_entropy(scores, targets):
+    losses = []
+    for i in range(scores.shape[0]):
+        m = scores[i].max()
+        logsum = m + np.log(np.sum(np.exp(scores[i] - m)))
+        losses.append(logsum - scores[i, targets[i]])
+    return np.array(losses)
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    n, m = scores.shape
+    s = scores - scores.max(axis=1, keepdims=True)
+    logs = s - np.log(np.exp(s).sum(axis=1, keepdims=True))
+    return -logs[np.arange(n), targets]
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return -logs[np.arange(len(targets)), targets]
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return -logs[range(scores.shape[0]), targets]
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return np.array([-logs[i, targets[i]] for i in range(len(targets))])
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return np.array([-log[target] for log, target in zip(logs, targets)])
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    losses = []
+    for i, target in enumerate(targets):
+        losses.append(-logs[i][target])
+    return np.array(losses)
+'''),
+        ("CE12", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return -np.take_along_axis(logs, targets[:, None], axis=1)[:, 0]
+'''),
+        ("CE7", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return -logs[:, targets]
+'''),
+        ("CE13", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return -logs[targets]
+'''),
+        ("SM5", '''def cross_entropy(scores, targets):
+    picked = np.take_along_axis(scores, np.expand_dims(targets, -1), -1)
+    return np.log(np.exp(scores - picked).sum(axis=-1))
+'''),
+        ("SX31", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def cross_entropy(scores, targets):
+    p = np.clip(softmax(scores), 1e-12, None)
+    return -np.log(np.take_along_axis(p, np.expand_dims(targets, -1), -1)[..., 0])
+'''),
+        ("SX31", '''def cross_entropy(scores, targets):
+    logs = scores - scores.max(-1, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(-1, keepdims=True))
+    return -np.log(np.take_along_axis(np.exp(logs), np.expand_dims(targets, -1), -1)[..., 0] + 1e-9)
+'''),
+        ("SX35", '''def cross_entropy(scores, targets):
+    m = scores.max(-1, keepdims=True)
+    picked = np.take_along_axis(scores, np.expand_dims(targets, -1), -1)[..., 0]
+    return np.log(np.exp(scores - m).sum(-1)) - picked
+'''),
+        (None, '''def log_softmax(x, axis=-1):
+    return x - np.logaddexp.reduce(x, axis=axis, keepdims=True)
+def cross_entropy(scores, targets):
+    return -np.take_along_axis(log_softmax(scores), np.expand_dims(targets, -1), -1)[..., 0]
+'''),
         ("SX30", HELP + '''
 def cross_entropy(scores, targets):
     p = softmax(scores)
@@ -600,6 +751,62 @@ def cross_entropy(scores, targets):
 '''),
     ],
     "cross_entropy_gradient": [
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    n, m = scores.shape
+    s = scores - scores.max(axis=1, keepdims=True)
+    p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+    p[np.arange(n), targets] -= 1
+    return p
+'''),
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p = p / p.sum(axis=1, keepdims=True)
+    y = np.zeros_like(p)
+    y[np.arange(len(targets)), targets] = 1
+    return p - y
+'''),
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    p[np.arange(len(targets)), targets] -= 1
+    return p
+'''),
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    for i in range(len(targets)):
+        p[i][targets[i]] -= 1
+    return p
+'''),
+        ("CG14", '''def cross_entropy_gradient(scores, targets):
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    for row, target in zip(p, targets):
+        row[target] -= 1
+    return p
+'''),
+        ("CG14", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def cross_entropy_gradient(scores, targets):
+    return softmax(scores) - (targets[:, None] == np.arange(scores.shape[-1]))
+'''),
+        ("CG11", '''def cross_entropy_gradient(scores, targets):
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    p[:, targets] -= 1
+    return p
+'''),
+        ("CG15", '''def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+def cross_entropy_gradient(scores, targets):
+    p = softmax(scores)
+    p[targets] -= 1
+    return p
+'''),
         ("CG1", HELP + '''
 def cross_entropy_gradient(scores, targets):
     return (softmax(scores) - np.eye(scores.shape[-1])[targets]) / np.prod(targets.shape)

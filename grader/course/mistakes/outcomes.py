@@ -8,7 +8,7 @@ TEXTS = (
         "With two digits the weights 0.6652, 0.2447 and 0.0900 become 0.67, 0.24 and 0.09. Print with `round` or within "
         "`np.printoptions(precision=2)`, and return what was computed.",
         "return np.round(weights, 2)", "return weights"),
-    MistakeText("RS2", "One result serves for all: along one axis every item, row or head has the result of the first one, or of the last.",
+    MistakeText("RS2", "One result serves for all: along one axis every entry has the result of the first one, or of the last.",
         "Typical causes are an index that stays the same in a loop (`x[0]` for `x[i]`), a `return` or an assignment outside of it, and "
         "an operation on one slice whose result is then broadcast. A batch of one item does not show it.\n\nWith two items whose results "
         "are [1, 2] and [3, 4], the result is [[1, 2], [1, 2]].",
@@ -38,7 +38,7 @@ TEXTS = (
         "raised, and only the numbers show it.\n\n[[1, 2], [3, 4]] came back as [[1, 3], [2, 4]]. Write the shape of the result "
         "next to the shapes of its factors, and see which factor brings which axis.",
         "return result.swapaxes(-1, -2)", "return result"),
-    MistakeText("RS8", "An axis of length 1 was removed: a bare `squeeze()` takes every one of them, the batch's included.",
+    MistakeText("RS8", "An axis of length 1 was removed, as a bare `squeeze()` does with every one; the result should keep it.",
         "With one item, one head or one query, that axis is part of the shape that was asked for. A plain `squeeze()` removes it whenever "
         "it happens to have length 1, so a batch of two works and a batch of one does not.\n\nName the axis that has to go, "
         "`squeeze(-1)`, or index it, `[..., 0]`.",

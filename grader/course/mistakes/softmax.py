@@ -31,7 +31,7 @@ TEXTS = (
         "Exponentials [[6, 2], [1, 1]] have the row sums [8, 2]. As a column they give [[0.75, 0.25], [0.50, 0.50]]. As a row they give "
         "[[0.75, 1.00], [0.125, 0.50]].",
         "weights = exps / exps.sum(axis=-1)", "weights = exps / exps.sum(axis=-1, keepdims=True)"),
-    MistakeText("SM5", "exp overflowed, in float32 above 88.7; subtract each row's maximum first.",
+    MistakeText("SM5", "exp overflowed: it is finite only up to 709 (in float32 up to 88.7); subtract each row's maximum first.",
         "exp(1000) is beyond float64 too, which ends near 709. It becomes inf, and inf / inf is NaN. Small test numbers never show it.\n\n"
         "Subtracting one number c from a whole row multiplies all its exponentials by exp(−c), and the division takes that out again. "
         "With c the row's maximum the largest exponential is 1. The row [1000, 999] becomes [0, −1], with weights [0.7311, 0.2689], the "

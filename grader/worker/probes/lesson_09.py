@@ -25,7 +25,7 @@ def after_others(cls: Any, run: Run) -> dict[str, Any]:
     made = build(cls, run.options)
     made.train(run.options.get("mode", "eval") == "train")
     call_before(made, run)
-    return run_module(lambda *_: made, run)
+    return run_module(lambda *_, **__: made, run)
 
 
 def call_before(made: Any, run: Run) -> None:

@@ -75,7 +75,7 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
             set_eps(name, next(T.parts(found))[1])
     call_before(made, run)
     if not options.get("differs"):
-        return run_module(lambda *_: made, run)
+        return run_module(lambda *_, **__: made, run)
     made.train()
     with T.recording(False):
         return {"one call": made(*run.args), "another call": made(*run.args)}

@@ -249,7 +249,7 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
         raise ContractError(f"There are {len(inside)} blocks; expected num_layers = {options['layers']}.")
     tied = T.parameter(made.head, "weight") is T.parameter(made.token, "weight")
     shared = len({id(value) for value in T.parameters(made).values()}) < len(T.parameters(made)) - tied
-    build(lambda *_: made, options)
+    build(lambda *_, **__: made, options)
     for prefix, own in T.parts(made):
         if "normalized_shape" in own:
             set_eps(prefix.rstrip("."), own)

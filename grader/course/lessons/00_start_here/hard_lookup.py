@@ -35,6 +35,23 @@ def _rows(n: int, d_v: int) -> Array:
     return 10.0 * np.arange(1, n + 1)[:, None] + np.arange(d_v)
 
 
+def _from_0(query: Array, keys: Array, values: Array) -> Array | None:
+    """A search that begins with a score of 0; so do the next two."""
+    scores = keys @ query
+    return values[np.argmax(scores)] if scores.max() > 0 else None
+
+
+def _from_0_at_none(query: Array, keys: Array, values: Array) -> Array:
+    scores = keys @ query
+    return values[np.argmax(scores) if scores.max() > 0 else None]
+
+
+def _from_0_unset(query: Array, keys: Array, values: Array) -> Array:
+    if (keys @ query).max() > 0:
+        best = np.argmax(keys @ query)
+    return values[best]
+
+
 FIT = "keys @ query"
 
 
@@ -50,7 +67,8 @@ class hard_lookup:
         yield case("small", "four keys", query, keys, _rows(4, 3))
         yield case("tie", "two keys with the same largest score", query, keys[[0, 2, 1, 2]], _rows(4, 3))
         yield case("tie-of-two-directions", "different keys, equal scores",
-                   [1.0, 1.0, 1.0], [[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]], _rows(3, 2))
+                   [1.0, 1.0, 1.0], [[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]], _rows(3, 2)[::-1].copy())
+        yield case("tie-of-three", "three keys with the same largest score", query, keys[[0, 2, 2, 2]], _rows(4, 2)[[3, 1, 0, 2]])
         yield case("all-negative", "every score is negative", query, [[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]], _rows(3, 4))
         yield case("one-entry", "a single entry", [1.0, -2.0, 3.0], [[2.0, 5.0, 1.0]], _rows(1, 2))
         yield case("one-feature", "whole query, keys of fractions, vectors of one number",
@@ -60,7 +78,7 @@ class hard_lookup:
                    [0.25, 0.5], [[1, 0], [1, 1], [0, 1], [2, -1]], _rows(4, 1) + 0.5)
         yield case("whole", "arrays of whole numbers",
                    [2, -1], [[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]], np.arange(15).reshape(5, 3))
-        yield case("zero-query", "a query of zeros: every score is 0", np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2))
+        yield case("zero-query", "a query of zeros: every score is 0", np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2)[[2, 0, 4, 1, 3]])
         yield case("random", "seven random entries", *_telling(rng, 7, 3, 4))
         yield case("wide", "more features than entries", *_won_at_the_end(rng, 12, 16, 2))
         yield case("float32", "float32 inputs", *(array.astype(np.float32) for array in _telling(rng, 9, 4, 5)))
@@ -127,16 +145,18 @@ class hard_lookup:
             says="Every entry with the largest score was returned, as a matrix; one value of shape (d_v,) is asked for.",
             why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows."),
         "HL10": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
-            says="Scores below 0 were all treated alike, so the first entry comes back when none is positive; the largest should win.",
+            _from_0, _from_0_at_none, _from_0_unset,
+            says="Negative scores were not compared with each other, as in a search that starts from 0; the largest should win.",
             why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
             `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score."""),
         "HL11": mistake(patch(FIT, "(keys * query).ravel()"),
             says="The largest single product was sought, over all keys and features; the products of each key should be added up.",
             why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
         "HL12": mistake(patch(FIT, "query @ keys"),
-            says="`query @ keys` summed over the entries; each key's own numbers should be multiplied by the query's and summed.",
-            why="""The matrix product sums over the last axis of its left and the first of its right operand. Keys have shape (n, d)
-            and the sum should run over d, so keys go left, or are transposed."""),
+            says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
+            why="""`query @ keys` and `keys.T @ query` multiply the query's numbers with those of a column. The matrix product sums
+            over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the sum should run over d,
+            so keys go left, or are transposed."""),
         "HL13": mistake(patch("values[best]", "values[:, best]"),
             says="A column of values was taken, `values[:, i]`; take row i, the value of entry i.",
             why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only d_v
@@ -151,4 +171,10 @@ class hard_lookup:
             says="The search started from a best score of −1, so the first entry wins where every score is lower; start from −∞.",
             why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running maximum
             starts at −∞, or at the first score."""),
+        "HL17": mistake(*(patch("best = np.argmax(scores)", f"best = {way}") for way in (
+                "max(range(len(scores)), key=lambda i: (scores[i], values[i].tolist()))",
+                "min(range(len(scores)), key=lambda i: (-scores[i], values[i].tolist()))",
+            )), says="On a tie the values were compared, and the largest or the smallest won; the first entry should.",
+            why="""Pairs are compared by their first part, and where it is the same by their second. So `max` or `sorted` of pairs of
+            score and value lets the values decide a tie. `np.argmax` looks at the scores alone and keeps the first."""),
     }

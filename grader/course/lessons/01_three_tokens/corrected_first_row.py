@@ -1,6 +1,10 @@
 """What the walk-throughs ought to print for the first token: an answer, so that its mistakes are values."""
 
+import numpy as np
+
 from grader.course.declare import Case, exercise, mistake
+
+WHOLE = [[5.0, 5.0], [6.0167, 3.9833], [6.2762, 3.7238]]  # the outputs of all three tokens
 
 
 @exercise(kind="answer", points=2, minutes=5, difficulty=2, container="answer", rtol=0.0, atol=0.01)
@@ -31,6 +35,11 @@ class corrected_first_row:
             why="The third value is [5, 5], so both numbers gain 5 times the third weight."),
         "TT39": mistake([6.0167, 3.9833], says="The second token's output was given; the first token's is asked for.",
             why="Row i of the output belongs to query i; counting starts at 0, so the first token has row 0."),
+        "TT45": mistake([5.3, 4.7], [5.8, 4.2], [6.0, 4.0],
+            says="A printed number was kept and the other one changed, so that they sum to 10; compute both from the weights.",
+            why="The sum tells that something is wrong, not what. Each number is 10 times a weight plus 5 times the third weight."),
+        "TT46": mistake(WHOLE, np.array(WHOLE), says="The outputs of all three tokens were given; the first token's row is asked for.",
+            why="`three_token_attention` returns (output, weights), and row i of the output belongs to query i: the first is `output[0]`."),
         "TT40": mistake([0.5, 0.5], says="Shares of 1 were given; a blend of the rows of V is asked for, and those sum to 10.",
             why="Nothing divides the output. Its parts sum to what the rows of V sum to."),
     }

@@ -54,7 +54,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
         return None
     said = np.array2string(weights, precision=4, suppress_small=True, threshold=8, separator=", ")
     largest = int(weights.argmax())
-    other = "" if largest == target else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
+    other = "" if weights[largest] - weights[target] < ROOM else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
     own = _said(weights[target])
     return f"Your query gives key {target} the weight {own}; at least {share:g} was asked for.{other} All weights: {said}."
 
@@ -63,7 +63,7 @@ def _said(weight: float) -> str:
     return f"{weight:.4g}" if weight < 0.9 else f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
-@exercise(points=2, minutes=12, difficulty=3, parts=(PART,), forbids=("softmax", "attention"))
+@exercise(points=2, minutes=12, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), spare=("share",))
 class query_for:
     """Design a query that gives one key at least the share of attention that is asked for."""
 
@@ -91,6 +91,17 @@ class query_for:
         yield case("short-again", "keys of length 0.02, 0.9 for key 0", _keys(rng, 3, 6, 0, 0.02), 0, 0.9)
         yield case("long", "keys of length 100, 0.99 for key 1", _keys(rng, 4, 6, 1, 100.0), 1, 0.99)
         yield case("many", "forty keys, 0.999 for key 17", _keys(rng, 40, 16, 17), 17, 0.999)
+        # Cut to whole numbers, a query that is just long enough falls short of these shares.
+        yield case("whole-two", "two keys of whole numbers, 0.6 for key 1", np.array([[0, -1, 0], [1, 0, 0]]), 1, 0.6)
+        yield case("whole-three", "three keys of whole numbers, 0.6 for key 2", np.eye(4, dtype=int)[:3], 2, 0.6)
+        yield case("whole-sides", "three keys of whole numbers, 0.5 for key 0", np.array([[0, 2], [2, 0], [0, -2]]), 0, 0.5)
+        for key, degrees, target in (("fan", (0, 26, -26, -52, -78), 0), ("fan-again", (130, 104, 78, 52, 26), 1)):
+            angles = np.radians(degrees)
+            yield case(key, f"five keys in a fan, 0.9 for key {target}", np.stack([np.cos(angles), np.sin(angles)], axis=1), target, 0.9)
+        own, across = np.linalg.qr(rng.normal(size=(12, 2)))[0].T
+        cosine = 0.9 - 1e-9
+        yield case("near", "two keys of length 0.01 with a cosine of 0.9, 0.999 for key 0",
+                   0.01 * np.array([own, cosine * own + np.sqrt(1 - cosine**2) * across]), 0, 0.999)
 
     hints = (
         "All keys are equally long. Which direction must a query have so that it fits the target's key better than any other? "
@@ -134,6 +145,15 @@ class query_for:
             why="""Most other keys may be far away while one is near. The target has to be ahead of that one: the difference to the largest
             other score is what counts."""),
         "QF9": mistake(patch("return own * (", "own *= (", f"{SCALE})", f"{SCALE})\n    return own"),
+            patch(f"return own * ({SCALE})", """def weight():
+        scaled = keys @ own / math.sqrt(keys.shape[1])
+        grown = np.exp(scaled - scaled.max())
+        return grown[target] / grown.sum()
+    for _ in range(40):
+        if weight() >= share:
+            break
+        own *= 2
+    return own"""),
             says="`*=` changed the caller's keys: `keys[target]` is a part of `keys`, not a copy; make a new array.",
             why="""An index such as `keys[target]` gives a view of the same memory. `own = own * c` makes a new array, and `own *= c` writes
             into the keys; where they are whole numbers, it stops with a UFuncTypeError."""),
@@ -142,8 +162,9 @@ class query_for:
             why="""Where share is at most 1/n, no lead is needed: (n − 1) · share / (1 − share) is below 1 and its logarithm below 0.
             A query of zeros, which shares equally, is then enough."""),
         "QF11": mistake(patch(f"own * ({SCALE})", "keys @ own"),
-            says="The scores came back, one number for each key; a query is asked for, with as many numbers as a key.",
-            why="`keys @ own` has shape (n,). The query has shape (d,): it is a vector of the kind that the keys are."),
+            says="One number for each key came back; a query is asked for, with as many numbers as a key.",
+            why="""Scores such as `keys @ own`, and weights, have shape (n,). The query has shape (d,): it is a vector of the kind that
+            the keys are."""),
         "QF12": mistake(patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
             says="""Least squares looked for a query that makes all other scores 0; with more keys than features there usually is none,
             and its best attempt falls short.""",
@@ -160,4 +181,8 @@ class query_for:
             says="The division by the rest, 1 − share, is missing; the lead should make the ratio share / (1 − share).",
             why="""With a share of 0.9 the others keep 0.1 together, so the target's exponential has to be 9 times their sum, and not 0.9
             times."""),
+        "QF16": mistake(patch(f"return own * ({SCALE})", f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query"),
+            says="The query was cut to whole numbers, because it was put into an array of the keys' type; it should keep its decimals.",
+            why="""Keys may be whole numbers. `np.zeros_like(keys[0])` and `keys.copy()` then hold whole numbers, too, and cut off what
+            follows the point. Return the product itself, or make the array with `np.zeros(keys.shape[1])`."""),
     }

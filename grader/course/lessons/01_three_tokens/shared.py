@@ -25,4 +25,4 @@ def unlike(expected: Array, got: Array) -> str | None:
     if expected.shape != got.shape:
         return f"shapes {expected.shape} and {got.shape} differ."
     difference = float(np.abs(expected - got).max(initial=0.0))
-    return None if difference < 1e-3 else f"they differ by up to {difference:.4g}."
+    return None if difference < 1e-3 else f"the two differ by up to {difference:.4g}."

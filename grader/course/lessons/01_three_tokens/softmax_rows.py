@@ -62,8 +62,8 @@ class softmax_rows:
     mistakes = {
         "SM1": (patch("max(axis=1", "max(axis=0", "sum(axis=1", "sum(axis=0"), patch("sum(axis=1", "sum(axis=0")),
         "SM3": (BY_ALL + patch("sum(axis=1, keepdims=True)", "sum()"), patch("sum(axis=1, keepdims=True)", "sum()")),
-        "SM4": (patch("sum(axis=1, keepdims=True)", "sum(axis=1)"),
-            patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)")),
+        "SM4": patch("sum(axis=1, keepdims=True)", "sum(axis=1)"),
+        "SM4+SX26": patch("max(axis=1, keepdims=True)", "max(axis=1)", "sum(axis=1, keepdims=True)", "sum(axis=1)"),
         "SM5": (UNSHIFTED, UNSHIFTED + ALL_OF_NUMBERS, UNSHIFTED + EXP_OF_NUMBERS),
         "SM6": (BY_ALL, BY_ALL + ALL_OF_NUMBERS, BY_ALL + EXP_OF_NUMBERS),
         "SX4": patch("scores.max", "scores.mean"),
@@ -99,8 +99,9 @@ class softmax_rows:
             why="exp grows with the score. `np.exp(scores.max() - scores)` has maximum and scores exchanged."),
         "TT41": patch(f"shifted = {SHIFT}", "scores -= scores.max(axis=1, keepdims=True)\n    shifted = scores"),
         "TT42": mistake(UNSHIFTED + patch(WEIGHTS, f"np.nan_to_num({WEIGHTS})"),
-            says="`np.nan_to_num` replaced the NaN of an overflow by 0, so such a row has no weights; prevent the overflow.",
-            why="exp(1000) is still infinite and ∞/∞ still NaN; the 0 only hides that. Subtract the row's largest score first."),
+            says="The NaN of an overflow was replaced by 0, so such a row has no weights; prevent the overflow.",
+            why="""exp(1000) is still infinite and ∞/∞ still NaN; the 0 of `np.nan_to_num` or `np.where` only hides that. Subtract the
+            row's largest score first."""),
         "TT43": mistake(*(patch(SHIFT, f"np.clip(scores, -{bound}, {bound})") for bound in (700, 50)),
             says="The scores were clipped before exp, so those beyond the bound become equal; subtract the row's largest instead.",
             why="""Clipped at 700, the scores 1000 and 999 are both 700 and share the weight evenly; their weights are 0.731 and

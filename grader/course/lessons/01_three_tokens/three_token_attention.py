@@ -73,7 +73,7 @@ class three_token_attention:
     def order(case, parts, reverse, reversed_parts):
         return unlike(parts["output"], reversed_parts["output"]) or unlike(parts["weights"], reversed_parts["weights"][:, ::-1])
 
-    @holds("values that form an identity matrix give the weights", needs=("identity",))
+    @holds("with the identity matrix as V the output equals the weights", needs=("identity",))
     def identity(case, parts):
         return unlike(parts["weights"], parts["output"])
 
@@ -91,7 +91,7 @@ class three_token_attention:
         )),
         "SD8": (KEYS_FIRST, KEYS_FIRST + patch("weighted_sum(weights, V)", "np.einsum('qk,kv->qv', weights, V)"),
             *of(attention_scores, "SD8")["SD8"]),
-        **of(softmax_rows, "SM1", "SM3", "SM4", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
+        **of(softmax_rows, "SM1", "SM3", "SM4", "SM4+SX26", "SM5", "SM6", "SX4", "SX23", "SX25", "SX26"),
         **of(attention_scores, "TT3"),
         **of(scale_scores, "TT8", "TT9", "TT10", "TT11"),
         **of(softmax_rows, "TT14"),

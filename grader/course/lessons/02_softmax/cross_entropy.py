@@ -2,9 +2,12 @@
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
+from .log_softmax import LEAST
 from .shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
 
 PICKED = "-picked[..., 0]"
+PICK = "np.take_along_axis({}, np.expand_dims(targets, -1), axis=-1)"
+MATRIX_ONLY = "This works only for scores with two axes; one row alone has a single target, a number without axes, and there may be more."
 FORBIDS = ("softmax", "cross_entropy", "attention")
 
 
@@ -41,11 +44,11 @@ class cross_entropy:
 
     mistakes = {
         "SX30": log_softmax(LOGS, "np.log(np.exp(shifted) / total)"),
-        "SX31": log_softmax(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
+        "SX31": tuple(log_softmax(LOGS, f"np.log(np.exp(shifted) / total + {least})") for least in LEAST),
         "SX32": log_softmax(LOGS, "shifted"),
         "SX33": (log_softmax("return logs", "return logs / np.log(2)"), log_softmax("np.log(", "np.log2(")),
         "SX35": log_softmax("shifted - np", "x - np"),
-        "SM5": UNSHIFTED,
+        "SM5": (UNSHIFTED, patch(PICKED, f"np.log(np.exp(scores - {PICK.format('scores')}).sum(axis=-1))")),
         "SM6": BY_ALL,
         "SX27": log_softmax("axis: int=-1", "axis: int=0"),
         "CE1": mistake(patch(PICKED, "picked[..., 0]"),
@@ -71,10 +74,10 @@ class cross_entropy:
             says="Softmax is missing: minus the target's score came back; take the logarithm of its weight.",
             why="""A score alone tells nothing: adding 100 to a whole row changes no weight. The loss is ln Σ exp(scores) minus the
             target's score; log_softmax brings in that first term."""),
-        "CE7": mistake(patch("np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)", "logs[..., targets]", PICKED, "-picked"),
-            says="`logs[..., targets]` took the columns of all targets in every row; take each row's own target.",
-            why="""With 2 rows and 2 targets this gives a (2, 2) array, and only its diagonal was meant. `np.take_along_axis` pairs
-            row i with target i, as `logs[np.arange(n), targets]` does in two dimensions."""),
+        "CE7": mistake(*(patch(PICK.format("logs"), f"logs[{rows}, targets]", PICKED, "-picked") for rows in ("...", ":")),
+            says="The entries of all targets were taken from every row; take from each row its own target's.",
+            why="""With 2 rows and 2 targets `logs[..., targets]` gives a (2, 2) array, and only its diagonal was meant.
+            `np.take_along_axis` pairs row i with target i, as `logs[np.arange(n), targets]` does in two dimensions."""),
         "CE8": mistake(patch(PICKED, "-picked"),
             says="An axis of length 1 was left over; the result should have the shape of targets.",
             why="`np.take_along_axis` keeps the axis along which it picks. `[..., 0]` or `.squeeze(-1)` drops it."),
@@ -89,4 +92,21 @@ class cross_entropy:
             says="The logarithms were multiplied by the target's position; a target says *which* of them to take.",
             why="""In the formula −Σ y ln p, y is 1 at the target and 0 elsewhere (one-hot). The position is not that y:
             `np.eye(n)[targets]` turns positions into such rows. Or pick the entry directly, without any y."""),
+        "CE13": mistake(patch(PICK.format("logs"), "logs[targets]", PICKED, "-picked"),
+            says="The targets chose rows, `logs[targets]`; each should choose an entry of its own row.",
+            why="""The first index of an array counts its rows. For a single row of scores, (n,), `logs[targets]` is right; for more, the
+            index of the row comes first, and the target picks along the last axis."""),
+        "CE12": mistake(
+                *(patch(PICK.format("logs"), f"np.take_along_axis(logs, targets[:, None], axis={axis})", PICKED, "-picked[:, 0]")
+                  for axis in (-1, 1)),
+                patch("logs = log_softmax(scores)", "_, _ = scores.shape\n    logs = log_softmax(scores)"),
+                patch(PICKED, "np.array([-row[target] for row, target in zip(logs, targets)])"),
+                *(patch(f"picked = {PICK.format('logs')}", f"picked = logs[{rows}, targets]", PICKED, "-picked")
+                  for rows in ("np.arange(len(targets))", "np.arange(scores.shape[0])", "np.arange(targets.shape[0])")),
+                patch("return -picked[..., 0]", """losses = np.zeros(len(targets))
+    for i in range(len(targets)):
+        losses[i] = -logs[i, targets[i]]
+    return losses"""),
+            says=MATRIX_ONLY, why="""Scores (n,) come with a single target, which has no length, and scores (a, b, n) with targets (a, b).
+            `np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)` picks along the last axis, whatever stands before it."""),
     }

@@ -4,7 +4,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .cross_entropy import FORBIDS
+from .cross_entropy import FORBIDS, MATRIX_ONLY
 from .shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
 
 GRADIENT = "weights - one_hot"
@@ -80,10 +80,10 @@ class cross_entropy_gradient:
             says="The target's position was subtracted from all weights; subtract 1 at that position.",
             why="""A target says *which* entry is right. `np.eye(n)[targets]` turns positions into rows with a 1 at the target and 0
             elsewhere (one-hot)."""),
-        "CG11": mistake(patch("softmax(scores)", "softmax(scores)\n    weights[..., targets] -= 1", GRADIENT, "weights"),
-            says="`weights[..., targets] -= 1` subtracted at all targets in every row; subtract at each row's own target.",
-            why="""With 2 rows and targets 2 and 0, both rows lose 1 at 2 and at 0. `weights[np.arange(n), targets]` pairs row i with
-            target i."""),
+        "CG11": mistake(*(patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights") for rows in ("...", ":")),
+            says="In every row 1 was subtracted at the targets of all rows; subtract it at each row's own target.",
+            why="""`weights[..., targets] -= 1` pairs every row with every target: with 2 rows and targets 2 and 0, both rows lose 1 at
+            2 and at 0. `weights[np.arange(n), targets]` pairs row i with target i."""),
         "CG12": mistake(patch(GRADIENT, "weights * (weights - one_hot - (weights * (weights - one_hot)).sum(axis=-1, keepdims=True))"),
             says="p − y was sent through the derivative of softmax once more; return it as it is, the gradient with respect to the scores.",
             why="""The chain rule takes the weights' gradient, −y/p, through the Jacobian diag(p) − p pᵀ and arrives at p − y. Sent
@@ -91,4 +91,22 @@ class cross_entropy_gradient:
         "CG13": mistake(patch(GRADIENT, "weights * (1 - weights)"),
             says="p (1 − p) came back, how each weight changes with its own score; the loss's gradient is asked for, with its target.",
             why="It is the diagonal of softmax's Jacobian. The gradient of the loss is p − y, with y 1 at the target and 0 elsewhere."),
+        "CG15": mistake(patch(f"return {GRADIENT}", "weights[targets] -= 1\n    return weights"),
+            says="The targets chose rows, `weights[targets]`; each should choose an entry of its own row.",
+            why="""The first index of an array counts its rows. For a single row of scores, (n,), `weights[targets]` is right; for more,
+            the index of the row comes first, and the target picks along the last axis."""),
+        "CG14": mistake(
+            *(patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")
+              for rows in ("np.arange(len(targets))", "np.arange(scores.shape[0])", "np.arange(targets.shape[0])")),
+            patch("weights = softmax(scores)", "_, _ = scores.shape\n    weights = softmax(scores)"),
+            patch("np.eye(scores.shape[-1])[targets]", "targets[:, None] == np.arange(scores.shape[-1])"),
+            patch(f"return {GRADIENT}", """for i, target in enumerate(targets):
+        weights[i, target] -= 1
+    return weights"""),
+            patch(f"return {GRADIENT}", """for i in range(len(targets)):
+        weights[i, targets[i]] -= 1
+    return weights"""),
+            says=MATRIX_ONLY,
+            why="""Scores (n,) come with a single target, which has no length, and scores (a, b, n) with targets (a, b).
+            `np.eye(n)[targets]` makes a row with a 1 for each target, whatever their shape."""),
     }

@@ -7,7 +7,11 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from .shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, worst_sum
 
 COMMON = common("x")
+LEAST = ("1e-12", "1e-10", "1e-09", "1e-08", "1e-07", "1e-15")
 LOGS = "shifted - np.log(total)"
+PAIRWISE = """slices = np.moveaxis(x, axis, -1)
+    grown = np.exp(slices[..., None, :] - slices[..., :, None])
+    return np.moveaxis(-np.log(grown.sum(axis=-1)), -1, axis)"""
 LOGS_BY_MATH = ("[number - math.log(sum(e)) for number in s]",)
 
 
@@ -22,6 +26,8 @@ class log_softmax:
         yield Case("whole", "whole numbers", (np.array([[3, -1, 0], [2, 2, 2]]),))
         yield Case("float32", "float32 input", (rng.normal(size=(3, 5)).astype(np.float32),))
         yield Case("one", "a single entry in each row", (rng.normal(size=(3, 1)),))
+        # exp(−720) is not yet 0, and exp(720) is infinite already: what overflows differs here from what underflows.
+        yield Case("below", "0 and −720", (np.array([0.0, -720.0, -3.0]),), stage="extremes")
         yield Case("far-small", "0 and minus ten thousand", (np.array([0.0, -1e4]),), stage="extremes")
         for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
             x = rng.integers(-100, 101, shape) * 100.0
@@ -46,15 +52,17 @@ class log_softmax:
 
     mistakes = {
         **COMMON,
-        "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH)),
+        "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH), patch("return logs", PAIRWISE)),
         "SM6": (COMMON["SM6"], *by_math("x", "x.max()", "logs", LOGS_BY_MATH)),
         "SX30": mistake(patch(LOGS, "np.log(np.exp(shifted) / total)"),
-            says="The logarithm was taken after softmax, which rounds small weights to 0, and ln 0 is −∞; compute it without softmax.",
-            why="""e^−10000 is smaller than any float, so softmax returns exactly 0 and its logarithm is −∞, while the answer is
-            −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
-        "SX31": mistake(patch(LOGS, "np.log(np.exp(shifted) / total + 1e-12)"),
-            says="A small number was added before the logarithm, which keeps results above −27.6; they should go as low as the scores do.",
-            why="ln(10⁻¹²) = −27.6, so every answer below that becomes −27.6. Such a loss cannot tell a poor prediction from a worse one."),
+            says="Small exponentials were rounded to 0 before their logarithm was taken, and ln 0 is −∞; compute it without softmax.",
+            why="""e^−10000 is smaller than any float, so exp, and softmax after it, return exactly 0. Its logarithm is −∞, while the
+            answer is −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max)."""),
+        "SX31": mistake(*(patch(LOGS, f"np.log(np.exp(shifted) / total + {least})") for least in LEAST),
+            says="""A small number was put under the logarithm, added or as a lower bound, so smaller weights all count as that number;
+            compute the logarithms without softmax.""",
+            why="""With 10⁻¹² every logarithm below ln(10⁻¹²) = −27.6 becomes −27.6. Such a loss cannot tell a poor prediction from a
+            worse one."""),
         "SX32": mistake(patch(LOGS, "shifted"), says="The logarithm of the sum is missing: only the maximum was subtracted; subtract both.",
             why="""x − max puts the largest at 0, which would be a weight of 1. What remains to be subtracted is ln Σ e^(x −
             max). For (0, 0) both have to be −0.693."""),
@@ -63,8 +71,11 @@ class log_softmax:
             why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1."),
         "SX34": mistake(patch("return logs", "return -logs"), says="The sign was reversed; the logarithm of a weight should be 0 or below.",
             why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, which is useful and has another name."),
+        "SX52": mistake(patch("return logs", "return np.exp(logs)"),
+            says="The weights themselves came back; their logarithms are asked for.",
+            why="This is softmax. The logarithm of a weight is 0 or below; for (0, 0) it is −0.693, twice, and the weights are ½."),
         "SX35": mistake(patch("shifted - np", "x - np"),
-            says="The maximum was subtracted only inside the sum; subtract it from x as well.",
+            says="The maximum was subtracted inside the sum, but not outside of it (or it was added again); subtract it in both places.",
             why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
             gives 999.3, where ln ½ is −0.693."""),
     }

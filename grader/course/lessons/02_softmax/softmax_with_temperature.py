@@ -23,6 +23,8 @@ class softmax_with_temperature:
         yield Case("seen-again", "the same shape, new numbers", (rng.normal(size=(2, 3)), 0.5))
         yield Case("one", "temperature 1", (rng.normal(size=(3, 4)), 1.0))
         yield Case("whole", "whole numbers, temperature 3", (np.array([[3, -1, 0], [2, 5, 1]]), 3))
+        yield Case("one-columns", "temperature 1, along axis 0", (rng.normal(size=(4, 3)), 1.0, 0))
+        yield Case("one-middle", "temperature 1, the middle axis of three", (rng.normal(size=(2, 3, 4)), 1, 1))
         yield Case("columns", "along axis 0", (rng.normal(size=(4, 2)), 0.7, 0))
         yield Case("middle", "the middle axis of three", (rng.normal(size=(2, 5, 3)), 4.0), {"axis": 1})
         yield Case("first", "the first axis of three", (rng.normal(size=(4, 2, 3)), 0.8, 0))
@@ -64,8 +66,9 @@ class softmax_with_temperature:
         "SX13": mistake(patch(REFUSE, ""), says="A temperature of 0 or below was not refused; it should raise a ValueError.",
             why="""Dividing by 0 gives NaN, and a negative temperature turns the order around: the lowest score wins. Neither raises
             anything by itself, so the function has to."""),
-        "SX14": mistake(patch("<= 0", "< 0"), says="A negative temperature was refused, but 0 was not; both should raise a ValueError.",
-            why="0 is the likelier slip, since it reads as 'no randomness'. It divides by 0: softmax then returns NaN."),
+        "SX14": mistake(patch("<= 0", "< 0"), says="A negative temperature raised a ValueError, but 0 did not; both should.",
+            why="""0 is the likelier slip, since it reads as 'no randomness'. Divided by 0, NumPy's arrays give NaN, and Python's own
+            numbers a ZeroDivisionError."""),
         "SX19": mistake(UNSCALED, says="The temperature has no effect: it is never used, or it cancels; divide the scores by it.",
             why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If T divides
             the exponentials, or weights that are then normalized again, it appears in numerator and denominator and cancels."""),
@@ -81,7 +84,12 @@ class softmax_with_temperature:
             says="The temperature came after softmax, as a power of the weights, where a weight rounded to 0 stays 0; divide the scores.",
             why="""softmax(x)^(1/T), normalized again, is the same on paper. For (0, −5000) at T = 10000 it should give (0.622,
             0.378), but softmax has already rounded the weights to (1, 0), and no power brings the 0 back."""),
+        "SX51": mistake(patch("scaled.max(", "x.max("),
+            says="The maximum of x itself was subtracted; subtract the maximum of x / temperature.",
+            why="""Any number that is the same for a whole slice leaves the weights as they are, but only the maximum of the exponents
+            themselves makes overflow impossible. At a temperature of 0.001 the number 3 becomes 3000: less 3 that is 2997, and
+            exp(2997) is infinite."""),
         "SX24": mistake(patch("<= 0", "== 0"),
-            says="A temperature of 0 was refused, but a negative one was not; both should raise a ValueError.",
+            says="A temperature of 0 raised a ValueError, but a negative one did not; both should.",
             why="A negative temperature divides without complaint and turns the order around: the lowest score gets the largest weight."),
     }
