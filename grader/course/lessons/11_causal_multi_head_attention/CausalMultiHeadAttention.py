@@ -111,7 +111,7 @@ class CausalMultiHeadAttention:
         yield case("seen-again", "the same sizes, new numbers", (2, 5, 12), 3, 7)
         yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, grad=True, probe="lesson_11.attention")
         yield case("one-head", "one head", (2, 4, 3), 1, 6)
-        yield case("one-token", "one token", (3, 1, 4), 2, 4)
+        yield case("one-token", "one token, more items than max_len", (5, 1, 4), 2, 4)
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
         earlier = others(rng, (1, 2, 8), (2, 3, 8))
         yield case("training", "in training mode, without dropout, heads of one number, after calls with two and three other tokens",

@@ -52,7 +52,7 @@ class LanguageModel:
         sizes = {"max_len": 5, "num_layers": 2, "num_heads": 2, "d_model": 4, "vocabulary": 6}
         yield case("square", "as many rows as tokens, all arguments passed by name", 4, 4, 6, 4, 2, 2, 5, init=(), init_kwargs=sizes,
                    by_name=True)  # fmt: skip
-        yield case("one", "a single token", 3, 1, 5, 4, 2, 2, 3)
+        yield case("one", "a single token, more rows than max_len", 4, 1, 5, 4, 2, 2, 3)
         yield case("long", "more than sixteen tokens", 1, 20, 5, 4, 1, 2, 24)
         for t, max_len in ((6, 5), (4, 2), (9, 3)):
             built = {"init": (7, 4, 2, 2, max_len)}
