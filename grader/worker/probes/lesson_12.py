@@ -13,7 +13,7 @@ from numpy.random import seed as seed_numpy
 from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
-from . import ContractError, Run, build, called, gradients, parameter as parameter_of, returned
+from . import ContractError, Run, build, gradients, parameter as parameter_of, returned
 from .lesson_11 import set_eps
 
 __builtins__ = BUILTINS
@@ -277,7 +277,7 @@ def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
 
     watched = {**{f"block {i}": block for i, block in enumerate(blocks)}, "norm": made.norm, "head": made.head}
     hooks = [part.register_forward_hook(noting(name)) for name, part in watched.items()]
-    result = called(made, run, *run.args)
+    result = made(*run.args)
     for hook in hooks:
         hook.remove()
     return {"went " + name: value for name, value in went.items()} | {

@@ -50,8 +50,8 @@ class TransformerBlock:
         yield case("full", "as many tokens as max_len, in training mode, without dropout, after calls with two and five other tokens",
                    (2, 5, 8), 4, 5, mode="train", gradients=True, earlier=earlier)  # fmt: skip
         yield case("one", "one token, one head, more items than max_len", (7, 1, 4), 1, 6)
-        yield case("room", "room for one more token, all arguments passed by name", (2, 3, 4), init=(), by_name=True,
-                   init_kwargs={"max_len": 4, "num_heads": 2, "d_model": 4})  # fmt: skip
+        sizes = {"max_len": 4, "num_heads": 2, "d_model": 4}
+        yield case("room", "room for one more token, all sizes passed by name", (2, 3, 4), init=(), init_kwargs=sizes)
         yield case("evaluation", "dropout=0.5, in evaluation", (2, 3, 6), 2, 4, 0.5, twice=True)
         for i, shape in enumerate(((2, 3, 4), (1, 5, 6), (3, 2, 4))):
             yield case(f"silent-{i}", "dropout=0.5, in training, with attention that gives zeros", shape, 2, 6, 0.5,

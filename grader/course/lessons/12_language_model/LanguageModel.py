@@ -50,8 +50,7 @@ class LanguageModel:
         yield case("training", "in training mode, where there is no dropout, after calls with other ids and lengths", 2, 4, 9, 4, 2, 2, 7,
                    mode="train", earlier=earlier)  # fmt: skip
         sizes = {"max_len": 5, "num_layers": 2, "num_heads": 2, "d_model": 4, "vocabulary": 6}
-        yield case("square", "as many rows as tokens, all arguments passed by name", 4, 4, 6, 4, 2, 2, 5, init=(), init_kwargs=sizes,
-                   by_name=True)  # fmt: skip
+        yield case("square", "as many rows as tokens, all sizes passed by name", 4, 4, 6, 4, 2, 2, 5, init=(), init_kwargs=sizes)
         yield case("one", "a single token, more rows than max_len", 4, 1, 5, 4, 2, 2, 3)
         yield case("long", "more than sixteen tokens", 1, 20, 5, 4, 1, 2, 24)
         for t, max_len in ((6, 5), (4, 2), (9, 3)):

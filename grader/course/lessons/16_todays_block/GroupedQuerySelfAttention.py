@@ -96,8 +96,8 @@ class GroupedQuerySelfAttention:
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
         yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 3, 12), (2, 4, 12))})
         sizes = {"num_kv_heads": 2, "num_heads": 6, "d_model": 24, "base": 70.0}
-        named = case("named", "all arguments passed by name, base=70", 2, 5, 24, 6, 2)
-        yield replace(named, options={**named.options, "init": (), "init_kwargs": sizes, "by_name": True})
+        named = case("named", "all sizes passed by name, base=70", 2, 5, 24, 6, 2)
+        yield replace(named, options={**named.options, "init": (), "init_kwargs": sizes})
         state, x = weights_of(rng, shapes(8, 4, 2), 0.7), rng.normal(size=(2, 5, 8))
         x[:, [1, 4]] = 0
         yield _case("zeros", "two tokens of zeros among others", x, state, 4, 2)
