@@ -135,7 +135,7 @@ def read(model, ids, without=(), instead=None, layers=None, x=None):
     Returns weights (B, L, H, T, T), values, found = weights @ values (B, L, H, T, d_head), and x (B, T, d_model) at the end.
     """
     w, c, seen = model.weights, model.config, []
-    heads.must_exist(without, c)
+    heads.must_exist(without, c.layers, c.heads)
     x = w["token.weight"][ids] if x is None else x
     for layer in layers or range(c.layers):
         of = lambda name, layer=layer: w[f"blocks.{layer}.{name}.weight"]
@@ -646,7 +646,7 @@ if passed(head_contributions):
 
     kept = measured("capitals without a head of layer 23", lambda: {
         "whole": chances(), "without": torch.stack([chances([(23, head)]) for head in range(9)])})
-    figures.lesson_17.capitals(LAND, kept["whole"], kept["without"], 4)
+    figures.lesson_17.capitals(LAND, kept["whole"], kept["without"], 23, 4)
     left = kept["without"] / kept["whole"]  # (9, 5): the part of the probability that is left
     assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
 

@@ -7,6 +7,7 @@ all metadata, as some editors lose it.
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 
@@ -43,12 +44,17 @@ def _notebook(path, lesson, answers, bare):
     return path
 
 
+@cache
+def _defined(answer):
+    return defined_names(answer)
+
+
 def _answers(lesson, animals, number):
     """One answer of each exercise; not those whose cell defines another exercise, too: the last definition counts."""
     chosen = {}
     for name in registry.CONTRACT[lesson]:
         others = set(registry.CONTRACT[lesson]) - {name}
-        alone = [a for a in animals[name] if not others & defined_names(a if isinstance(a, str) else a[1])]
+        alone = [a for a in animals[name] if not others & _defined(a if isinstance(a, str) else a[1])]
         chosen[name] = alone[number % len(alone)]
     return chosen
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from grader.data.smollm2 import Config
-
 FILE = Path(__file__).parent / "smollm2_heads.npz"
 Run = dict[str, dict[str, np.ndarray]]
 Experiment = Callable[[], Mapping[str, Any]]
@@ -62,8 +60,8 @@ def trained(model: Any, checkpoint: Path) -> Any:
     return model.eval().requires_grad_(False)
 
 
-def must_exist(heads: Sequence[tuple[int, int]], config: Config) -> None:
-    """Raises ValueError for a (layer, head) that the model doesn't have."""
+def must_exist(heads: Sequence[tuple[int, int]], layers: int, each: int) -> None:
+    """Raises ValueError for a (layer, head) that a model of so many layers, with so many heads each, doesn't have."""
     for layer, head in heads:
-        if not (0 <= layer < config.layers and 0 <= head < config.heads):
-            raise ValueError(f"there is no head {layer}.{head}: {config.layers} layers, {config.heads} heads each, counted from 0")
+        if not (0 <= layer < layers and 0 <= head < each):
+            raise ValueError(f"there is no head {layer}.{head}: layers go from 0 to {layers - 1}, heads from 0 to {each - 1}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grader.data.heads import must_exist
 from grader.figures import COLOURS, Picture, follow, matrix, panels, picture, show
 
 if TYPE_CHECKING:
@@ -115,8 +116,7 @@ def explorer(maps: Maps, layer: int, head: int) -> None:
 
     start = next(iter(maps))
     layers, heads = maps[start][1].shape[:2]
-    if not (0 <= layer < layers and 0 <= head < heads):
-        raise ValueError(f"there is no head {_name(layer, head)}: layers go from 0 to {layers - 1}, heads from 0 to {heads - 1}")
+    must_exist([(layer, head)], layers, heads)
     try:
         from ipywidgets import Dropdown, IntSlider
     except ImportError:
@@ -310,17 +310,17 @@ def paris(share: Any, gap: float, tokens: Sequence[str], row: Any) -> None:
                   + ", ".join(f"{_seen(token)} {weight:.2f}" for token, weight in zip(tokens, row, strict=True)) + ".")  # fmt: skip
 
 
-def capitals(cities: Mapping[str, str], whole: Any, without: Any, chosen: int) -> None:
+def capitals(cities: Mapping[str, str], whole: Any, without: Any, layer: int, chosen: int) -> None:
     """The probability of each capital: with all heads (n,), and without each head of a layer (heads, n), of which one was chosen."""
-    whole, without = np.asarray(whole, float), np.asarray(without, float)
+    whole, without, name = np.asarray(whole, float), np.asarray(without, float), _name(layer, chosen)
     fig, (ax,) = panels(1, width=8.6, height=3.1)
     rows = np.arange(len(cities))
     ax.barh(rows, whole, color="#E3E3E3", height=0.66, label="the whole model")
     for head, values in enumerate(without):
         if head != chosen:
             ax.plot(values, rows, "|", color=COLOURS["blue"], markersize=13, markeredgewidth=1.6,
-                    label="" if head else "without another head of layer 23")
-    ax.plot(without[chosen], rows, "D", color=COLOURS["vermillion"], markersize=7, label=f"without 23.{chosen}")
+                    label="" if head else f"without another head of layer {layer}")
+    ax.plot(without[chosen], rows, "D", color=COLOURS["vermillion"], markersize=7, label=f"without {name}")
     for row, left in enumerate(without[chosen]):
         ax.text(left + 0.02, row, f"{left:.2f}", va="center", fontsize=9)
     chosen_on, *others = (f"{country}: {city}" for country, city in cities.items())
@@ -328,9 +328,9 @@ def capitals(cities: Mapping[str, str], whole: Any, without: Any, chosen: int) -
     ax.invert_yaxis()
     ax.grid(False, axis="y")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    ax.set(xlim=(0, 1), xlabel="probability of the capital", title=f"Of layer 23, 23.{chosen} is missed most on every prompt")
+    ax.set(xlim=(0, 1), xlabel="probability of the capital", title=f"Of layer {layer}, {name} is missed most on every prompt")
     said = "; ".join(
-        f"{city} {whole[row]:.2f}, without 23.{chosen} {without[chosen, row]:.2f}, without another head of the layer "
+        f"{city} {whole[row]:.2f}, without {name} {without[chosen, row]:.2f}, without another head of the layer "
         f"{np.delete(without[:, row], chosen).min():.2f} to {np.delete(without[:, row], chosen).max():.2f}"
         for row, city in enumerate(cities.values())
     )

@@ -189,12 +189,12 @@ def _whole_length(evidence: Evidence) -> str | None:
     failure = evidence.failure
     if not failure or failure.kind != "exception" or failure.type not in ("TypeError", "IndexError"):
         return None
-    whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
     if not exceptions.needs_whole(failure):
         return None
     divides = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
     if exceptions.divides(failure):
         return f"A length or an index must be a whole number: {divides}"
+    whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
     return whole and f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: {divides}"
 
 

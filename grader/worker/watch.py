@@ -67,16 +67,29 @@ class _Watch:
     def __init__(self, names: frozenset[str], seen: Seen, sized: bool) -> None:
         self.names, self.seen, self.sized = names, seen, sized
         self.library = "torch" in names
-        self.told = names | _BLINDING | _STARTING
-        self.aside: frozenset[Any] = frozenset()
+        self.told, self.aside = _told(names), _aside(names)
 
 
-_now = _Watch(frozenset(), Seen(), False)  # what holds at the moment, in all threads
+_elementary: set[Any] = set()  # torch's, taken with its modes, before any learner's code runs
 
 
 @cache
 def _names(groups: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
+
+
+@cache
+def _told(names: frozenset[str]) -> frozenset[str]:
+    return names | _BLINDING | _STARTING
+
+
+@cache
+def _aside(names: frozenset[str]) -> frozenset[Any]:
+    """Of torch's elementary functions those in which nothing of these names can hide."""
+    return frozenset() if "torch" in names else frozenset(one for one in _elementary if one.__name__ not in names)
+
+
+_now = _Watch(frozenset(), Seen(), False)  # what holds at the moment, in all threads
 
 
 class watching:
@@ -97,10 +110,8 @@ class watching:
         if self._names:
             self._before = _now
             self._hooks = _getprofile(), threading.getprofile(), _gettrace(), threading.gettrace()
+            self._modes = [mode.__enter__() for mode in _torch_modes()]  # first: making their classes finds what is elementary
             _now = _Watch(self._names, self._seen, self._sized)
-            self._modes = [mode.__enter__() for mode in _torch_modes()]
-            if self._modes:
-                _now.aside = _aside(self._names)
             self._heights = [stack.height() for stack in _stacks] if self._modes else []
             threading.setprofile(_look_in_thread)
             _setprofile(_look)  # last: entering torch's modes is itself a call into torch
@@ -277,7 +288,6 @@ def _of_torch(function: Any) -> bool:
 
 
 _stacks: list[_Stack] = []  # torch's, of functions and of operators, in the order of the modes
-_elementary: set[Any] = set()  # taken with the modes, before any learner's code runs
 
 
 def _torch_modes() -> list[Any]:
@@ -298,12 +308,6 @@ def elementary() -> frozenset[Any]:
 
     found = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
     return frozenset(one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in found if isinstance(one, _IN_C))
-
-
-@cache
-def _aside(names: frozenset[str]) -> frozenset[Any]:
-    """Of torch's elementary functions those in which nothing of these names can hide."""
-    return frozenset() if "torch" in names else frozenset(one for one in _elementary if one.__name__ not in names)
 
 
 @cache

@@ -35,7 +35,8 @@ _FOR_LEARNERS = {"__init__.py": "learners___init__.py", "notebook/record.py": "l
 
 def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
-    files = {f"grader/{path}": data for path, data in _package(lessons).items()}
+    package = _package(lessons)
+    files = {f"grader/{path}": data for path, data in package.items()}
     if registry.own():
         files["grader/course/lessons/index.json"] = index.built().encode()
     files["grader/_course/constraints.txt"] = constraints()
@@ -47,18 +48,19 @@ def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
         # Of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats here.
         said = notebook([], {"lesson": name, "quoted": [list(pair) for pair in registry.quoted(name)]})
         files[f"grader/_course/solutions/{name}.ipynb"] = encode(said).encode()
-    return _wheel(DISTRIBUTION, files, needs_torch(lessons), "[console_scripts]\ngrader = grader.cli:main\n")
+    return _wheel(DISTRIBUTION, files, needs_torch(lessons, package), "[console_scripts]\ngrader = grader.cli:main\n")
 
 
 def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of what notebooks import where nothing is judged: the figures, and a check() that says so."""
     package = _package(lessons)
+    torch = needs_torch(lessons, package)
     for path, stand_in in _FOR_LEARNERS.items():  # in place of what would need the references
         package[path] = package[f"authoring/release/files/{stand_in}"]
     numbers = {name[:2] for name in lessons}
     start = [path for path in package if path.startswith(("figures/", "data/")) and _number(path) in (*numbers, "")]
     files = {f"grader/{path}": package[path] for path in _closure(["__init__.py", *start], package)}
-    return _wheel(LEARNERS, files, needs_torch(lessons))
+    return _wheel(LEARNERS, files, torch)
 
 
 def constraints() -> bytes:
@@ -66,9 +68,9 @@ def constraints() -> bytes:
     return (registry.home() / "constraints.txt").read_bytes()
 
 
-def needs_torch(lessons: Sequence[str]) -> bool:
-    """Whether a source, a specification, a figure or a probe of these lessons imports torch."""
-    package, numbers = _package(lessons), {name[:2] for name in lessons}
+def needs_torch(lessons: Sequence[str], package: Mapping[str, bytes] | None = None) -> bool:
+    """Whether a source, a specification, a figure or a probe of these lessons imports torch. package: their files, where they are read."""
+    package, numbers = package or _package(lessons), {name[:2] for name in lessons}
     reached = _closure([path for path in package if _number(path) in numbers], package)
     texts = [registry.source(name) for name in lessons] + [package[path].decode() for path in reached if _number(path)]
     return any(re.search(r"^\s*(?:import|from) torch\b", text, re.MULTILINE) for text in texts)
@@ -91,11 +93,14 @@ def _package(lessons: Sequence[str]) -> dict[str, bytes]:
 
 def _below(top: Path) -> dict[str, bytes]:
     """The files of a folder by path, without the course that a wheel carries and what Python leaves."""
-    found = {}
+    found: dict[str, bytes] = {}
     for folder, inside, names in os.walk(top):
         inside[:] = [name for name in inside if name not in ("_course", "__pycache__")]
-        paths = (Path(folder, name) for name in names)
-        found |= {path.relative_to(top).as_posix(): path.read_bytes() for path in paths if path.is_file()}
+        here = Path(folder).relative_to(top).as_posix()
+        for name in names:
+            path = Path(folder, name)
+            if path.is_file():
+                found[name if here == "." else f"{here}/{name}"] = path.read_bytes()
     return dict(sorted(found.items()))
 
 

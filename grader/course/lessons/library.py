@@ -25,6 +25,11 @@ def others(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Ar
     return tuple((rng.normal(size=shape).astype(np.float32),) for shape in shapes)
 
 
+def after_others(rng: np.random.Generator, case: Case, *shapes: tuple[int, ...]) -> Case:
+    """The case of a module that has read inputs of these shapes before."""
+    return replace(case, probe="lesson_09.after_others", options={**case.options, "earlier": others(rng, *shapes)})
+
+
 def qkv(rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int) -> tuple[Tensor, Tensor, Tensor]:
     """Queries (*lead, t_q, d_k), keys (*lead, t_k, d_k) and values (*lead, t_k, d_v)."""
     return normal(rng, *lead, t_q, d_k), normal(rng, *lead, t_k, d_k), normal(rng, *lead, t_k, d_v)

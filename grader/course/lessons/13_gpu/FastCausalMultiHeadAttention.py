@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import fused, items_apart, others, unmoved, weights_of
+from grader.course.lessons.library import after_others, fused, items_apart, unmoved, weights_of
 
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
@@ -98,7 +97,7 @@ class FastCausalMultiHeadAttention:
         yield case("long", "more tokens than in any earlier lesson", 1, 150, 4, 2, repeated_to=1100, costly=True)
         yield case("seen-again", "a batch of two again, new numbers, on the MATH backend", 2, 13, 12, 3, backend="MATH")
         used = case("used", "two tokens, after calls with one other token and with two", 2, 2, 6, 3)
-        yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 1, 6), (2, 2, 6))})
+        yield after_others(rng, used, (1, 1, 6), (2, 2, 6))
         yield from _companions(rng, batch)
         yield from _extremes(rng)
 

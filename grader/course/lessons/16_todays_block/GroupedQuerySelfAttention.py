@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
-from grader.course.lessons.library import items_apart, others, weights_of
+from grader.course.lessons.library import after_others, items_apart, weights_of
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
@@ -94,7 +94,7 @@ class GroupedQuerySelfAttention:
         grown = case("grown", "70 tokens, after a call with three of them and one of another module, base=50", 1, 70, 8, 2, 1, 50.0)
         yield replace(grown, probe="lesson_16.grown")
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
-        yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 3, 12), (2, 4, 12))})
+        yield after_others(rng, used, (1, 3, 12), (2, 4, 12))
         sizes = {"num_kv_heads": 2, "num_heads": 6, "d_model": 24, "base": 70.0}
         named = case("named", "all sizes passed by name, base=70", 2, 5, 24, 6, 2)
         yield replace(named, options={**named.options, "init": (), "init_kwargs": sizes})

@@ -1,12 +1,11 @@
 """The block of today's open models: grouped-query attention and a gated network, each behind an RMSNorm."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import of, others, weights_of
+from grader.course.lessons.library import after_others, of, weights_of
 
 from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
 from .SwiGLU import SwiGLU, shapes as of_network
@@ -57,7 +56,7 @@ class LlamaBlock:
         yield case("one", "one token, one head", 3, 1, 4, 1, 1, 7)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 12, 300.0)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 8, 4, 2, 9)
-        yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 3, 8), (2, 4, 8))})
+        yield after_others(rng, used, (1, 3, 8), (2, 4, 8))
         for sizes, says in (((10, 4, 2, 8), "4 heads do not divide d_model 10"), ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
                             ((12, 4, 2, 8), "heads of 3 numbers")):  # fmt: skip
             yield Case("refused-" + "-".join(map(str, sizes)), says, (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),

@@ -1,12 +1,11 @@
 """The network of today's blocks: two projections up, one of them a gate for the other, and one down."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
-from grader.course.lessons.library import others, weights_of
+from grader.course.lessons.library import after_others, weights_of
 
 LAYERS = ("gate", "up", "down")
 GATED = "F.silu(self.gate(x)) * self.up(x)"
@@ -45,7 +44,7 @@ class SwiGLU:
         yield case("large", "numbers of a few tens", (2, 4, 3), 5, spread=30)
         yield case("long", "twenty tokens", (1, 20, 4), 9)
         used = case("used", "a module that has read other tokens before, of this and of another shape", (2, 3, 4), 5)
-        yield replace(used, probe="lesson_09.after_others", options={**used.options, "earlier": others(rng, (1, 2, 4), (2, 3, 4))})
+        yield after_others(rng, used, (1, 2, 4), (2, 3, 4))
 
     hints = (
         "A gate lets a number through or holds it back. Which of the two projections is the gate, and which is what passes?",
