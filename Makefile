@@ -65,7 +65,7 @@ test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
 	$(BIN)/ruff check .
 	$(BIN)/grader build --check
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 2
 
 build: $(VENV)/.lab
 	$(BIN)/grader build

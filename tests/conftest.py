@@ -32,10 +32,6 @@ LONG = ("test_ordinary_user.py", "test_lab.py", "test_notebooks.py::test_nbval",
         "test_alone.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_site.py", "test_setups.py", "hostile",
         "test_zoo.py", "judging", "test_lesson_16.py", "test_smollm2.py", "course/test_heads.py", "grading", "source/test_allowed.py",
         "source/test_scopes.py", "cli", "reports/test_class.py", "worker/test_wire.py", "worker/test_device_probe.py")  # fmt: skip
-# A third of their time and more they wait: for a browser, a limit, a pause. A process of their own leaves both cores to the rest.
-WAITING = {"test_ordinary_user.py", "test_lab.py", "sandbox/test_sandbox.py", "grading/test_watch_command.py", "grading/test_dask.py",
-           "room/test_command.py", "room/test_page.py", "authoring/test_kernel.py", "hostile/test_sessions.py", "hostile/test_processes.py",
-           "notebook/test_room.py"}  # fmt: skip
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
 # What these ask of a lesson's exercises begins with what the reference and each mistake show, which is found out once for all.
 JUDGED = ("authoring/test_audit.py", "test_zoo.py", "test_kill_matrix.py", "judging/test_agreement.py", "judging/test_hostile_numbers.py")
@@ -73,26 +69,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
     class ByWhatIsShared(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return shared_with(nodeid)
-
-        def schedule(self) -> None:
-            if self.collection is None:  # else it has begun, and a process takes a lost one's place
-                waits = any(shared_with(nodeid) in WAITING for nodeid in next(iter(self.registered_collections.values())))
-                self.for_waiting = self.nodes[-1] if waits and len(self.nodes) > 2 else None
-            super().schedule()
-
-        def _assign_work_unit(self, node) -> None:
-            """One of three processes gets what mostly waits, and nothing else; the others get that when all else is done."""
-            for scope in self.workqueue:
-                if (scope in WAITING) == (node is self.for_waiting):
-                    self.workqueue.move_to_end(scope, last=False)
-                    break
-            super()._assign_work_unit(node)
-
-        def _reschedule(self, node) -> None:
-            if node is self.for_waiting and WAITING.isdisjoint(self.workqueue):
-                node.shutdown()
-            else:
-                super()._reschedule(node)
 
     config.option.loadscopereorder = False  # by how many tests there are; LONG knows better
     return ByWhatIsShared(config, log)

@@ -206,50 +206,32 @@ def test_on_linux_a_skip_is_a_failure(body, code, processes, tmp_path):
 
 
 class Process:
-    """As the scheduler of pytest-xdist sees one of its processes: it remembers which tests it was given."""
+    """As the scheduler of pytest-xdist sees one of two processes: it remembers which tests it was given."""
 
-    gateway = SimpleNamespace(id="popen")
+    gateway, shutting_down = SimpleNamespace(id="popen"), False
 
-    def __init__(self, named: list[str]) -> None:
-        self.named, self.shutting_down = named, False
-        self.given: list[str] = []
+    def __init__(self) -> None:
+        self.given: list[int] = []
 
     def send_runtest_some(self, numbers: list[int]) -> None:
-        self.given += [self.named[number] for number in numbers]
+        self.given += numbers
 
     def shutdown(self) -> None:
-        self.shutting_down = True
-
-
-def scheduled(request, named: list[str], count: int):
-    """The scheduler, and so many processes that it has given their first files of these tests."""
-    options = SimpleNamespace(option=SimpleNamespace(), getvalue=lambda name: [f"{count}*popen"])
-    scheduler = request.config.hook.pytest_xdist_make_scheduler(config=options, log=None)
-    processes = [Process(named) for _ in range(count)]
-    for process in processes:
-        scheduler.add_node(process)
-        scheduler.add_node_collection(process, named)
-    scheduler.schedule()
-    return scheduler, processes
+        pass
 
 
 def test_one_process_runs_all_of_a_file_and_the_files_that_share_a_wheel(request):
     named = [f"tests/{file}.py::test_{number}" for number in range(3) for file in ("test_core", "test_site", "util/test_files", "test_alone", "test_notebooks")]
-    _, (one, other) = scheduled(request, named, 2)
-    assert sorted(one.given) == sorted(name for name in named if "test_core" in name or "test_alone" in name)
-    assert sorted(other.given) == sorted(name for name in named if "test_site" in name)
-
-
-def test_of_three_processes_one_runs_what_mostly_waits_and_then_ends(request):
-    files = ("test_lab", "test_core", "test_site", "room/test_page", "util/test_files")
-    named = [f"tests/{file}.py::test_{number}" for number in range(3) for file in files]
-    scheduler, (*busy, waiting) = scheduled(request, named, 3)
-    assert not waiting.shutting_down
-    for name in waiting.given:  # grows as it goes
-        scheduler.mark_test_complete(waiting, named.index(name))
-    assert waiting.shutting_down
-    assert {name.partition("::")[0] for name in waiting.given} == {"tests/test_lab.py", "tests/room/test_page.py"}
-    assert {name.partition("::")[0] for process in busy for name in process.given} == {"tests/test_core.py", "tests/test_site.py"}
+    two = SimpleNamespace(option=SimpleNamespace(), getvalue=lambda name: ["2*popen"])
+    scheduler = request.config.hook.pytest_xdist_make_scheduler(config=two, log=None)
+    processes = Process(), Process()
+    for process in processes:
+        scheduler.add_node(process)
+        scheduler.add_node_collection(process, named)
+    scheduler.schedule()
+    first, second = ([named[number] for number in process.given] for process in processes)
+    assert sorted(first) == sorted(name for name in named if "test_core" in name or "test_alone" in name)
+    assert sorted(second) == sorted(name for name in named if "test_site" in name)
 
 
 WITHOUT_UNIX = """
