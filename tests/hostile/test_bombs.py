@@ -178,7 +178,7 @@ def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, 
 
 
 LOST = {  # what is said, by which limit, of what
-    "takes longer than": ("WALL_S", 0.2, notebook(*[filled(BOMBS["list, 95 deep"])] * 2)),
+    "takes longer than": ("WALL_S", 0.05, notebook(*[filled(BOMBS["list, 95 deep"])] * 2)),
     "64 MB of memory": ("MEMORY_BYTES", 64 << 20, b'{"cells": [], "a": "' + b"a" * (30 << 20) + "\U0001f600\"}".encode()),
 }  # fmt: skip
 
