@@ -19,6 +19,7 @@ from grader.source.definitions import defined_names
 from tests.live import from_cells
 from tests.test_zoo import ANIMALS
 
+_defined = cache(defined_names)
 TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of them live
 
 
@@ -42,11 +43,6 @@ def _notebook(path, lesson, answers, bare):
         notebook["metadata"] = {}
     path.write_text(json.dumps(notebook), encoding="utf-8")
     return path
-
-
-@cache
-def _defined(answer):
-    return defined_names(answer)
 
 
 def _answers(lesson, animals, number):

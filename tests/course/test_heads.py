@@ -46,7 +46,7 @@ def test_a_head_that_does_not_exist_is_told_so():
         if cell.role == "given":
             exec(cell.text, names)
     model = type("Model", (), {"weights": {}, "config": smollm2.CONFIG})
-    with pytest.raises(ValueError, match=r"there is no head 31\.0: layers go from 0 to 29"):
+    with pytest.raises(ValueError, match=r"there is no head 31\.0: layers go from 0 to 29, heads from 0 to 8"):
         names["read"](model, None, [(31, 0)])
 
 
