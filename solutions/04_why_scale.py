@@ -517,7 +517,7 @@ figures.lesson_04.losses(runs, steps)
 # {{ ends["divided by √d_k"]:.3f }}.
 #
 # Dividing by d_k works too, here even a little better, with steps
-# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. Its drawback is practical. The gradient
+# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f; 5 < it < 20 }} times as long. Its drawback is practical. The gradient
 # that reaches the query shrinks as the width grows, so each width needs a step size of its own. With √d_k that
 # gradient has the same size at every width.
 #

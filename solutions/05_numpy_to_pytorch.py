@@ -466,7 +466,7 @@ if passed(as_numpy):
     figures.lesson_05.staircase(as_numpy(fine), rounded)
 
 # %% [markdown]
-# Of {{ len(fine) }} different numbers, {{ kept[torch.bfloat16] }} are still different after rounding to bfloat16. It
+# Of {{ len(fine); it > 400 }} different numbers, {{ kept[torch.bfloat16]; it < 20 }} are still different after rounding to bfloat16. It
 # spends its 16 bits on a range as wide as that of float32, which leaves it only about two digits. Large models
 # compute in it all the same. But it cannot add up many small steps: 1 plus 0.001 rounds back to 1. So training
 # usually keeps the weights that the optimizer moves, or the optimizer's own state, in float32 (Micikevicius et al.

@@ -618,7 +618,7 @@ if passed(softmax_backward):
 # rule makes no such comparison. It raises the score at every step, and faster than any other, because this key has the
 # largest weight. In the end that key has all the weight. Its score goes on rising, but the weights no longer change.
 #
-# We chose this start because it shows the turn so clearly. The loss rises again from {{ turned }} of 40 random starts,
+# We chose this start because it shows the turn so clearly. The loss rises again from {{ turned; 1 <= it <= 10 }} of 40 random starts,
 # this one among them; from the others it keeps falling or levels off.
 #
 # So a falling loss does not show that a gradient is right, because a wrong one can point downhill for a while. Compare your

@@ -429,8 +429,8 @@ def shares_right(model, t=T):
 # @answer
 #
 # **B**, and the interesting part is how. The only head looks at *both* places, with weights that are almost equal but
-# not quite. At position 6 the mirrored letter gets {{ single[0, 6, 2]:.2f }} and the letter before it
-# {{ single[0, 6, 5]:.2f }}. The letter with the larger weight stands out a little in the mean, and a linear layer can
+# not quite. At position 6 the mirrored letter gets {{ single[0, 6, 2]:.2f; 0.35 < it < 0.65 }} and the letter before it
+# {{ single[0, 6, 5]:.2f; 0.3 < it < 0.6 }}. The letter with the larger weight stands out a little in the mean, and a linear layer can
 # read it. It can hardly tell the letter with the *second* largest weight from all the others, so the model answers
 # the other question correctly only {{ min(one_head):.0% }} of the time. Guessing gives {{ 1 / LETTERS:.1% }}.
 #
@@ -453,7 +453,7 @@ if passed(MultiHeadAttention):
 
 # %% [markdown]
 # With two heads each question has a row of weights of its own. One head looks at the letter before, which makes a diagonal in the map,
-# and the other at the mirrored letter, which makes the anti-diagonal. So both answers are right {{ min(two_heads):.0% }} of the time.
+# and the other at the mirrored letter, which makes the anti-diagonal. So both answers are right {{ min(two_heads):.0%; it > 0.99 }} of the time.
 # Nobody told the heads which question is theirs. That depends on the random start. From 3 of the 40 starts that we tried, the heads
 # never divided the work: change the seed in `train` to 11, and one question stays unanswered with two heads, too.
 #
@@ -563,10 +563,10 @@ if passed(MultiHeadAttention):
     figures.lesson_09.by_length(range(3, T + 1), shares, trained_at=T, guessing=1 / LETTERS)
 
 # %% [markdown]
-# It learns perfectly: {{ shares["merged by reshape alone"][-1]:.0% }} at the length it was trained on. For sequences
+# It learns perfectly: {{ shares["merged by reshape alone"][-1]:.0%; it > 0.99 }} at the length it was trained on. For sequences
 # of one length the scrambling is always the same rearrangement of numbers, and training adapts the weights before and
 # after it. At another length the numbers are rearranged differently, and the trained weights no longer fit. At length
-# 8 the scrambled model gets {{ shares["merged by reshape alone"][-2]:.0% }}, the sound one
+# 8 the scrambled model gets {{ shares["merged by reshape alone"][-2]:.0%; it < 0.85 }}, the sound one
 # {{ shares["heads moved back first"][-2]:.0% }}. Training at one fixed length, which is common for language models,
 # hides this mistake until the first short prompt.
 #
@@ -618,9 +618,9 @@ if passed(MultiHeadAttention):
     figures.lesson_09.price(heads, took, took_fused, weights=[2 * number * 256 * 256 for number in heads])
 
 # %% [markdown]
-# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f }} times as long as one, with the same number of operations
+# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f; it > 3 }} times as long as one, with the same number of operations
 # in both products. What grows is the work on the weights. With the fused operator 64 heads took only
-# {{ took_fused[-1] / took[0]:.1f }} times as long as one head of your module; lessons 13 and 14 show how it does that. So there is a choice
+# {{ took_fused[-1] / took[0]:.1f; it < took[-1] / took[0] }} times as long as one head of your module; lessons 13 and 14 show how it does that. So there is a choice
 # to make: few wide heads are cheaper, and many narrow heads can look at more places. Common models choose d_head = 64 to 128.
 #
 # ## Where this leads

@@ -267,8 +267,8 @@ if passed(time_ms):
     print(f"a call costs {call_us:.1f} µs, memory moves {bandwidth:.1f} GB/s, products reach {rate:.0f} GFLOP/s")
 
 # %% [markdown]
-# On the machine of this copy a call costs {{ call_us:.1f }} µs, memory moves {{ bandwidth:.0f }} GB/s, and products reach
-# {{ rate:.0f }} GFLOP/s, billions of operations a second. So this machine can do about {{ rate / bandwidth:.0f }} operations in the
+# On the machine of this copy a call costs {{ call_us:.1f; it < 100 }} µs, memory moves {{ bandwidth:.0f; it > 1 }} GB/s, and products reach
+# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second. So this machine can do about {{ rate / bandwidth:.0f }} operations in the
 # time in which it moves one byte. Work with fewer operations a byte is **memory bound**, work with more is **compute bound**, and work
 # so small that the call itself takes longest is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
 #
@@ -480,13 +480,13 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
         assert slopes["memory"]["explicit"] > 1.7 > 1.2 > slopes["memory"]["fused"]
 
 # %% [markdown]
-# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f }} times as fast, and the
+# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f; it > 2 }} times as fast, and the
 # explicit way kept {{ space:.0f }} times as much for the backward pass. The cross marks the length at which the
-# explicit way ran out of memory. On a GPU that limit is real; on a CPU it is one of {{ room >> 20 }} MiB, set in the
+# explicit way ran out of memory. On a GPU that limit is real; on a CPU it is one of {{ room >> 20; it == 512 }} MiB, set in the
 # cell. Two things in the left panel were not in the count:
 #
 # - At 512 tokens, where attention and the projections do equally many operations, attention took
-#   {{ attending[512]:.1f }} times as long, and it was the larger part from {{ crossed }} tokens on. Equal counts are not
+#   {{ attending[512]:.1f }} times as long, and it was the larger part from {{ crossed; it <= 1024 }} tokens on. Equal counts are not
 #   equal times: the exponentials of softmax, for one, are in no count.
 # - The explicit way has a step, steeper than slope 2, between 512 and 2,048 tokens. Tables of that size come from the
 #   operating system anew in every call, and it clears each page first. On the course's CPU, explicit attention took
@@ -711,8 +711,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the weights are random, and so is the text.")
 
 # %% [markdown]
-# In this copy {{ same:.1% }} of the characters are the same. (A difference in the seventh digit can change a draw, and
-# from there on two texts differ.) Your model writes {{ ratio:.2f }} times as fast, which is hardly a gain, and a model of
+# In this copy {{ same:.1%; it > 0.9 }} of the characters are the same. (A difference in the seventh digit can change a draw, and
+# from there on two texts differ.) Your model writes {{ ratio:.2f; 0.8 < it < 1.4 }} times as fast, which is hardly a gain, and a model of
 # its shape reads 2,048 tokens {{ gains[2048]:.1f }} times as fast. At 64 tokens the projections, the feed-forward network
 # and the overhead of the calls dominate, as the count predicts. (On the course's CPU, a pass with attention left out
 # altogether still took 76 to 86 % of the time.)

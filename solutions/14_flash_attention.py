@@ -554,7 +554,7 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
     print(f"kept for the backward pass: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
 
 # %% [markdown]
-# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the
+# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f; it > 3 }} times as much for the
 # backward pass as your functions do, and the ratio about doubles each time T doubles. The price is arithmetic,
 # because the scores are computed twice.
 #
