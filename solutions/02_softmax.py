@@ -371,7 +371,8 @@ if passed(log_softmax) and passed(softmax):
 
 # %% [markdown]
 # Taken afterward, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f; 103 <= it < 105 }} in float32 and beyond
-# {{ last["float64"]:.0f; 744 <= it < 746 }} in float64. Shortly before, it is already wrong, because the smallest floats have few digits left.
+# {{ last["float64"]:.0f; 744 <= it < 746 }} in float64. Shortly before, it is already wrong, because the smallest floats
+# have few digits left.
 # Yours stays exact to rounding.
 
 # %% [markdown]

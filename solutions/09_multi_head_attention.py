@@ -453,7 +453,8 @@ if passed(MultiHeadAttention):
 
 # %% [markdown]
 # With two heads each question has a row of weights of its own. One head looks at the letter before, which makes a diagonal in the map,
-# and the other at the mirrored letter, which makes the anti-diagonal. So both answers are right {{ min(two_heads):.0%; it > 0.99 }} of the time.
+# and the other at the mirrored letter, which makes the anti-diagonal. So both answers are right
+# {{ min(two_heads):.0%; it > 0.99 }} of the time.
 # Nobody told the heads which question is theirs. That depends on the random start. From 3 of the 40 starts that we tried, the heads
 # never divided the work: change the seed in `train` to 11, and one question stays unanswered with two heads, too.
 #
@@ -618,9 +619,11 @@ if passed(MultiHeadAttention):
     figures.lesson_09.price(heads, took, took_fused, weights=[2 * number * 256 * 256 for number in heads])
 
 # %% [markdown]
-# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f; it > 3 }} times as long as one, with the same number of operations
+# On the machine that built this page, 64 heads took {{ took[-1] / took[0]:.1f; it > 3 }} times as long as one, with the
+# same number of operations
 # in both products. What grows is the work on the weights. With the fused operator 64 heads took only
-# {{ took_fused[-1] / took[0]:.1f; it < took[-1] / took[0] }} times as long as one head of your module; lessons 13 and 14 show how it does that. So there is a choice
+# {{ took_fused[-1] / took[0]:.1f; it < took[-1] / took[0] }} times as long as one head of your module; lessons 13 and 14
+# show how it does that. So there is a choice
 # to make: few wide heads are cheaper, and many narrow heads can look at more places. Common models choose d_head = 64 to 128.
 #
 # ## Where this leads

@@ -526,7 +526,8 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 #
 # @answer
 #
-# {{ state['history'][-1][2]:.2f; it < bigram - 0.5 }} nats after the {{ state['step']:,d; it > 200 }} steps of the course's own run, far below the
+# {{ state['history'][-1][2]:.2f; it < bigram - 0.5 }} nats after the {{ state['step']:,d; it > 200 }} steps of the
+# course's own run, far below the
 # table: like a choice among {{ math.exp(state['history'][-1][2]):.1f; it < 7 }} equally likely characters. The text has words,
 # mostly real ones, and the look of sentences and of code. It means nothing, and no line of its Python is likely to run.
 #

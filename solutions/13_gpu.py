@@ -268,7 +268,8 @@ if passed(time_ms):
 
 # %% [markdown]
 # On the machine of this copy a call costs {{ call_us:.1f; it < 100 }} µs, memory moves {{ bandwidth:.0f; it > 1 }} GB/s, and products reach
-# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second. So this machine can do about {{ rate / bandwidth:.0f }} operations in the
+# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second. So this machine can do about
+# {{ rate / bandwidth:.0f }} operations in the
 # time in which it moves one byte. Work with fewer operations a byte is **memory bound**, work with more is **compute bound**, and work
 # so small that the call itself takes longest is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
 #

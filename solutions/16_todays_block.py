@@ -684,7 +684,8 @@ if passed(LlamaBlock) and smol:
     print("  ".join(f"{word.strip()} {both[word]:.4f}" for word in (" far", " tired", " wide")))
 
 # %% [markdown]
-# Its first choice is `{{ crossing[0][0]; it not in (" tired", " wide") }}` ({{ crossing[0][1]:.2f }}). *Tired* gets {{ both[" tired"]:.4f; it < 0.01 }}, and
+# Its first choice is `{{ crossing[0][0]; it not in (" tired", " wide") }}` ({{ crossing[0][1]:.2f }}). *Tired* gets
+# {{ both[" tired"]:.4f; it < 0.01 }}, and
 # *wide* {{ both[" wide"]:.4f; it > both[" tired"] }}. What its heads look at in this sentence is the subject of lesson 17.
 #
 # ## The same weights in another order

@@ -222,7 +222,8 @@ if passed(previous_token_score):
     figures.lesson_17.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# In the course's copy, head {{ head; back[block, it] == back.max() }} of block {{ block }} gives {{ back.max():.0%; it > 0.5 }} of its weight to the character
+# In the course's copy, head {{ head; back[block, it] == back.max() }} of block {{ block }} gives
+# {{ back.max():.0%; it > 0.5 }} of its weight to the character
 # before: a diagonal line below the main one. Which head takes this role differs from training to training.
 #
 # Now the real model. It reads the three sentences of the course (`maps_of` keeps the maps of all 270 heads) and, for
@@ -582,8 +583,10 @@ if passed(head_contributions):
     worst = max(needed, key=needed.get)
 
 # %% [markdown]
-# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] - 0.3 }} to {{ needed[worst]:.2f; it > all_there + 0.3 }} nats without head
-# {{ worst[0]; needed[worst] == max(needed.values()) }}.{{ worst[1] }}, which gives {{ back[worst]:.0%; it > 0.5 }} of its weight to the character before. Most of the
+# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] - 0.3 }} to
+# {{ needed[worst]:.2f; it > all_there + 0.3 }} nats without head
+# {{ worst[0]; needed[worst] == max(needed.values()) }}.{{ worst[1] }}, which gives {{ back[worst]:.0%; it > 0.5 }} of its
+# weight to the character before. Most of the
 # others can be removed at a small cost, as Michel et al. (2019) found for far larger models. Length hints at that cost
 # and does not measure it: the longest contribution is {{ max(added.values()) / min(added.values()):.1f; it < 5 }} times as long
 # as the shortest, but the largest cost is
@@ -651,7 +654,8 @@ if passed(head_contributions):
     assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
 
 # %% [markdown]
-# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On
+# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
+# {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On
 # the other four, between {{ left[4, 1:].min():.0% }} and {{ left[4, 1:].max():.0% }} of the capital's probability is
 # left. Without any other head of the layer it is at least {{ np.delete(left, 4, axis=0).min():.0% }}, on every prompt.
 # Map, contribution and ablation agree, on prompts that had no say in the choice. Only then may we say what a head does:
