@@ -577,53 +577,68 @@ if passed(CausalSelfAttention):
 # ## Break it on purpose: a NaN that hides
 #
 # A quick repair is popular. Let softmax divide 0 by 0 in an empty row, and turn the NaN into 0 with `nan_to_num`. The output is right.
-# Is the training? We give a small attention layer a left-padded item, add the mask as 0 and −∞, and train six steps.
+# Is the training? We give a small attention layer a left-padded item, hide scores in both ways that are in use, and
+# train six steps with each.
 
 # %% [markdown]
 # @predict
 #
-# Only the first row of four is empty, and `nan_to_num` repairs its weights. What does training look like?
+# Only the first row of four is empty, and `nan_to_num` repairs its weights. One layer *adds* a mask of 0 and −∞ to its
+# scores, the other *fills* the hidden scores with −∞ by `masked_fill`. Which of them trains?
 #
-# - **A** Fine: the loss falls as usual.
-# - **B** The loss is NaN from the first or second step on.
-# - **C** The loss stays finite, and the layer is ruined all the same.
+# - **A** Both: the weights are repaired before anything uses them.
+# - **B** Neither: the backward pass meets the NaN in both.
+# - **C** Only the one that fills.
 #
 # @answer
 #
-# **C.** The backward pass through the empty row multiplies by the NaN that softmax computed, so every gradient of w_q
-# and w_k is NaN. One step of the optimizer writes NaN into all of their weights. From then on every row of scores is
-# NaN, and `nan_to_num` turns *all* attention into 0. The outputs are zeros, so the loss is finite and constant, and
-# nothing reports an error.
+# **C.** In both, the backward pass of softmax multiplies by the NaN that it computed, so the gradient of the empty
+# row's scores is NaN. An addition hands this gradient on to the scores, and from there it reaches every number in w_q
+# and w_k. `masked_fill` does not hand it on: a score that was replaced had no influence, so its gradient is 0.
 #
 # @wrong
 #
-# If you said A, you thought of the repaired output. The gradient still has to pass through the softmax that made the
-# NaN. If you said B, you were right to expect NaN, and the weights of the layer do become NaN. But the repair hides
-# this from the loss.
+# If you said A, you thought of the forward pass alone: `nan_to_num` repairs the value, and the gradient still has to
+# pass through the softmax that made the NaN. If you said B, you were right about softmax, and one step short.
 
 # %% role="demo"
-torch.manual_seed(0)
-x, target = torch.randn(4, 8), torch.randn(4, 8)
-added = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -torch.inf)
-added[:, 0] = -torch.inf  # token 0 is <pad>, so row 0 is empty
-w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
-optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
-losses = []
-for step in range(6):
-    weights = torch.softmax(w_q(x) @ w_k(x).mT / math.sqrt(8) + added, dim=-1).nan_to_num(0.0)
-    loss = ((weights @ w_v(x) - target) ** 2).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    losses.append(loss.item())
-    print(f"step {step}: loss {loss:.4f}, row sums {weights.sum(-1).tolist()}, NaN in w_q: {w_q.weight.isnan().sum()} of 64")
-assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weights.sum() == 0
+hidden = torch.ones(4, 4).triu(1).bool()
+hidden[:, 0] = True  # token 0 is <pad>, so row 0 is empty
+HIDE = {
+    "added": lambda scores: scores + torch.zeros(4, 4).masked_fill(hidden, -torch.inf),
+    "filled": lambda scores: scores.masked_fill(hidden, -torch.inf),
+}
+
+def six_steps(hide, seed=0):
+    """The loss before each step, and how many numbers of w_q are NaN at the end."""
+    torch.manual_seed(seed)
+    x, target = torch.randn(4, 8), torch.randn(4, 8)
+    w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
+    optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
+    losses = []
+    for step in range(6):
+        weights = torch.softmax(hide(w_q(x) @ w_k(x).mT / math.sqrt(8)), dim=-1).nan_to_num(0.0)
+        loss = ((weights @ w_v(x) - target) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, w_q.weight.isnan().sum().item()
+
+# %% role="demo"
+for name, hide in HIDE.items():
+    losses, nans = six_steps(hide)
+    print(f"{name:6}", " ".join(f"{loss:.3f}" for loss in losses), f"  NaN in w_q: {nans} of 64")
+for losses, nans in (six_steps(HIDE["added"], seed) for seed in range(5)):
+    assert nans == 64 and losses[1] == losses[-1]  # from the second step on nothing changes
+for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
+    assert nans == 0 and losses[-1] < losses[0]
 
 # %% [markdown]
-# In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be
-# a better guess than the output of the untrained layer. Then it stays there forever. This is why the exercise asks
-# for finite gradients. The remedy is to fill with a finite number, so that no NaN ever arises, and to set the weights
-# of hidden keys to 0 after softmax.
+# The added mask ruins the layer at the first step, with each of five seeds. Every row of scores is NaN from then on,
+# `nan_to_num` turns *all* attention into 0, and the loss is finite and constant, so nothing reports an error. The
+# filled mask trains. This is why the exercise asks for finite gradients, and not for a certain spelling. A finite fill
+# (then zeros for the weights of hidden keys) is safe in both: no NaN ever arises.
 #
 # ## Where this leads
 #
@@ -640,7 +655,8 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 #   hides nothing.
 # - A query that sees nothing gets zeros. −∞ would give NaN there, −1e9 a uniform row.
 # - To test a model for leaks, change a token and check that no earlier output moves.
-# - Replacing NaN in the output does not repair the gradient. Make sure that no NaN arises.
+# - Where −∞ is *added*, replacing NaN in the output does not repair the gradient. Fill, best with a finite number, so
+#   that no NaN arises.
 #
 # | built | shape |
 # |---|---|
