@@ -616,7 +616,7 @@ def six_steps(hide, seed=0):
     w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
     optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
     losses = []
-    for step in range(6):
+    for _ in range(6):
         weights = torch.softmax(hide(w_q(x) @ w_k(x).mT / math.sqrt(8)), dim=-1).nan_to_num(0.0)
         loss = ((weights @ w_v(x) - target) ** 2).mean()
         optimizer.zero_grad()
