@@ -346,7 +346,8 @@ if passed(hard_lookup):
 # mean of equally near stops: more than half of its disadvantage was that single stops are noisy. The soft one at sharpness 0.1
 # misses by {{ missed_soft[0.1]:.1f }}. At sharpness 0 the blend is the average of all stops and ignores the speed; at 10
 # it relies on the nearest stops alone. The best of the values tried lies in between. It is no better than a straight
-# line here ({{ missed_line:.1f }}), because these stops lie close to one; but nobody had to tell it so. This way of predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it has
+# line here ({{ missed_line:.1f }}), because these stops lie close to one; but nobody had to tell it so. This way of
+# predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it has
 # everything that attention has, a query, keys, values and weights, except learning. Here we chose the keys. In a
 # language model the queries, keys and values come out of training.
 

@@ -613,7 +613,8 @@ figures.lesson_04.side_by_side(maps)
 # **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
 # section 3.2.1 with footnote 4. Shannon 1948, *A Mathematical Theory of Communication*, section 6. Yang et al. 2022, *Tensor
 # Programs V*, [arXiv:2203.03466](https://arxiv.org/abs/2203.03466) (μP). Zhang, Lipton, Li and
-# Smola 2023, *Dive into Deep Learning*, [section 11.1](https://d2l.ai/chapter_attention-mechanisms-and-transformers/queries-keys-values.html).
+# Smola 2023, *Dive into Deep Learning*,
+# [section 11.1](https://d2l.ai/chapter_attention-mechanisms-and-transformers/queries-keys-values.html).
 
 # %% [markdown]
 # @teaching

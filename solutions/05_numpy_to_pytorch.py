@@ -31,7 +31,8 @@ figures.machine.draw(lit=("query", "key", "value"), title="What learns: how toke
 # ## A record alongside the numbers
 #
 # A tensor is PyTorch's array. It has the same numbers, shapes, indices and `@` as an array in NumPy (only slices with
-# a negative step are missing). What is new is the record. A tensor that *requires grad* (short for gradient) remembers how it was made: every operation notes
+# a negative step are missing). What is new is the record. A tensor that *requires grad* (short for gradient) remembers how
+# it was made: every operation notes
 # which tensors went in and which came out. These notes form a graph, and `backward()` walks through the graph from
 # its end to its beginning, applying the chain rule at each step.
 #
