@@ -492,6 +492,9 @@ if passed(alibi_bias):
 # | beyond the trained length | no rows | can be computed | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) | BLOOM (Le Scao et al. 2022) |
 #
+# BLOOM has 112 heads, which is no power of two. Its code takes the slopes of 64 heads and fills them up with every second
+# slope of 128, so not all of them follow the formula above.
+#
 # "Can be computed" is not "can be used". Whether a model makes sense of positions that it never met in training is a question for
 # an experiment.
 #

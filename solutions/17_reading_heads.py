@@ -452,8 +452,10 @@ if passed(induction_score):
 #
 # How can a head know what *followed*? A head finds a token by its key. If the key at *window* were made from that
 # token alone, it could not say that *cold* came before it. An earlier head has to bring that in, and this is the job
-# of a previous-token head. In layer 16 it copies *cold* into the vector at *window*. In layer 17 the second *cold*
-# asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et al. 2022). To find
+# of a previous-token head. In the account of
+# Elhage et al. (2021) and Olsson et al. (2022), a head of layer 16 writes something of *cold* into the vector at *window*,
+# and in layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers. What the head writes we do
+# not test here; whether it is needed, we do. To find
 # the place by its content takes two heads in two layers, and the trap's model had one layer.
 
 # %% role="demo"
