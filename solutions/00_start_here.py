@@ -166,15 +166,37 @@ check(hard_lookup)
 # A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all the values: the better a key
 # fits, the more its value counts. For that, the scores have to become shares of a whole, that is, positive numbers
 # that sum to 1. The exponential makes every score positive, and dividing by the sum makes the results sum to 1. This
-# recipe is called softmax; lessons 01 and 02 take it apart.
+# recipe is called **softmax**; lessons 01 and 02 take it apart. The shares are called **weights**: the weight of entry
+# i is
+#
+# $$w_i = \frac{e^{s_i}}{\sum_j e^{s_j}}, \qquad s_i = \text{sharpness} \cdot (\text{key}_i \cdot \text{query})$$
+#
+# The *sharpness* is a number that we choose. It says how much a better fit counts; what it does, you will see below.
 
-# %% role="given"
-def soft_lookup(query, keys, values, sharpness=1.0):
-    """All values, each weighted by how well its key fits the query."""
+# %% [markdown]
+# @exercise soft_lookup
+#
+# `query` (d,), `keys` (n, d), `values` (n, d_v), `sharpness` a number ≥ 0 → (d_v,): the sum of all values, each times
+# its weight
+#
+# No score times the sharpness is beyond ±50 here, so `np.exp` never overflows; lesson 02 takes care of larger ones. If
+# you are stuck, type `hint(soft_lookup)` in a new cell.
+
+# %% role="exercise" exercise="soft_lookup"
+def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 1.0) -> np.ndarray:
+    """Return all values, each weighted by how well its key fits the query.
+
+    query: (d,). keys: (n, d). values: (n, d_v). sharpness: what the scores are multiplied by, at least 0. Returns: (d_v,).
+    """
+    # region solution
     scores = sharpness * (keys @ query)
     fits = np.exp(scores - scores.max())  # why the largest is subtracted: lesson 02
     weights = fits / fits.sum()
     return weights @ values
+    # endregion
+
+# %% role="check" exercise="soft_lookup"
+check(soft_lookup)
 
 # %% [markdown]
 # @predict
@@ -193,8 +215,8 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 # row of `values`. If your staircase had a step for the bread, note that in each of these directions some other dish reaches
 # further.
 
-# %% role="payoff" exercise="hard_lookup"
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup"
+if passed(soft_lookup) and passed(hard_lookup):
     degrees = np.linspace(0, 90, 9001)
     queries = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
     hard = np.array([hard_lookup(query, keys, values)[0] for query in queries])
@@ -210,8 +232,8 @@ if passed(hard_lookup):
 # in the answer, there is no direction to move in. The next cell measures this: the query moves by a thousandth, and
 # we see how far each answer moves.
 
-# %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
+if passed(soft_lookup) and passed(hard_lookup):
     before, after = np.array([1.0, 0.6]), np.array([1.0, 0.601])
     for lookup in (hard_lookup, soft_lookup):
         moved = lookup(after, keys, values) - lookup(before, keys, values)
@@ -239,11 +261,12 @@ if passed(hard_lookup):
 # If you expected 0 g at sharpness 0, you took the weights to be 0. They are e⁰ = 1 each before the division, and ¼ after it. If
 # you expected the two look-ups to be equal at 100, remember that an exponential is never 0.
 
-# %% role="demo" tags=["nbval-check-output"]
-query = np.array([1.0, 0.6])
-for sharpness in (0, 0.1, 1, 10, 100):
-    sugar, chili, price = soft_lookup(query, keys, values, sharpness)
-    print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chili:.2f} g chili, {price:.2f} euros")
+# %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
+if passed(soft_lookup):
+    query = np.array([1.0, 0.6])
+    for sharpness in (0, 0.1, 1, 10, 100):
+        sugar, chili, price = soft_lookup(query, keys, values, sharpness)
+        print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chili:.2f} g chili, {price:.2f} euros")
 
 # %% [markdown]
 # Attention works between these two extremes, and the size of the scores decides where. This is why lesson 01 divides
@@ -296,8 +319,8 @@ def speed_keys(speed):
 # If you said an average for the hard look-up, remember that it returns one row. If you said 66, remember the tie. A single stop
 # says how one driver braked on one day; the blend of many says what to expect.
 
-# %% role="payoff" exercise="hard_lookup"
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup"
+if passed(soft_lookup) and passed(hard_lookup):
     asked = np.linspace(3, 26, 231)
     filed, feet = speed_keys(speeds), distances[:, None]
     hard_feet = np.array([hard_lookup(np.array([q, 1.0]), filed, feet)[0] for q in asked])
@@ -312,8 +335,8 @@ if passed(hard_lookup):
 # first counts. So we try it in 20 random orders. To be fair to the hard one, we also try its best version, which takes
 # the mean of all stops that are equally near; and as a yardstick, a straight line through all the stops.
 
-# %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
+if passed(soft_lookup) and passed(hard_lookup):
     def nearest_mean(query, keys, values):
         return values[keys @ query == (keys @ query).max()].mean(axis=0)
 
@@ -405,6 +428,9 @@ progress()
 # - hard_lookup HL2: Two keys have the same largest score. Which of the two does your loop end with, and why?
 # - hard_lookup HL12: `query @ keys` runs without an error here. Over which axis does it add up?
 # - hard_lookup HL4: Which key is nearest to (1, 0.6), and which has the largest dot product?
+# - soft_lookup SL1: What does your answer become at sharpness 0, and what should it become?
+# - soft_lookup SL2: What do your weights sum to?
+# - soft_lookup SL6: What is the weight of an entry whose score is −1?
 #
 # ## To discuss
 #
