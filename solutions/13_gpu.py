@@ -824,8 +824,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # - pick_device GP3: On which machines is torch built for CUDA, and on which of those is there a GPU?
 # - pick_device GP5: What is the truth value of a function that is not called?
 # - attention_flops GP11: How many matrix products does attention have, and how many operations is one multiply-add?
-# - attention_bytes AB1: Who writes the scores, and who reads them?
-# - attention_bytes AB4: Which tensors does the fused kernel never write?
+# - attention_bytes BY1: Who writes the scores, and who reads them?
+# - attention_bytes BY4: Which tensors does the fused kernel never write?
 # - attention_flops GP14: Which two numbers say how many scores there are when queries and keys differ in number?
 # - time_ms GP26: What has the device done when `fn()` returns?
 # - time_ms GP21: How long did your first reading take, and how long the tenth?

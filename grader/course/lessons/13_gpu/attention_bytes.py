@@ -61,96 +61,96 @@ class attention_bytes:
     )
 
     mistakes = {
-        "AB1": mistake(
+        "BY1": mistake(
             patch(TABLE, "2 * t_q * t_k"),
             says="Half of the traffic of the t_q × t_k tables is missing: scores and weights are each written once and read once.",
             why="""The first kernel writes the scores, softmax reads them and writes the weights, and the last kernel reads those: four
             passes.""",
         ),
-        "AB2": mistake(
+        "BY2": mistake(
             patch(TABLE, "t_q * t_k"),
             says="One pass over a t_q × t_k table was counted; scores and weights are each written once and read once.",
             why="The table is not only made. It goes to memory and comes back, twice: as scores and as weights.",
         ),
-        "AB3": mistake(
+        "BY3": mistake(
             patch(TABLE, "3 * t_q * t_k"),
             says="One pass over a t_q × t_k table is missing: scores and weights are each written once and read once, which is four.",
             why="Either softmax's own reading, its writing, or the last kernel's reading was left out.",
         ),
-        "AB4": mistake(
+        "BY4": mistake(
             patch("0 if fused else 4 * t_q * t_k", "4 * t_q * t_k"),
             says="fused changes nothing; the fused operator writes no scores and no weights to memory.",
             why="That is the whole idea: scores and weights live in the chip's fast memory, a tile at a time.",
         ),
-        "AB5": mistake(
+        "BY5": mistake(
             patch("if fused", "if not fused"),
             says="fused has the opposite effect: the tables were counted where they never reach memory.",
             why="Fused, q, k and v are read once and the output is written once. In three kernels the tables come on top.",
         ),
-        "AB6": mistake(
+        "BY6": mistake(
             patch(VECTORS, "t_q + 2 * t_k"),
             says="q and the output have t_q rows each; one of the two was left out.",
             why="What is written counts like what is read: the output goes to memory, too.",
         ),
-        "AB7": mistake(
+        "BY7": mistake(
             patch(VECTORS, "2 * t_q + t_k"),
             says="k and v have t_k rows each; one of the two was left out.",
             why="Keys are read for the scores, values for the sum.",
         ),
-        "AB8": mistake(
+        "BY8": mistake(
             patch(VECTORS, "4 * t_q"),
             says="Every tensor was given t_q rows; k and v have t_k.",
             why="One query meets a whole cache of keys: then nearly all bytes are those of k and v.",
         ),
-        "AB9": mistake(
+        "BY9": mistake(
             patch(VECTORS, "4 * t_k"),
             says="Every tensor was given t_k rows; q and the output have t_q.",
             why="The output has a row for each query.",
         ),
-        "AB10": mistake(
+        "BY10": mistake(
             patch(VECTORS, "t_q + 3 * t_k"),
             says="The output was given t_k rows; it has t_q, one for each query.",
             why="Each query gets one blend of the values, however many of them there are.",
         ),
-        "AB11": mistake(
+        "BY11": mistake(
             patch("num_heads * (", "("),
             says="The number of heads is missing.",
             why="Each head has q, k, v and tables of its own.",
         ),
-        "AB12": mistake(
+        "BY12": mistake(
             patch("batch * num_heads", "num_heads"),
             says="The batch is missing.",
             why="Each item of the batch is one attention of its own.",
         ),
-        "AB13": mistake(
+        "BY13": mistake(
             patch(" * bytes_per_number", ""),
             says="Numbers were counted; bytes are asked for: multiply by bytes_per_number.",
             why="bfloat16 takes two bytes a number, float32 takes four.",
         ),
-        "AB14": mistake(
+        "BY14": mistake(
             patch("* bytes_per_number", "* 2"),
             patch("* bytes_per_number", "* 4"),
             says="bytes_per_number has no effect: a size is written into the code.",
             why="The same attention may run in numbers of 4 bytes, 2 or 1, and waits for memory accordingly.",
         ),
-        "AB15": mistake(
+        "BY15": mistake(
             patch(RETURN, f"{RETURN} / 1"),
             patch(RETURN, f"{RETURN} * 1.0"),
             says="A float came back; a whole number of bytes is expected.",
             why="Every factor is whole, and a float is exact up to 2⁵³ only.",
         ),
-        "AB16": mistake(
+        "BY16": mistake(
             patch(VECTORS, "t_q + t_k if fused else 2 * t_q + 2 * t_k"),
             patch(VECTORS, "t_q + 2 * t_k if fused else 2 * t_q + 2 * t_k"),
             says="Fused, a tensor was left out: q, k and v are read once, and the output is written once.",
             why="The fused operator saves the tables and nothing else. Its inputs still come from memory, and its output goes there.",
         ),
-        "AB17": mistake(
+        "BY17": mistake(
             patch(TABLE, "4 * t_q * t_k * d_head"),
             says="The tables were given d_head numbers for each pair of query and key; a score is one number.",
             why="A score sums d_head products, and only the sum is written.",
         ),
-        "AB18": mistake(
+        "BY18": mistake(
             patch(TABLE, "8 * t_q * t_k"),
             says="""Eight passes over the tables were counted, as for scaling and masking in kernels of their own; here there are three
             kernels.""",
