@@ -73,7 +73,7 @@ figures.lesson_06.shifted("The animal didn't cross the street".split())
 # for. If you said B, you took it to be causal already: nothing in its equation makes it so.
 
 # %% role="given"
-def leaks(attend, x):
+def influence(attend, x):
     """How far output i moves when token j changes, as a matrix (i, j). attend: from tokens (T, d) to outputs (T, d)."""
     generator = torch.Generator().manual_seed(0)
     moved = torch.zeros(len(x), len(x))
@@ -86,7 +86,7 @@ def leaks(attend, x):
 # %% role="demo"
 torch.manual_seed(6)
 x = torch.randn(5, 4)
-without_mask = leaks(lambda y: plain_attention(y, y, y)[0], x)
+without_mask = influence(lambda y: plain_attention(y, y, y)[0], x)
 print("token 3 changes; the outputs move by", [round(by, 3) for by in without_mask[:, 3].tolist()])
 assert (without_mask > 0).all()
 
@@ -383,8 +383,8 @@ check(masked_attention)
 if passed(masked_attention) and passed(causal_mask):
     torch.manual_seed(6)
     x = torch.randn(6, 4)
-    open_matrix = leaks(lambda y: plain_attention(y, y, y)[0], x)
-    causal_matrix = leaks(lambda y: masked_attention(y, y, y, causal_mask(6))[0], x)
+    open_matrix = influence(lambda y: plain_attention(y, y, y)[0], x)
+    causal_matrix = influence(lambda y: masked_attention(y, y, y, causal_mask(6))[0], x)
     figures.lesson_06.leaks(open_matrix, causal_matrix)
     assert (open_matrix > 0).all() and (causal_matrix.triu(1) == 0).all() and (causal_matrix.tril() > 0).sum() == 21
 
@@ -406,10 +406,52 @@ torch.manual_seed(6)
 x = torch.randn(5, 4)
 plus_one = x + torch.eye(5)[:, [3]]  # 1 in every feature of token 3
 blind = (normalized_first(plus_one) - normalized_first(x)).abs().max()
-moved = leaks(normalized_first, x)
+moved = influence(normalized_first, x)
 print(f"1 added to each feature of token 3: no output moves by more than {blind:.0e}, which is rounding")
 print(f"random numbers added to token 3: every output moves, by {moved[:, 3].min():.2f} or more")
 assert blind < 1e-5 and (moved > 1e-3).all()
+
+# %% [markdown]
+# @exercise leaks
+#
+# `attention`, a function from tokens (T, d) to outputs (T, d_out), and `x` (T, d), an example of its input → True or False: does
+# any output depend on a later token?
+#
+# - x is float64, with 2 to 64 tokens. Differences up to 1e-9 are rounding, and no leak.
+# - You may call `attention` 2,000 times. It gives the same answer each time. Leave x and its results as they are.
+# - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large changes
+#   (try some whose largest entry is near 10) or in some directions.
+#
+# The attentions that the check tries are not those of this lesson.
+
+# %% role="exercise" exercise="leaks"
+def leaks(attention, x: torch.Tensor) -> bool:
+    """Whether any output of attention depends on a later token.
+
+    attention: from tokens (T, d) to outputs (T, d_out), float64. x: (T, d), an example.
+    """
+    # region solution
+    generator = torch.Generator().manual_seed(0)
+    base = attention(x)
+    for t in range(1, len(x)):
+        for size in (2.0, 10.0):
+            change = torch.randn(x.shape[-1], dtype=x.dtype, generator=generator)
+            changed = x.clone()
+            changed[t] += size * change / change.abs().max()
+            if (attention(changed)[:t] - base[:t]).abs().max() > 1e-7:
+                return True
+    return False
+    # endregion
+
+# %% role="check" exercise="leaks"
+check(leaks)
+
+# %% role="payoff" exercise="leaks" tags=["nbval-check-output"]
+if passed(leaks) and passed(masked_attention) and passed(causal_mask):
+    torch.manual_seed(6)
+    x = torch.randn(6, 4, dtype=torch.float64)
+    print("no mask:", leaks(lambda y: plain_attention(y, y, y)[0], x))
+    print("yours:  ", leaks(lambda y: masked_attention(y, y, y, causal_mask(len(y)))[0], x))
 
 # %% [markdown]
 # ### What a leak does to a loss
@@ -654,7 +696,8 @@ for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
 # - The mask acts on the scores, before softmax. Weights that are cut afterward no longer sum to 1, and a score of 0
 #   hides nothing.
 # - A query that sees nothing gets zeros. −∞ would give NaN there, −1e9 a uniform row.
-# - To test a model for leaks, change a token and check that no earlier output moves.
+# - To test a model for leaks, change each token in turn, by random numbers of several sizes, and check that no earlier output
+#   moves.
 # - Where −∞ is *added*, replacing NaN in the output does not repair the gradient. Fill, best with a finite number, so
 #   that no NaN arises.
 #
@@ -698,6 +741,8 @@ for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
 # - masked_attention MK2: What does a row of your weights sum to when a key is hidden?
 # - masked_attention MK3: What is e to the power of 0?
 # - masked_attention MK9: What does softmax make of a row in which nothing is left?
+# - leaks LK4: What does a LayerNorm make of a token to which 1 was added everywhere?
+# - leaks LK8: May output 3 move when token 3 changes?
 # - CausalSelfAttention DT3: Your mask is an attribute. Who tells it that the module has moved?
 # - CausalSelfAttention MA15: The sentence has 3 tokens and the mask is 10 by 10. Which part of it do you need?
 #
