@@ -14,6 +14,8 @@ from grader.course import own, registry
 from grader.course.moved import current
 from grader.util.errors import InputError
 
+NONE = "none"
+
 
 def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
     """Adds a command; run: called with the options, returns the exit code."""
@@ -83,6 +85,11 @@ def threshold(text: str) -> tuple[float, bool]:
     number = _float(text.removesuffix("%"))
     _checked(text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a percentage, such as 80%")
     return number, percent
+
+
+def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The kind of argument that `read` reads, or the word 'none', which takes back an earlier one."""
+    return lambda text: text if text == NONE else read(text)
 
 
 def natural(text: str) -> int:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from grader.cli.arguments import (
+    NONE,
     command,
     exercise_list,
     lesson_list,
     name_list,
     natural,
+    or_none,
     positive,
     seconds,
     threshold,
@@ -26,6 +30,17 @@ from grader.course import registry
 from grader.util.errors import InputError
 
 HALF = "half of the learners"  # who chose the lessons, in the journal's head
+# Each option changes marks or files, and the journal keeps it under this name, or it is about this call alone, for this reason.
+OF_THE_RUN = {
+    "course": "course", "seed": "seed", "timeout": "timeout_s", "lessons": "lessons", "exercises": "exercises", "weights": "weights",
+    "partial": "partial", "max_points": "max_points", "assignment": "assignment", "roster": "roster", "by": "roster",
+    "anonymous": "anonymous", "require_isolation": "isolation",
+}  # fmt: skip
+OF_THE_CALL = {
+    "folder": "each result has the digest of what was handed in, and what changed is graded again", "out": "the journal is in it",
+    "jobs": "verdicts are the same on any number of processes", "scheduler": "verdicts are the same on any machine",
+    "resume": "continues", "regrade": "continues", "rescore": "continues", "min_score": "decides the exit code and what the terminal shows",
+}  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -37,26 +52,27 @@ def add(commands: Any) -> None:
     made.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs")
     made.add_argument("--timeout", type=seconds, default=None, metavar="S",
                       help="wall-clock seconds for each exercise and each cell")  # fmt: skip
-    made.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs, one for everybody (default: %(default)s)")
+    made.add_argument("--seed", type=natural, help=f"seed of the inputs, one for everybody (default: {registry.SEED})")
     made.add_argument(
         "--lessons", type=lesson_list, metavar="A,B",
         help="grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)",
     )
     made.add_argument("--exercises", type=exercise_list, metavar="A,B", help="only these exercises count; their lessons are graded")
-    made.add_argument("--weights", type=Path, metavar="FILE",
+    made.add_argument("--weights", type=or_none(Path), metavar="FILE",
                       help="your own points: lines such as 'softmax_rows,3'; other exercises keep the course's")  # fmt: skip
-    made.add_argument("--partial", action="store_true",
+    made.add_argument("--partial", action=argparse.BooleanOptionalAction,
                       help="a failed exercise earns the share of its cases that agree (default: nothing)")  # fmt: skip
-    made.add_argument("--anonymous", action="store_true",
+    made.add_argument("--anonymous", action=argparse.BooleanOptionalAction,
                       help="use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who")  # fmt: skip
     made.add_argument("--regrade", type=name_list, metavar="A,B", default=(),
                       help="grade these learners again and keep all other results; implies --resume")  # fmt: skip
-    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners, exported from the grade book")
+    made.add_argument("--rescore", action="store_true",
+                      help="change the marking scheme of the run in REPORTS to what is given here (--weights, --partial, --anonymous, "
+                      "--roster, --assignment, --max-points; 'none' takes one back), without grading again; implies --resume")  # fmt: skip
+    made.add_argument("--roster", type=or_none(Path), metavar="FILE", help="CSV of the enrolled learners, exported from the grade book")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
-    made.add_argument("--assignment", default="", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'")
-    made.add_argument(
-        "--max-points", type=positive, default=None, metavar="N", help="points for full marks in grade books"
-    )
+    made.add_argument("--assignment", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'")
+    made.add_argument("--max-points", type=or_none(positive), metavar="N", help="points for full marks in grade books")
     made.add_argument("--min-score", type=threshold, metavar="N",
                       help="succeed if every learner has at least N points, or N%% of them")  # fmt: skip
     made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
@@ -64,34 +80,37 @@ def add(commands: Any) -> None:
 
 
 def _class(options: argparse.Namespace) -> int:
-    from grader.cli.out import prepared
+    from grader.cli.out import JOURNAL, prepared
     from grader.grading import batch
     from grader.grading.grade import asked
+    from grader.grading.journal import begun_with
     from grader.grading.kept import keys_of
-    from grader.grading.marks import checked, read_weights
+    from grader.grading.marks import checked
     from grader.grading.roster import entries, same_names, shown
     from grader.sandbox.sandbox import SandboxError
 
-    options.resume = options.resume or bool(options.regrade)
+    options.resume = options.resume or options.rescore or bool(options.regrade)
     found, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, found)
-    options.weights = read_weights(options.weights) if options.weights else None
-    options.roster = _roster(options)
-    options.lessons = _lessons(options.lessons, options.exercises)
+    journal = options.out / JOURNAL
+    begun = begun_with(journal) if options.resume and journal.is_file() else {}
+    about, chosen = _settings(options, found, begun)
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
-    chosen = None if options.lessons else _chosen(options, found)
-    settings = _settings(options, chosen)
-    checked(options.weights, [name for lesson in settings.lessons for name in asked(lesson, settings.exercises)])
+    checked(about["weights"], [name for lesson in about["lessons"] for name in asked(lesson, about["exercises"])])
+    for sentence in _continued(options, begun, about) if begun else ():
+        say(sentence)
     for sentence in prepared(options.out, options.folder, options.resume):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
+    lessons, exercises = (about[key] and tuple(about[key]) for key in ("lessons", "exercises"))
+    settings = batch.Settings(lessons, exercises, about["seed"], about["timeout_s"], options.require_isolation)
     try:
         with closing(_pool(options, settings)) as pool:
-            return _graded(options, found, settings, pool, chosen)
+            return _graded(options, found, settings, pool, chosen, about)
     except (batch.TooOpen, SandboxError) as error:
         return complain(
             f"{error}; nothing was graded below it." if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED
@@ -105,17 +124,67 @@ def _class(options: argparse.Namespace) -> int:
                          f"{options.out}; fix that, then run the same command with --resume.") from None  # fmt: skip
 
 
+def _settings(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """What the run is graded and marked with, as its journal keeps it: what this call names, else what the run was begun with,
+    else the defaults. Also the choice of lessons, None where somebody made it. Raises: InputError."""
+    from grader.grading.dask_pool import course_digest
+    from grader.grading.handed_in import choice
+    from grader.grading.scheme import MarkingScheme
+    from grader.sandbox.sandbox import TIMEOUT_S
+
+    named = _named(options)
+    if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
+        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
+    about = {"seed": registry.SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
+    about["course"] = course_digest()
+    by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
+    by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
+    chosen = choice(found, begun.get("lessons")) if by == HALF else None
+    about.setdefault("lessons", list(chosen.lessons) if chosen else [])
+    return about, chosen
+
+
+def _named(options: argparse.Namespace) -> dict[str, Any]:
+    """Those of the journal's settings that this call names."""
+    from grader.grading.marks import read_weights
+    from grader.grading.scheme import MarkingScheme
+
+    roster, lessons = _roster(options), _lessons(options.lessons, options.exercises)
+    named = {
+        "seed": options.seed, "timeout_s": options.timeout, "partial": options.partial, "anonymous": options.anonymous,
+        "lessons": lessons and sorted(lessons), "exercises": options.exercises and sorted(options.exercises),
+        "weights": options.weights if options.weights in (None, NONE) else read_weights(options.weights),
+        "max_points": options.max_points, "assignment": options.assignment, "roster": roster,
+    }  # fmt: skip
+    plain = MarkingScheme().settings()
+    return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
+
+
 def _roster(options: argparse.Namespace) -> Any:
     from grader.submission import enrolled
 
-    if options.anonymous and (options.roster or options.assignment):
-        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    roster = enrolled.read(options.roster, options.by) if options.roster else None
-    for sentence in roster.notes if roster else ():
+    if options.roster in (None, NONE):
+        return options.roster
+    roster = enrolled.read(options.roster, options.by)
+    for sentence in roster.notes:
         say(sentence)
-    return roster
+    return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back
+
+
+def _continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[str]:
+    """What holds where a run continues. Raises: InputError where this call names other settings."""
+    from grader.cli.out import JOURNAL
+    from grader.grading import scheme
+    from grader.grading.journal import compatible
+
+    changed = compatible(options.out / JOURNAL, begun, about, options.rescore)
+    if changed:
+        yield f"the marking scheme of this run changes: {', '.join(changed.values())}."
+    kept = scheme.summary(about)
+    if kept:
+        yield f"the run continues with {kept}."
 
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -129,25 +198,6 @@ def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None)
     return tuple(sorted(set(theirs.values()))) if theirs else lessons
 
 
-def _chosen(options: argparse.Namespace, found: list) -> Any:
-    """The lessons that at least half of the learners handed in; those of the run that goes on where one does."""
-    from grader.cli.out import JOURNAL
-    from grader.grading.handed_in import choice
-    from grader.grading.journal import begun_with
-
-    journal = options.out / JOURNAL
-    begun = begun_with(journal) if options.resume and journal.is_file() else {}
-    return choice(found, begun["lessons"] if begun.get("lessons_chosen_by") == HALF else None)
-
-
-def _settings(options: argparse.Namespace, chosen: Any) -> Any:
-    from grader.grading.batch import Settings
-
-    limits = {} if options.timeout is None else {"timeout_s": options.timeout}
-    lessons = chosen.lessons if chosen else options.lessons
-    return Settings(lessons, options.exercises, options.seed, require=options.require_isolation, **limits)
-
-
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
     if options.scheduler:
         from grader.grading.dask_pool import Cluster
@@ -159,23 +209,18 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
     return Local(options.jobs or cores, settings.torch)
 
 
-def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any) -> int:
+def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any, about: dict) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader.cli import class_reports
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
     from grader.grading import batch
-    from grader.grading.dask_pool import course_digest
     from grader.grading.journal import Journal
     from grader.grading.kept import kept
+    from grader.grading.scheme import MarkingScheme
 
-    held = batch.isolation_of(pool, settings)
-    about = {
-        "course": course_digest(), "seed": settings.seed, "timeout_s": settings.timeout_s, "isolation": held,
-        "lessons": list(settings.lessons), "lessons_chosen_by": HALF if chosen else "--exercises" if settings.exercises else "--lessons",
-        "exercises": sorted(settings.exercises or ()) or None,
-    }  # fmt: skip
-    with Journal(options.out / JOURNAL, about) as journal:
+    about["isolation"] = batch.isolation_of(pool, settings)
+    with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
         before = kept(found, journal.results, options.regrade)
@@ -190,7 +235,8 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = class_reports.written(replace(report, notes=chosen.sentences() if chosen else ()), options)
+        report = replace(report, notes=chosen.sentences() if chosen else ())
+        report = class_reports.written(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
