@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader.course import own, registry
-from grader.grading.grade import asked, grade_submission, ours
+from grader.grading.grade import ENVIRONMENT, asked, grade_submission, ours
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
@@ -152,7 +152,7 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
         remove_folder(str(place))
     report = _noted(replace(report, path=packed.path), packed.notes)
     line = to_line(JournalEntry(packed.key, packed.digest, warm.isolation, report))
-    return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
+    return line, not any(verdict.status == "could_not_grade" and verdict.stage != ENVIRONMENT for verdict in report.verdicts)
 
 
 def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:

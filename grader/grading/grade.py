@@ -15,10 +15,12 @@ from grader.grading.deadline import Deadline
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
+from grader.source import requirements
 from grader.submission.submission import Plan, Submission, read_submission
 from grader.util import lacking
 from grader.worker.values import Failure, Observation
 
+ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
 
 __all__ = ["grade", "grade_submission", "ours"]
@@ -153,6 +155,7 @@ def _grade_lesson(
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = _led_back([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
+    verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
@@ -183,6 +186,16 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
         return limited(deadline.timed(lambda: judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return ours(exercise.name, _words(error))
+
+
+def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
+    """An error in code that needs what this machine lacks is not the learner's."""
+    owner = plan.owners.get(verdict.exercise)
+    cell = plan.cells[owner] if owner is not None else None
+    if verdict.status != "error" or cell is None or not cell.requires:
+        return verdict
+    headline = f"{verdict.exercise} could not be graded here: {cell.label} {requirements.reason(cell.requires)}."
+    return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=(requirements.advice(cell.requires),))
 
 
 def ours(name: str, why: str) -> Verdict:

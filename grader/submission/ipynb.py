@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from grader.source.requirements import unmet
 from grader.util import links
 from grader.util.names import printable
 
@@ -34,13 +36,17 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class NotebookCell:
-    """A code cell. number: its position among all cells of the notebook, from 1."""
+    """A code cell. number: its position among all cells of the notebook, from 1.
+
+    requires: what it needs and this machine lacks, as source/requirements.py has it; '' for nothing.
+    """
 
     number: int
     text: str
     id: str = ""
     role: str = ""
     exercise: str = ""
+    requires: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,8 @@ def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
         numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
         what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
         notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
+    version = _version(content)
+    cells = [replace(cell, requires=unmet(cell.text, version)) for cell in cells]
     lesson = _metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 
@@ -153,6 +161,15 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
         number, text, id if isinstance(id, str) and len(id) <= MAX_NAME else "", role if role in ROLES else "",
         exercise if isinstance(exercise, str) and len(exercise) <= MAX_NAME else "",
     )  # fmt: skip
+
+
+def _version(content: dict[str, Any]) -> tuple[int, ...] | None:
+    """Of the Python that ran the notebook, as it says."""
+    about: Any = content
+    for key in ("metadata", "language_info", "version"):
+        about = about.get(key) if isinstance(about, dict) else None
+    said = re.match(r"(\d{1,3})\.(\d{1,3})", about) if isinstance(about, str) else None
+    return (int(said[1]), int(said[2])) if said else None
 
 
 def _metadata(holder: dict[str, Any]) -> dict[str, Any]:
