@@ -15,7 +15,7 @@ from pathlib import Path
 
 from grader.submission import platforms
 from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks
-from grader.submission.ipynb import MAX_BYTES
+from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS, NOBODYS, alike, labels, of_learner, printable
@@ -159,11 +159,11 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
 
 def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[Packed, os.stat_result] | None:
     """One file and what the system says of it; None where there is no room left for it."""
-    found = links.read(path, base, min(MAX_BYTES, left))
+    found = links.read(path, base, min(MAX_FILE_BYTES, left))
     about = found.status
     if not stat.S_ISREG(about.st_mode):
         return Packed(place, None, -1, about.st_mtime_ns), about
-    if about.st_size > MAX_BYTES:  # said so where it is read; its bytes need not travel
+    if about.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
         return Packed(place, None, about.st_size, about.st_mtime_ns), about
     if found.data is None:
         return None
