@@ -38,7 +38,7 @@ def written(report: Any, scheme: Any, out: Path) -> Any:
 
 def summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
-    from grader.reports import text
+    from grader.reports import attention, text
     from grader.reports.room import ClassSummary, remarks, told
 
     room = ClassSummary(report)
@@ -49,4 +49,5 @@ def summary(report: Any, out: Path) -> str:
     for met in room.mistakes[:5]:
         where = ", ".join(met.exercises)
         lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
+    lines += ["", *attention.lines(report)]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

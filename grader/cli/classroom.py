@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -110,7 +110,7 @@ def _class(options: argparse.Namespace) -> int:
     settings = batch.Settings(lessons, exercises, about["seed"], about["timeout_s"], options.require_isolation)
     try:
         with closing(_pool(options, settings)) as pool:
-            return _graded(options, found, settings, pool, chosen, about)
+            return _graded(options, found, settings, pool, chosen, about, passed_over)
     except (batch.TooOpen, SandboxError) as error:
         return complain(
             f"{error}; nothing was graded below it." if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED
@@ -209,7 +209,7 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
     return Local(options.jobs or cores, settings.torch)
 
 
-def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any, about: dict) -> int:
+def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any, about: dict, beside: list[str]) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader.cli import class_reports
     from grader.cli.out import JOURNAL
@@ -235,9 +235,26 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = replace(report, notes=chosen.sentences() if chosen else ())
+        report = replace(
+            report, submissions=_collected(options.folder, found, report.submissions), notes=chosen.sentences() if chosen else (),
+            not_graded=tuple((name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside),
+        )  # fmt: skip
         report = class_reports.written(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code
+
+
+def _collected(folder: Path, found: list, reports: Sequence[Any]) -> tuple[Any, ...]:
+    """The reports with what `grader collect` noted: what was late, and whose earlier attempts are kept aside."""
+    from grader.grading import collected
+
+    noted = collected.read(folder)
+    made = []
+    for one, report in zip(found, reports, strict=True):
+        notes = noted.get(collected.cell(one.key), collected.CollectedNotes())
+        older = "Earlier attempts are kept among the backups of `grader collect`." if notes.older else ""
+        late = f"Handed in late, as the platform says: {', '.join(notes.late)}." if notes.late else ""
+        made.append(replace(report, late=late, attention=(*report.attention, *filter(None, [older]))))
+    return tuple(made)

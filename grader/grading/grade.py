@@ -12,6 +12,7 @@ from typing import Any
 from grader.course import registry
 from grader.course.spec import Exercise
 from grader.grading.deadline import Deadline
+from grader.grading.resemblance import Resemblance
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
@@ -64,11 +65,14 @@ def grade_submission(
         stack.callback(sandbox.end_submission)
         seed = registry.SEED if seed is None else seed
         reports: list[LessonReport] = []
+        solutions = Resemblance()
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
-            reports.append(_grade_lesson(submission, lesson, asked(lesson, exercises), sandbox, seed, deadline or Deadline()))
-    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message)
+            names = asked(lesson, exercises)
+            reports.append(_grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions))
+    attention = (*submission.attention, *filter(None, [solutions.sentence()]))
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
 
 
 def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> SubmissionReport:
@@ -141,7 +145,7 @@ def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _grade_lesson(
-    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int, deadline: Deadline
+    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int, deadline: Deadline, solutions: Resemblance
 ) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
@@ -151,6 +155,7 @@ def _grade_lesson(
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
+        solutions.add({name: plan.cells[at].text for name, at in plan.owners.items() if name in names})
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))

@@ -239,7 +239,7 @@ def _from_report(report: SubmissionReport) -> dict[str, Any]:
          "verdicts": [_from_verdict(verdict) for verdict in lesson.verdicts]}
         for lesson in report.lessons
     ]  # fmt: skip
-    return {"name": report.name, "path": report.path, "message": report.message, "lessons": lessons}
+    return {"name": report.name, "path": report.path, "message": report.message, "lessons": lessons, "attention": list(report.attention)}
 
 
 def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
@@ -254,7 +254,7 @@ def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
     for lesson in lessons:
         for verdict in lesson.verdicts:
             lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
-    return SubmissionReport(_text(data["name"]), _text(data["path"]), lessons, _text(data["message"]))
+    return SubmissionReport(_text(data["name"]), _text(data["path"]), lessons, _text(data["message"]), tuple(map(_text, data["attention"])))
 
 
 def _from_verdict(verdict: Verdict) -> dict[str, Any]:

@@ -49,6 +49,14 @@ class Submission:
         """What is the trouble with the first file that cannot be read; '' where all can."""
         return next((file.what for file in self.found.read if file.notebook is None), "")
 
+    @property
+    def attention(self) -> tuple[str, ...]:
+        """What whoever grades should look at: what cannot be read, or belongs to no lesson, and where one of several copies counts."""
+        said = [file.problem for file in self.found.read if file.problem]
+        for lesson in self.lessons:
+            said += [*self.found.notes.get(lesson, ()), *self.found.doubts.get(lesson, ())]
+        return tuple(dict.fromkeys(said))
+
     def plan(self, lesson: str) -> Plan:
         """What to run of one of its lessons."""
         return self.found.plan(lesson)

@@ -183,12 +183,14 @@ def test_a_learner_who_is_not_there_is_not_graded_again(graded, tmp_path, capsys
 def test_no_report_of_an_anonymous_run_names_anybody(graded, tmp_path, capsys):
     folder, out = hand_in(tmp_path / "class", **{"lovelace": (FIRST,), "hopper": (FIRST, SECOND)}), tmp_path / "out"
     (folder / "lovelace" / "lovelace.zip").write_bytes(b"PK")
+    (folder / "lovelace.ipynb.txt").write_text("{}")
     assert graded(folder, out) == 0 and (out / "moodle.csv").is_file()
+    assert "lovelace: lovelace.zip is an archive" in capsys.readouterr().out
     assert graded(folder, out, "--rescore", "--anonymous", fails=("hopper",)) == 0
     files = {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
     assert not {"canvas.csv", "moodle.csv"} & set(files) and len([name for name in files if name.startswith("feedback/learner-")]) == 2
     naming = {name for name, said in files.items() if "lovelace" in said or "hopper" in said}
-    assert naming == {"journal.jsonl", "names.csv"}
+    assert naming == {"journal.jsonl", "names.csv"} and ".zip is an archive" in files["attention.csv"]
     assert "lovelace" not in capsys.readouterr().out
     before = table(out / "names.csv")
     assert {row["learner"] for row in before} == {"hopper", "lovelace"} and [row["pseudonym"] for row in before] == [one["name"] for one in report(out)["submissions"]]
