@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,14 @@ def port(text: str) -> int:
 def web_address(text: str) -> str:
     right = re.fullmatch(r"https?://[A-Za-z0-9._\-\[\]:]+(/[\w./-]*)?", text) is not None
     return _checked(text, right, "not an address such as https://room.example.org").rstrip("/")
+
+
+def moment(text: str) -> str:
+    """A time in UTC, as '2026-11-20T22:59:00+00:00'; one without a zone is of this machine's."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as '2026-11-20 23:59'") from None
 
 
 def positive(text: str) -> float:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from grader.cli.arguments import (
-    NONE,
     command,
     exercise_list,
     lesson_list,
+    moment,
     name_list,
     natural,
     or_none,
@@ -25,16 +23,16 @@ from grader.cli.arguments import (
     whole,
 )
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
-from grader.cli.grade import outcome
+from grader.cli.grade import below, outcome
 from grader.course import registry
+from grader.util import lacking
 from grader.util.errors import InputError
 
-HALF = "half of the learners"  # who chose the lessons, in the journal's head
 # Each option changes marks or files, and the journal keeps it under this name, or it is about this call alone, for this reason.
 OF_THE_RUN = {
     "course": "course", "seed": "seed", "timeout": "timeout_s", "lessons": "lessons", "exercises": "exercises", "weights": "weights",
     "partial": "partial", "max_points": "max_points", "assignment": "assignment", "roster": "roster", "by": "roster",
-    "anonymous": "anonymous", "require_isolation": "isolation",
+    "anonymous": "anonymous", "due": "due", "require_isolation": "isolation",
 }  # fmt: skip
 OF_THE_CALL = {
     "folder": "each result has the digest of what was handed in, and what changed is graded again", "out": "the journal is in it",
@@ -73,6 +71,8 @@ def add(commands: Any) -> None:
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
     made.add_argument("--assignment", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'")
     made.add_argument("--max-points", type=or_none(positive), metavar="N", help="points for full marks in grade books")
+    made.add_argument("--due", type=or_none(moment), metavar="TIME",
+                      help="when the work was due, such as '2026-11-20 23:59': what Gradescope got later is late")  # fmt: skip
     made.add_argument("--min-score", type=threshold, metavar="N",
                       help="succeed if every learner has at least N points, or N%% of them")  # fmt: skip
     made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
@@ -80,6 +80,7 @@ def add(commands: Any) -> None:
 
 
 def _class(options: argparse.Namespace) -> int:
+    from grader.cli import class_settings
     from grader.cli.out import JOURNAL, prepared
     from grader.grading import batch
     from grader.grading.grade import asked
@@ -94,14 +95,15 @@ def _class(options: argparse.Namespace) -> int:
     options.regrade = keys_of(options.regrade, found)
     journal = options.out / JOURNAL
     begun = begun_with(journal) if options.resume and journal.is_file() else {}
-    about, chosen = _settings(options, found, begun)
+    about, chosen = class_settings.resolved(options, found, begun)
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
     checked(about["weights"], [name for lesson in about["lessons"] for name in asked(lesson, about["exercises"])])
-    for sentence in _continued(options, begun, about) if begun else ():
+    for sentence in class_settings.continued(options, begun, about) if begun else ():
         say(sentence)
+    _with_torch(about["lessons"])
     for sentence in prepared(options.out, options.folder, options.resume):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
@@ -124,78 +126,12 @@ def _class(options: argparse.Namespace) -> int:
                          f"{options.out}; fix that, then run the same command with --resume.") from None  # fmt: skip
 
 
-def _settings(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """What the run is graded and marked with, as its journal keeps it: what this call names, else what the run was begun with,
-    else the defaults. Also the choice of lessons, None where somebody made it. Raises: InputError."""
-    from grader.grading.dask_pool import course_digest
-    from grader.grading.handed_in import choice
-    from grader.grading.scheme import MarkingScheme
-    from grader.sandbox.sandbox import TIMEOUT_S
-
-    named = _named(options)
-    if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
-        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
-    about = {"seed": registry.SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
-    about["course"] = course_digest()
-    by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
-    by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
-    chosen = choice(found, begun.get("lessons")) if by == HALF else None
-    about.setdefault("lessons", list(chosen.lessons) if chosen else [])
-    return about, chosen
-
-
-def _named(options: argparse.Namespace) -> dict[str, Any]:
-    """Those of the journal's settings that this call names."""
-    from grader.grading.marks import read_weights
-    from grader.grading.scheme import MarkingScheme
-
-    roster, lessons = _roster(options), _lessons(options.lessons, options.exercises)
-    named = {
-        "seed": options.seed, "timeout_s": options.timeout, "partial": options.partial, "anonymous": options.anonymous,
-        "lessons": lessons and sorted(lessons), "exercises": options.exercises and sorted(options.exercises),
-        "weights": options.weights if options.weights in (None, NONE) else read_weights(options.weights),
-        "max_points": options.max_points, "assignment": options.assignment, "roster": roster,
-    }  # fmt: skip
-    plain = MarkingScheme().settings()
-    return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
-
-
-def _roster(options: argparse.Namespace) -> Any:
-    from grader.submission import enrolled
-
-    if options.by and not options.roster:
-        raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    if options.roster in (None, NONE):
-        return options.roster
-    roster = enrolled.read(options.roster, options.by)
-    for sentence in roster.notes:
-        say(sentence)
-    return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back
-
-
-def _continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[str]:
-    """What holds where a run continues. Raises: InputError where this call names other settings."""
-    from grader.cli.out import JOURNAL
-    from grader.grading import scheme
-    from grader.grading.journal import compatible
-
-    changed = compatible(options.out / JOURNAL, begun, about, options.rescore)
-    if changed:
-        yield f"the marking scheme of this run changes: {', '.join(changed.values())}."
-    kept = scheme.summary(about)
-    if kept:
-        yield f"the run continues with {kept}."
-
-
-def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
-    theirs = {name: registry.lesson_of(name) for name in exercises or ()}
-    outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
-    if outside:
-        raise InputError(f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
-                         "or leave --lessons out.")  # fmt: skip
-    # A lesson without an exercise that counts would be an empty column.
-    return tuple(sorted(set(theirs.values()))) if theirs else lessons
+def _with_torch(lessons: list[str]) -> None:
+    """Raises: InputError where a lesson needs torch and there is none: it would be said of every learner."""
+    needed = [lesson[:2] for lesson in lessons if registry.needs_torch(lesson)]
+    if needed and not lacking.installed("torch"):
+        few = f"lesson {needed[0]} needs" if len(needed) == 1 else f"lessons {', '.join(needed)} need"
+        raise InputError(f"{few} torch, and nothing was graded: {lacking.sentence('torch')}")
 
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
@@ -214,7 +150,7 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
     from grader.cli import class_reports
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
-    from grader.grading import batch
+    from grader.grading import batch, collected
     from grader.grading.journal import Journal
     from grader.grading.kept import kept
     from grader.grading.scheme import MarkingScheme
@@ -235,26 +171,17 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
+        submissions, sentences = collected.noted(options.folder, found, report.submissions, about["due"])
+        for sentence in sentences:
+            say(sentence)
         report = replace(
-            report, submissions=_collected(options.folder, found, report.submissions), notes=chosen.sentences() if chosen else (),
+            report, submissions=submissions, notes=chosen.sentences() if chosen else (),
             not_graded=tuple((name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside),
         )  # fmt: skip
         report = class_reports.written(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
+    for sentence in filter(None, [below(report, options.min_score)]):
+        say(sentence)
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code
-
-
-def _collected(folder: Path, found: list, reports: Sequence[Any]) -> tuple[Any, ...]:
-    """The reports with what `grader collect` noted: what was late, and whose earlier attempts are kept aside."""
-    from grader.grading import collected
-
-    noted = collected.read(folder)
-    made = []
-    for one, report in zip(found, reports, strict=True):
-        notes = noted.get(collected.cell(one.key), collected.CollectedNotes())
-        older = "Earlier attempts are kept among the backups of `grader collect`." if notes.older else ""
-        late = f"Handed in late, as the platform says: {', '.join(notes.late)}." if notes.late else ""
-        made.append(replace(report, late=late, attention=(*report.attention, *filter(None, [older]))))
-    return tuple(made)

@@ -16,7 +16,7 @@ from grader.util.words import counted
 OPTIONS = {  # what the journal's settings are called on the command line
     "seed": "--seed", "timeout_s": "--timeout", "lessons": "--lessons", "exercises": "--exercises", "weights": "--weights",
     "partial": "--partial", "max_points": "--max-points", "assignment": "--assignment", "roster": "--roster", "anonymous": "--anonymous",
-    "isolation": "isolation",
+    "due": "--due", "isolation": "isolation",
 }  # fmt: skip
 
 
@@ -25,6 +25,7 @@ class MarkingScheme:
     """weights: points by exercise that replace the course's. partial: whether cases that agree earn their share.
 
     max_points, assignment, roster: as books.Books has them. anonymous: whether reports have pseudonyms and no grade book is written.
+    due: a time in UTC, '' where nobody said.
     """
 
     weights: Mapping[str, float] | None = None
@@ -33,6 +34,7 @@ class MarkingScheme:
     assignment: str = ""
     roster: Enrolled | None = None
     anonymous: bool = False
+    due: str = ""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> MarkingScheme:

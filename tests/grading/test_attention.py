@@ -15,8 +15,9 @@ from grader.grading import grade as grading
 from grader.grading.resemblance import Resemblance
 from grader.grading.roster import RosterEntry, pack
 from grader.judging.verdict import Verdict
+from grader.util import lacking
 from tests import toy_course as toy
-from tests.grading.test_handed_in import FIRST, hand_in
+from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
 NAMES = registry.CONTRACT[FIRST]
 
@@ -64,6 +65,55 @@ def test_a_class_with_nothing_to_look_at_says_so(graded, tmp_path, capsys):
     assert graded(folder, out) == 0 and rows(out) == {}
     assert "Nothing needs a look before you import the grades." in capsys.readouterr().out
     assert "Before you import the grades" not in (out / "report.html").read_text()
+
+
+TIMES = "learner,file,state,late,source,original,collected,submitted\n" + "".join(
+    f"{name},{FIRST}.ipynb,placed,,a.zip,x,now,{when}\n" for name, when in
+    {"ada": "2026-10-01 09:00:00+00:00", "bob": "2026-10-01 09:00:01+00:00", "cyd": "2026-10-01 12:30:00+00:00", "dan": "2026-10-05 09:00:00+00:00", "eve": "soon"}.items()
+)  # fmt: skip
+
+
+def test_what_was_handed_in_after_it_was_due_is_late(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", **dict.fromkeys(("ada", "bob", "cyd", "dan", "eve"), (FIRST,))), tmp_path / "out"
+    (folder / "collected.csv").write_text(TIMES)
+    assert graded(folder, out) == 0 and rows(out) == {}
+    assert "--due '2026-11-20 23:59' names who was late." in capsys.readouterr().err
+    assert graded(folder, out, "--rescore", "--due", "2026-10-01T11:00+02:00") == 0
+    assert rows(out) == {
+        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 minute after it was due."], "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours after it was due."],
+        "dan": ["Handed in at 2026-10-05 09:00 UTC, 4 days after it was due."],
+    }  # fmt: skip
+    assert "--due '" not in capsys.readouterr().err
+    assert graded(folder, out, "--rescore", "--due", "none") == 0 and rows(out) == {}
+    assert graded(folder, out, "--due", "tomorrow") == 2 and "'tomorrow' is not a time such as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["", "\0", "a,b\n1,2\n", TIMES + "x" * 200_000, '"learner","file\n'])
+def test_a_table_that_is_not_collect_s_is_named(graded, tmp_path, capsys, content):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
+    (folder / "collected.csv").write_text(content)
+    assert graded(folder, out) == 0 and rows(out) == {}
+    assert "collected.csv is not a table that `grader collect` wrote, so it is not known who was late." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("threshold, said", [
+    ("100%", "below --min-score 100%: bob (0 of {most} points) and cyd (0 of {most} points)."), ("3", "below --min-score 3: bob (0 of {most} points) and cyd"),
+    ("0", None),
+])  # fmt: skip
+def test_who_is_below_the_score_that_was_asked_for_is_named(graded, tmp_path, capsys, threshold, said):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(), cyd=(), dan=(FIRST,))
+    assert graded(folder, tmp_path / "out", "--min-score", threshold, fails=("dan",)) == 3
+    told = capsys.readouterr().err
+    assert said.format(most=2 * len(NAMES)) in told if said else "below" not in told
+
+
+def test_without_torch_nothing_is_graded(graded, tmp_path, capsys, monkeypatch):
+    folder = hand_in(tmp_path / "class", ada=(FIRST, SECOND), bob=(FIRST, SECOND))
+    monkeypatch.setattr(lacking, "find_spec", lambda name: None)
+    assert graded(folder, tmp_path / "out") == 2 and graded.ran == [] and not (tmp_path / "out").exists()
+    told = capsys.readouterr().err
+    assert "lesson 05 needs torch, and nothing was graded: torch is not installed in this Python;" in told and "pip install" in told
+    assert graded(folder, tmp_path / "out", "--lessons", "01") == 0, "lesson 01 needs none"
 
 
 @pytest.mark.parametrize("files, why", [

@@ -23,7 +23,7 @@ CHOICES = {  # of each option a value, and another one
     "max_points": (("--max-points", "10"), ("--max-points", "20")), "assignment": (("--assignment", "A (1)"), ("--assignment", "B (2)")),
     "roster": (("--roster", "{here}/all"), ("--roster", "{here}/fewer")),
     "by": (("--roster", "{here}/all", "--by", "SIS Login ID"), ("--roster", "{here}/all", "--by", "SIS User ID")),
-    "anonymous": (("--anonymous",), ("--no-anonymous",)),
+    "anonymous": (("--anonymous",), ("--no-anonymous",)), "due": (("--due", "2026-10-01T08:00Z"), ("--due", "2026-10-01T09:00Z")),
 }  # fmt: skip
 MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises"})
 
@@ -34,6 +34,7 @@ def run(graded, tmp_path, monkeypatch):
     folder, out = hand_in(tmp_path / "class", **{"ada.lovelace": (FIRST,), "g.hopper": (FIRST,)}), tmp_path / "out"
     for name, text in {"seven": f"{ONE},7\n", "nine": f"{ONE},9\n", "all": CANVAS, "fewer": CANVAS.partition('"Hopper')[0]}.items():
         (tmp_path / name).write_text(text)
+    (folder / "collected.csv").write_text("learner,file,state,late,submitted\nada.lovelace,x.ipynb,placed,,2026-10-01 08:30:00+00:00\n")
     graded.made["g.hopper", ONE] = Verdict(ONE, "failed", "x", cases=(1, 3))
     real = batch.graded
     monkeypatch.setattr(batch, "graded", lambda left, settings, pool: setattr(made, "settings", settings) or real(left, settings, pool))
