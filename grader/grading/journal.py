@@ -149,11 +149,12 @@ def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any]
     found = scheme.differences(begun, settings, settings)
     refused = {key: said for key, said in found.items() if not (rescore and key in scheme.KEYS)}
     if refused:
-        rescored = "" if rescore or not set(refused) <= set(scheme.KEYS) else (
-            " To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
-        )  # fmt: skip
-        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. Leave these options out to continue "
-                         f"with the journal's, or name another folder to start a new run.{rescored}")  # fmt: skip
+        advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]
+        if not set(refused) - {"course", "isolation"}:  # no options
+            advice = ["Continue it as it was begun, or name another folder to start a new run."]
+        elif not rescore and set(refused) <= set(scheme.KEYS):
+            advice.append("To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it.")
+        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
     return found
 
 

@@ -159,7 +159,7 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
     if not os.path.isdir(path):
         return [path], [], []
     found = find(path)
-    instead = "" if found.files else in_place_of_notebooks(path)
+    instead = "" if found.files or found.notes else in_place_of_notebooks(path)
     return found.files, [*found.notes, *([instead] if instead else [])], found.expected
 
 

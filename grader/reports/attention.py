@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from grader.judging.verdict import Report, SubmissionReport
@@ -53,5 +54,5 @@ def lines(report: Report) -> Sequence[str]:
     made = [f"{TITLE}, look at (all of it in attention.csv):"]
     for who, reasons in found[:MOST]:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        made.append(f"  {text.one_line(who, 60)}: {text.one_line(reasons[0])}{more}")
+        made.append(f"  {text.one_line(who, 60)}: {textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=' …')}{more}")
     return [*made, *([f"  and {len(found) - MOST} more"] if len(found) > MOST else [])]

@@ -62,7 +62,7 @@ def advice(requirement: str) -> str:
     """What to do, as a sentence for whoever grades."""
     if requirement.startswith("python>="):
         return f"Install Python {requirement.removeprefix('python>=')} or newer with the grader, and grade this notebook again with it."
-    return f"Install it with `python -m pip install {requirement}`, and grade this notebook again."
+    return f"Install {requirement} with `python -m pip install {requirement}`, and grade this notebook again."
 
 
 def reason(requirement: str) -> str:

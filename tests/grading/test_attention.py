@@ -47,7 +47,7 @@ def test_the_list_ends_a_run_and_stands_on_the_page_and_in_a_file(graded, tmp_pa
         "bob": ["more.zip is an archive; it was not opened. Unpack more.zip first."],
         "cyd": [f"Handed in late, as the platform says: {FIRST}.ipynb.", "Earlier attempts are kept among the backups of `grader collect`."],
         "eve": [f"Could not be graded: {NAMES[1]}. Install it with pip."],
-        "fay": [f"{FIRST}.ipynb.txt does not end in .ipynb; it was not read. Rename it to {FIRST}.ipynb.", f"It contains: {FIRST}.ipynb.txt."],
+        "fay": [f"{FIRST}.ipynb.txt does not end in .ipynb; it was not read. Rename it to {FIRST}.ipynb."],
         "gil.ipynb.txt": ["Not graded, because it is neither a learner's folder nor a notebook."],
     }, "and of dan the latest file was in time"
     told = capsys.readouterr().out.splitlines()
