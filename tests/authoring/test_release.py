@@ -212,6 +212,11 @@ def test_a_check_in_another_hand_out_s_notebook_says_so(from_release, tmp_path, 
     assert OTHER in " ".join(done.stdout.split()) and done.returncode == 0, done.stderr
 
 
+def test_figures_of_another_hand_out_say_so(from_release, tmp_path):
+    done = run(from_release.with_name("python"), "-c", "from grader import figures\nfigures.lesson_02", cwd=tmp_path)
+    assert done.stderr.splitlines()[-1].startswith("AttributeError: lesson_02 is not in this installation: this notebook belongs to another hand-out")
+
+
 @pytest.mark.parametrize("name", ["02_softmax.ipynb", "01_three_tokens.ipynb", "mine.ipynb"])
 def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_release, tmp_path, name):
     (tmp_path / "ada").mkdir()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import references, registry
-from grader.grading import grade as grading
+from grader.grading import batch, grade as grading
 from grader.grading.resemblance import Resemblance
 from grader.grading.roster import RosterEntry, pack
 from grader.judging.verdict import Verdict
@@ -134,6 +134,21 @@ def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
     toy.write(tmp_path / "ada" / "backups" / "01_toy-2026-01-01-120000.ipynb", toy.solved())
     packed = pack(RosterEntry("ada", "ada", tmp_path / "ada"))
     assert packed.notes[0].startswith("Not read in backups/") and packed.attention == packed.notes[1:]
+
+
+def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_tried_twice(tmp_path, monkeypatch):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,))
+    (folder / "ada" / "more.zip").write_bytes(b"PK")
+    packed, tries, real = pack(RosterEntry("ada", "ada", folder / "ada")), [], batch._attempt
+    monkeypatch.setattr(batch, "_attempt", lambda *given: tries.append(1) or real(*given))
+    absent = Verdict(NAMES[0], "could_not_grade", "x", stage=grading.ENVIRONMENT)
+    monkeypatch.setattr(grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict)
+    try:
+        report = batch.read(batch.grade_packed(packed, batch.Settings((FIRST,)))).report
+    finally:
+        batch.close_sandboxes()
+    assert report.attention == ("more.zip is an archive; it was not opened. Unpack more.zip first.",) and report.ungraded == NAMES[:1]
+    assert len(tries) == 1
 
 
 # --- the course's own answers ----------------------------------------------------------------
