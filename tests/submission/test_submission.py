@@ -301,10 +301,9 @@ def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
 
 
 LARGE = {  # outputs, pasted images and the state of widgets
-    "a picture": {"outputs": [{"output_type": "display_data", "data": {"image/png": "A" * (40 << 20)}}]},
-    "a plot of many numbers": {"outputs": [{"output_type": "display_data", "data": {"x": [[i, i] for i in range(ipynb.MAX_MARKS // 2)]}}]},
-    "text like a notebook's": {"outputs": [{"output_type": "stream", "text": ['{"outputs": [}]', "\\", '\\"', "]"] * 600_000}]},
-    "a pasted image": {"attachments": {"a.png": {"image/png": "A" * (40 << 20)}}},
+    "a picture, and a pasted one": {"outputs": [{"data": {"image/png": "A" * (17 << 20)}}], "attachments": {"a.png": {"image/png": "A" * (17 << 20)}}},
+    "a plot of many numbers": {"outputs": [{"output_type": "display_data", "data": {"x": [0] * (ipynb.MAX_MARKS + 1)}}]},
+    "text like a notebook's": {"outputs": [{"output_type": "stream", "text": ['{"outputs": [}]', "\\", '\\"', "]"] * 510_000}]},
 }  # fmt: skip
 
 
