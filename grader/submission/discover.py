@@ -27,12 +27,13 @@ _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its en
 class Found:
     """What a learner's folder holds. files: those nearest to the top first; notes: sentences on what was passed over.
 
-    links: those of the notes that name a link.
+    links: those of the notes that name a link; expected: those on the course's own notebooks, which are nobody's answers.
     """
 
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
     folders: int = 0
 
 
@@ -63,7 +64,8 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
                     level.insert(0, path)
         level = below
     search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are read." for path in found.files[MAX_FILES:]]
-    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes)
+    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes + search.expected)
+    found.expected = search.expected
     return found
 
 
@@ -92,6 +94,7 @@ class _Search:
         self.top, self.base = top, base
         self.notes: list[str] = []
         self.links: list[str] = []
+        self.expected: list[str] = []
 
     def name(self, path: Path) -> str:
         return printable(path.relative_to(self.top).as_posix())
@@ -110,6 +113,9 @@ class _Search:
                     self.links.append(f"{links.sentence(path, self.name(path))}; links are not followed, so it was not read.")
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
                 self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
+            elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
+                right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
+                self.notes.append(f"{self.name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")
             elif self._is_the_grader_s(path):
                 left += 1
             else:
@@ -117,7 +123,7 @@ class _Search:
         if left:
             what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
             number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
-            self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are not a learner's answers.")
+            self.expected.append(f"Not read in {self.name(folder)}/: {number}; they are not a learner's answers.")
 
     def _is_the_grader_s(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""

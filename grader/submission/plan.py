@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -25,11 +25,15 @@ MAX_NOTES = 20  # of one notebook; nobody reads more
 
 @dataclass(frozen=True)
 class RunCell:
-    """A cell that runs while grading. own: the learner's; else the course's."""
+    """A cell that runs while grading. own: the learner's; else the course's.
+
+    requires: what it, or a cell whose names it uses, needs and this machine lacks; see NotebookCell.
+    """
 
     label: str
     text: str
     own: bool
+    requires: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ class _Overlay:
         for cell, text in self.plain:
             self._lay(cell, text)
         self._lay_given(len(self.pristine))
+        self._pass_on_requirements()
         owners = self._owners()
         absent = {name: self._absent(name) for name in self.exercises}
         return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, _first(self.notes))
@@ -162,7 +167,7 @@ class _Overlay:
 
     def _own(self, cell: NotebookCell, text: str) -> None:
         if text.strip():
-            self.cells.append(RunCell(f"cell {cell.number}", text, True))
+            self.cells.append(RunCell(f"cell {cell.number}", text, True, cell.requires))
             self.sources.append(cell)
 
     def _lay_given(self, end: int) -> None:
@@ -230,6 +235,18 @@ class _Overlay:
                 said = f"{', '.join(numbers[:-1][-20:])} and {numbers[-1]}"
                 self.notes.append(f"{name} is defined in cells {said}; the last of them, cell {numbers[-1]}, counts.")
         return owners
+
+    def _pass_on_requirements(self) -> None:
+        """A cell that uses a name of one that cannot run here cannot run either."""
+        spread = any(cell.requires for cell in self.cells)
+        while spread:
+            lacking = {name: cell.requires for cell in self.cells if cell.requires for name in self.defined_names(cell.text)}
+            spread = False
+            for at, cell in enumerate(self.cells):
+                names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()
+                if names:
+                    self.cells[at] = replace(cell, requires=lacking[min(names)])
+                    spread = True
 
     def _meant_for(self, name: str) -> Iterator[int]:
         for at, cell in enumerate(self.sources):

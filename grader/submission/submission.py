@@ -49,6 +49,14 @@ class Submission:
         """What is the trouble with the first file that cannot be read; '' where all can."""
         return next((file.what for file in self.found.read if file.notebook is None), "")
 
+    @property
+    def attention(self) -> tuple[str, ...]:
+        """What whoever grades should look at: what cannot be read, or belongs to no lesson, and where one of several copies counts."""
+        said = [file.problem for file in self.found.read if file.problem]
+        for lesson in self.lessons:
+            said += [*self.found.notes.get(lesson, ()), *self.found.doubts.get(lesson, ())]
+        return tuple(dict.fromkeys(said))
+
     def plan(self, lesson: str) -> Plan:
         """What to run of one of its lessons."""
         return self.found.plan(lesson)
@@ -220,11 +228,16 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
     except Unreadable as error:
         return _Read(*about, None, lesson_of_name(path), error.what, str(error))
     lesson = current(notebook.lesson) if current(notebook.lesson) in registry.lessons() else ""
-    lesson = lesson or lesson_of_name(path) or _lesson_of_cells(notebook)
-    if not lesson and asked is not None and len(asked) == 1:
+    elsewhere = current(notebook.lesson) in registry.CONTRACT and not lesson  # its name or its cells may resemble another lesson's
+    lesson = lesson or ("" if elsewhere else lesson_of_name(path) or _lesson_of_cells(notebook))
+    if not lesson and not elsewhere and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
         return _Read(*about, notebook, lesson)
+    other = registry.other_handout(current(notebook.lesson))
+    if other:
+        what = f"{place} was not graded."
+        return _Read(*about, notebook, "", what, f"{what} {other}")
     what = f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
     return _Read(*about, notebook, "", what, f"{what} {advice}")

@@ -147,6 +147,25 @@ def test_gradescope_s_submitters_are_read_and_nobody_else():
         "submission_81500": ["ada@x.org, 1, Ada Lovelace"], "submission_81501": ["gh@x.org, Gräce O'Hopper", "ada@x.org, Ada Lovelace"]}  # fmt: skip
 
 
+def test_when_a_submission_was_handed_in_is_kept(tmp_path, capsys):
+    files, roster, _ = DOWNLOADS["gradescope"]
+    later = METADATA.replace("  - :id: 5", "  - :created_at: 2026-09-09 09:00:00 Z\n    :id: 5") + "  :created_at: 2026-10-02 01:30:00.5 -07:00\n"
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files | {"assignment_1_export/submission_metadata.yml": later}), roster) == 0
+    rows = list(csv.DictReader((tmp_path / "collected" / "collected.csv").open()))
+    assert {(row["learner"], row["file"]): row["submitted"] for row in rows} == {
+        ("ada@x.org", "a.ipynb"): "2026-10-01 09:00:00+00:00", ("ada@x.org", "b.ipynb"): "2026-10-02 08:30:00+00:00",
+        ("gh@x.org", "b.ipynb"): "2026-10-02 08:30:00+00:00"}  # fmt: skip
+
+
+def test_a_table_of_an_earlier_version_is_continued(tmp_path, capsys):
+    files, roster, _ = DOWNLOADS["canvas"]
+    (tmp_path / "collected").mkdir()
+    (tmp_path / "collected" / "collected.csv").write_text("learner,file,state,late,source,original,collected\nada.lovelace,b.ipynb,placed,,x,y,z\n")
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files), roster) == 0
+    rows = list(csv.reader((tmp_path / "collected" / "collected.csv").open()))
+    assert len(rows) == 4 and {len(row) for row in rows} == {8} and rows[1][:2] == ["ada.lovelace", "b.ipynb"]
+
+
 # --- what can't be placed --------------------------------------------------------------------
 
 

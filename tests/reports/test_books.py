@@ -216,12 +216,14 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(books):
         heading, _, mine = rows(made[name])
         row = dict(zip(heading, mine, strict=True))
         assert row["total"] == row["01_three_tokens"] == "" and row["softmax_rows"] == "could_not_grade" and "softmax_rows" in row["message"]
+    assert rows(made["attention.csv"]) == [["learner", "why"], ["g.hopper", f"Could not be graded: softmax_rows. {OURS.details[0]}"]]
+    assert rows(whole["attention.csv"]) == [["learner", "why"]]
     for name in ("report.json", "grade --json"):
         assert json.loads(made[name])["submissions"][1]["score"] is None
     for name in ("junit/g.hopper.xml", "grade --junit"):
         assert '<error type="could_not_grade"' in made[name] and "<failure" not in made["junit/g.hopper.xml"]
     known = {"report.html", "feedback/ada.lovelace.html", "feedback/g.hopper.html", "summary.md", "junit/ada.lovelace.xml", "gradescope/ada.lovelace.json"}
-    tested = {"canvas.csv", "moodle.csv", "nbgrader.csv", "grades.csv", "report.json", "junit/g.hopper.xml", "gradescope/g.hopper.json"}
+    tested = {"attention.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "grades.csv", "report.json", "junit/g.hopper.xml", "gradescope/g.hopper.json"}
     assert {name for name in whole if "." in name} == known | tested, "a new exporter belongs in this test"
 
 

@@ -9,9 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from grader.grading.roster import RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback, junit, page
+from grader.sandbox.reader import Reader
 from grader.submission import ipynb
+from grader.submission.outputs import without_outputs
 from grader.submission.submission import SubmissionError, read_submission
 from tests import toy_course as toy
 
@@ -290,9 +293,43 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
 
 
 def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
+    path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     monkeypatch.setattr(ipynb, "MAX_BYTES", 1000)
-    submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()))
-    assert "clear its outputs" in submission.message.lower()
+    assert "without its outputs, more than" in read_submission(path).message
+    monkeypatch.setattr(ipynb, "MAX_FILE_BYTES", 2000)
+    assert "clear its outputs" in read_submission(path).message.lower()
+
+
+LARGE = {  # outputs, pasted images and the state of widgets
+    "a picture, and a pasted one": {"outputs": [{"data": {"image/png": "A" * (17 << 20)}}], "attachments": {"a.png": {"image/png": "A" * (17 << 20)}}},
+    "a plot of many numbers": {"outputs": [{"output_type": "display_data", "data": {"x": [0] * (ipynb.MAX_MARKS + 1)}}]},
+    "text like a notebook's": {"outputs": [{"output_type": "stream", "text": ['{"outputs": [}]', "\\", '\\"', "]"] * 510_000}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_path, what):
+    content = toy.solved(double="# \"outputs\": [\n" + toy.RIGHT["double"])
+    content["cells"][-1].update(LARGE[what])
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    toy.write(tmp_path / "class" / "ada" / "01_toy.ipynb", content)
+    (tmp_path / "laid").mkdir()
+    packed = pack(RosterEntry("ada", "ada", tmp_path / "class" / "ada"))
+    with Reader() as reader:
+        submission = read_submission(unpack(packed, tmp_path / "laid"), reads=reader)
+        plan = submission.plan(toy.NAME)
+    assert submission.message == "" and '# "outputs": [' in owner_text(plan, "double")
+    assert len(plan.notes) == 1, plan.notes
+    assert "most of it in outputs; it was read without them." in plan.notes[0]
+
+
+@pytest.mark.parametrize("data, left", [
+    (b'{"outputs": [1, {"a": "]"}], "b": 2}', b'{"outputs": [], "b": 2}'), (b'{"outputs" :\n["\\"]"], "outputs": {}}', b'{"outputs" :\n[], "outputs": {}}'),
+    (b'["\\"outputs\\": [1]"]', b'["\\"outputs\\": [1]"]'), (b'{"a": "outputs", "widgets": {"b": {}}}', b'{"a": "outputs", "widgets": {}}'),
+    (b'{"outputs": "x"}', b'{"outputs": "x"}'), (b'{"outputs": [1', b'{"outputs": [1'), (b'{"outputs": ["', b'{"outputs": ["'), (b'"outputs', b'"outputs'), (b"", b""),
+])  # fmt: skip
+def test_outputs_are_cut_out_of_the_bytes(data, left):
+    assert without_outputs(data) == left
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

@@ -28,7 +28,7 @@ from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS, folded, printable
 
-COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected")
+COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
 _AGAIN = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
@@ -177,6 +177,7 @@ def _one(one: Handed, rest: Sequence[str], latest: bool, to: Path, learner: Coll
     outcome.rows.append({
         "learner": learner.name, "file": "/".join(parts), "state": state, "late": "late" if one.late else "", "source": source,
         "original": one.member.name, "collected": datetime.now().isoformat(" ", "seconds"),
+        "submitted": one.submitted,
     })  # fmt: skip
 
 
@@ -239,7 +240,7 @@ def record(to: Path, rows: Sequence[dict[str, str]]) -> None:
     if not news:
         return
     before = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
-    if before and tuple(before[0]) != COLUMNS:
+    if before and tuple(before[0]) not in (COLUMNS, COLUMNS[:-1]):  # without the last, by an earlier version
         raise InputError(f"{path} is not a table that `grader collect` wrote; move it elsewhere. The files were collected.")
-    kept = [[sheet.Verbatim(cell) for cell in row] for row in before[1:]]
+    kept = [[*map(sheet.Verbatim, row), *[""] * (len(COLUMNS) - len(row))] for row in before[1:]]
     links.write(path, to, sheet.write([COLUMNS, *kept, *([row[column] for column in COLUMNS] for row in news)]).encode())

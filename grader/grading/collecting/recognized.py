@@ -12,11 +12,13 @@ folders     one a learner, or one notebook a learner, as `grader class` takes th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from grader.grading.collecting.sources import Contents, Member
 from grader.submission.enrolled import Enrolled, Person
@@ -28,6 +30,7 @@ CANVAS_ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?(?P<name>anon)_(?P<id>\w{5})
 MOODLE = re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z0-9]+)(?:_(?P<rest>.*))?", re.DOTALL)
 GRADESCOPE = re.compile(r"submission_(\d+)")
 METADATA = "submission_metadata.yml"
+_CREATED = re.compile(r"  :created_at: '?(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|UTC|[+-]\d\d:?\d\d)")
 MOST_METADATA = 64 << 20
 
 
@@ -53,13 +56,17 @@ class Whose:
 
 @dataclass(frozen=True)
 class Handed:
-    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger."""
+    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger.
+
+    submitted: when, as the platform says, '' where it does not: '2026-10-01 09:00:00+00:00'.
+    """
 
     member: Member
     whose: tuple[Whose, ...]
     rest: tuple[str, ...]
     late: bool = False
     order: float = 0
+    submitted: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,14 +126,34 @@ def _moodle(found: Contents, level: int, roster: Enrolled | None) -> list[Handed
 
 def _gradescope(found: Contents, level: int, roster: Enrolled | None) -> list[Handed]:
     about = next((member for member in found.members if member.parts[level:] == (METADATA,)), None)
-    who = submitters(about) if about and about.size <= MOST_METADATA else {}
+    about = about if about and about.size <= MOST_METADATA else None
+    who, when = (submitters(about), submission_times(about)) if about else ({}, {})
     handed = []
     for member in found.members:
         if len(member.parts) > level + 1 and GRADESCOPE.fullmatch(member.parts[level]):
             folder = member.parts[level]
             whose = who.get(folder) or (Whose(folder, (("key", folder),)),)
-            handed.append(Handed(member, whose, member.parts[level + 1 :], order=member.changed))
+            handed.append(Handed(member, whose, member.parts[level + 1 :], order=member.changed, submitted=when.get(folder, "")))
     return handed
+
+
+def submission_times(about: Member) -> dict[str, str]:
+    """When each folder was handed in, from submission_metadata.yml; those of earlier attempts stand deeper in it."""
+    try:
+        text = about.data().decode("utf-8", "replace")
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    folder = ""
+    for line in text.splitlines():
+        if line[:1] not in (" ", "-"):
+            folder = line.strip().removesuffix(":").strip("'\"")
+        met = _CREATED.match(line)
+        if met:
+            zone = "+00:00" if met[3] in ("Z", "UTC") else met[3]
+            with contextlib.suppress(ValueError):  # no such day
+                found.setdefault(folder, datetime.fromisoformat(f"{met[1]} {met[2]}{zone}").astimezone(UTC).isoformat(" "))
+    return found
 
 
 def submitters(about: Member) -> dict[str, tuple[Whose, ...]]:
