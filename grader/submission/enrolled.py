@@ -87,6 +87,10 @@ class Enrolled:
         """The only learner who has this in a column; None where none or several have."""
         return self._only(f"column {field}", value)
 
+    def has(self, field: str) -> bool:
+        """Whether it has such a column, and something in it."""
+        return f"column {field}" in self._columns
+
     def named(self, name: str) -> Person | None:
         """The only learner of a name in any order of its parts; None where none or several have it."""
         return self._only("name", name)
@@ -94,6 +98,10 @@ class Enrolled:
     def _only(self, what: str, said: str) -> Person | None:
         found = self._known.get((what, folded(said)), ())
         return found[0] if len(found) == 1 and folded(said) else None
+
+    @cached_property
+    def _columns(self) -> frozenset[str]:
+        return frozenset(what for what, value in self._known if value)
 
     @cached_property
     def _known(self) -> Mapping[tuple[str, str], list[Person]]:

@@ -23,6 +23,7 @@ from tests.submission.test_enrolled import CANVAS, MOODLE
 LESSON = "01_three_tokens"
 GITHUB = "identifier,github_username,github_id,name\nA,adal,1,Ada Lovelace\nG,g-hop,2,Grace Hopper\n"
 SCOPE = "First Name,Last Name,SID,Email\nAda,Lovelace,1,ada@x.org\nGrace,Hopper,2,gh@x.org\n"
+NAMES = 'Student,SIS Login ID\n"Lovelace, Ada",ada.lovelace\n"Hopper, Grace",g.hopper\n'  # without Canvas' numbers
 METADATA = """---
 submission_81500:
   :submitters:
@@ -83,7 +84,7 @@ BOTH = {"ada.lovelace/a.ipynb": "A", "g.hopper/a.ipynb": "G"}
 EMAILS = {"ada@example.org/a.ipynb": "A", "grace@example.org/a.ipynb": "G"}
 DOWNLOADS = {
     "canvas": ({"lovelaceada_4711_81500_a.ipynb": "A", "hoppergrace_LATE_4712_81501_a.ipynb": "G"}, CANVAS, BOTH),
-    "canvas by name": ({"lovelaceada_9_81500_a.ipynb": "A", "hoppergrace_8_81501_a.ipynb": "G"}, CANVAS.replace("4711", "1").replace("4712", "2"), BOTH),
+    "canvas by name": ({"lovelaceada_9_81500_a.ipynb": "A", "hoppergrace_8_81501_a.ipynb": "G"}, NAMES, BOTH),
     "canvas in a folder": ({"submissions/lovelaceada_4711_81500_a.ipynb": "A", "submissions/hoppergrace_4712_81501_a.ipynb": "G"}, CANVAS, BOTH),
     "moodle": ({"Ada Lovelace_31_assignsubmission_file/a.ipynb": "A", "Grace Hopper_32_assignsubmission_file/a.ipynb": "G"}, MOODLE, EMAILS),
     "moodle, older": ({"Ada Lovelace_31_assignsubmission_file_/a.ipynb": "A", "Grace Hopper_32_assignsubmission_file_/a.ipynb": "G"}, MOODLE, EMAILS),
@@ -166,6 +167,47 @@ def test_two_of_one_name_are_not_guessed(tmp_path, capsys):
     files = {"Li Na_7_assignsubmission_file/a.ipynb": "?", "Bo Ek_8_assignsubmission_file/a.ipynb": "B"}
     assert collect(tmp_path, laid(tmp_path / "s", files), roster) == 1
     assert tree(tmp_path / "collected") == {"bo/a.ipynb": "B"} and "Li Na, who is not on the roster, or not with certainty" in capsys.readouterr().out
+
+
+CHECKOUTS = "hw-submissions/hw-"
+LOGINS = "github_username,name\nada,Ada Lovelace\nsmith,Sam Smith\nbo,Bo Ek\n"
+NAMESAKES = "Username,Full name\nada,Ada Lovelace\nbo,Bo Ek\n"
+ANOTHERS = {  # another's work that only looks like a learner's: the files, the roster, where they go, and whose is named
+    "github, a login that ends so": ({f"{CHECKOUTS}evil-ada/a.ipynb": "E", f"{CHECKOUTS}bo/a.ipynb": "B"}, LOGINS, {"bo/a.ipynb": "B"}, ["evil-ada"]),
+    "github, beside the real one": ({f"{CHECKOUTS}{name}/a.ipynb": name for name in ("ada", "evil-ada", "john-smith", "smith")}, LOGINS,
+                                    {"ada/a.ipynb": "ada", "smith/a.ipynb": "smith"}, ["evil-ada", "john-smith"]),
+    "github, the classroom before": ({f"hw-submissions/cs-hw-{name}/{file}": "x" for name in ("bo", "evil-ada") for file in (".git/HEAD", "a.ipynb")}, LOGINS,
+                                     {"bo/a.ipynb": "x"}, ["evil-ada"]),
+    "github, checkouts elsewhere": ({f"all/hw-{name}/{file}": "x" for name in ("bo", "ada", "evil-ada") for file in (".git/HEAD", "a.ipynb")}, LOGINS,
+                                    {"bo/a.ipynb": "x", "ada/a.ipynb": "x"}, ["evil-ada"]),
+    "moodle, the number says another": ({"Ada Lovelace_77_assignsubmission_file/a.ipynb": "E", "Grace Hopper_32_assignsubmission_file/a.ipynb": "G"},
+                                        MOODLE, {"grace@example.org/a.ipynb": "G"}, ["Ada Lovelace_77"]),
+    "moodle, a namesake": ({"Ada Lovelace_31_assignsubmission_file/a.ipynb": "A", "Ada Lovelace_77_assignsubmission_file/a.ipynb": "E",
+                            "Bo Ek_9_assignsubmission_file/a.ipynb": "B"}, NAMESAKES, {"bo/a.ipynb": "B"}, ["Ada Lovelace_31", "Ada Lovelace_77"]),
+    "canvas, an unknown number": ({"lovelaceada_9_81500_a.ipynb": "E", "hoppergrace_4712_81501_a.ipynb": "G"}, CANVAS, {"g.hopper/a.ipynb": "G"}, ["lovelaceada"]),
+    "canvas, two by name": ({"lovelaceada_9_81500_a.ipynb": "E", "lovelaceada_8_81501_a.ipynb": "A", "hoppergrace_4712_81502_a.ipynb": "G"}, NAMES,
+                            {"g.hopper/a.ipynb": "G"}, ["lovelaceada_9", "lovelaceada_8"]),
+    "gradescope, another address": ({"e/submission_metadata.yml": METADATA.replace("ada@x.org", "evil@x.org").replace(":sid: '1'", ":sid: '9'"),
+                                     "e/submission_81500/a.ipynb": "E", "e/submission_81501/b.ipynb": "G"}, SCOPE, {"gh@x.org/b.ipynb": "G"}, ["evil@x.org"]),
+    "gradescope, one's address and another's number": ({"e/submission_metadata.yml": METADATA.replace(":sid: '1'", ":sid: '2'"),
+                                                        "e/submission_81500/a.ipynb": "?"}, SCOPE, {}, ["ada@x.org, 2"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files, roster, want, named", ANOTHERS.values(), ids=ANOTHERS)
+def test_another_s_work_takes_nobody_s_place(tmp_path, capsys, files, roster, want, named):
+    assert collect(tmp_path, laid(tmp_path / "source", files), roster) == 1
+    told = capsys.readouterr().out.partition("Not placed, or not opened:")[2].partition("On the roster")[0]
+    assert tree(tmp_path / "collected") == want and all(name in told for name in named)
+    assert not any(f"{name}/" in told for name in ("hw-ada", "hw-smith", "hw-bo"))
+
+
+def test_of_two_identities_for_one_person_each_file_names_both(tmp_path, capsys):
+    files, roster, *_ = ANOTHERS["moodle, a namesake"]
+    assert collect(tmp_path, laid(tmp_path / "source", files), roster) == 1
+    told = capsys.readouterr().out
+    assert told.count("could be ada's by the roster, and so could each of Ada Lovelace_31, Ada Lovelace_77: none of them was placed; find out") == 2
+    assert "On the roster, but nothing was handed in here: ada." in told
 
 
 def test_folders_that_differ_in_case_alone_are_two_learners_and_one_is_told(tmp_path, capsys):

@@ -12,7 +12,7 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -69,8 +69,9 @@ def place(known: Recognized, found: Contents, to: Path, roster: Enrolled | None,
     outcome.others += known.others
     to.mkdir(parents=True, exist_ok=True)
     groups: dict[tuple[str, tuple[str, ...]], list[Handed]] = {}
+    several = _several(known.handed, roster) if roster else {}
     for one in _unpacked(known.handed, found, outcome):
-        for name in _folders(one, roster, outcome):
+        for name in _folders(one, roster, several, outcome):
             groups.setdefault((name, one.rest), []).append(one)
     for (name, rest), attempts in _merged(groups).items():
         attempts.sort(key=lambda one: one.order)
@@ -117,7 +118,16 @@ def _unpacked(handed: Iterable[Handed], found: Contents, outcome: Outcome) -> It
             yield replace(one, member=member, rest=(*one.rest[:-1], stem, *parts))
 
 
-def _folders(one: Handed, roster: Enrolled | None, outcome: Outcome) -> list[str]:
+def _several(handed: Iterable[Handed], roster: Enrolled) -> dict[str, list[str]]:
+    """By the folder's name the identities that a download has for one person, where there are several: one of them is another's."""
+    identities: dict[str, list[str]] = {}
+    for whose in dict.fromkeys(whose for one in handed for whose in one.whose):
+        if person := whose.of(roster):
+            identities.setdefault(person.key, []).append(printable(whose.name))
+    return {name: sorted(set(theirs)) for name, theirs in identities.items() if len(set(theirs)) > 1}
+
+
+def _folders(one: Handed, roster: Enrolled | None, several: Mapping[str, Sequence[str]], outcome: Outcome) -> list[str]:
     """The learners' folders that a file belongs to: several where a group handed it in."""
     names = []
     for whose in one.whose:
@@ -125,6 +135,10 @@ def _folders(one: Handed, roster: Enrolled | None, outcome: Outcome) -> list[str
             name = _named(whose.name)
         elif person := whose.of(roster):
             name = person.key
+            if name in several:
+                why = f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed"
+                outcome.others.append((one.member.name, f"{why}; find out whose each is, and give the roster the platform's numbers or logins"))
+                continue
         else:
             outcome.others.append((one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty"))
             continue
