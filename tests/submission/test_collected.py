@@ -71,4 +71,4 @@ def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
     found, _ = entries(folder)
     assert [one.name for one in found] == ["ada", "bob.zip"]
     laid = unpack(pack(found[0]), tmp_path / "laid")
-    assert len(read_submission(laid).plan(LESSON).notes) == 1, "more than one notebook of the lesson"
+    assert "There is more than one notebook of lesson" in read_submission(laid).message

@@ -136,8 +136,9 @@ def _folders(one: Handed, roster: Enrolled | None, several: Mapping[str, Sequenc
         elif person := whose.of(roster):
             name = person.key
             if name in several:
-                why = f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed"
-                outcome.others.append((one.member.name, f"{why}; find out whose each is, and give the roster the platform's numbers or logins"))
+                why = (f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed; "
+                       "find out whose each is, and give the roster the platform's numbers or logins")  # fmt: skip
+                outcome.others.append((one.member.name, why))
                 continue
         else:
             outcome.others.append((one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty"))
