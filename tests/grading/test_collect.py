@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
+import json
 import os
 import stat
 import tarfile
@@ -14,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
-from grader.grading.collecting import placed, sources
+from grader.grading.collecting import attempts, placed, sources
 from grader.grading.collecting.recognized import submitters
 from grader.grading.collecting.sources import Member, contents
 from grader.grading.roster import entries
@@ -24,6 +27,7 @@ LESSON = "01_three_tokens"
 GITHUB = "identifier,github_username,github_id,name\nA,adal,1,Ada Lovelace\nG,g-hop,2,Grace Hopper\n"
 SCOPE = "First Name,Last Name,SID,Email\nAda,Lovelace,1,ada@x.org\nGrace,Hopper,2,gh@x.org\n"
 NAMES = 'Student,SIS Login ID\n"Lovelace, Ada",ada.lovelace\n"Hopper, Grace",g.hopper\n'  # without Canvas' numbers
+FIRST = "backups/ada.lovelace/2026-10-01-090000"  # an attempt that packed() made
 METADATA = """---
 submission_81500:
   :submitters:
@@ -227,8 +231,8 @@ def test_what_is_there_is_recognized_and_what_changed_is_kept_beside(tmp_path, c
     assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 unchanged" in capsys.readouterr().out
     later = packed(tmp_path / "two.zip", {"lovelaceada_4711_81999_a.ipynb": "A2", "hoppergrace_4712_81501_a.ipynb": "G"})
     assert collect(tmp_path, later, CANVAS) == 0
-    assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", "backups/ada.lovelace/a.1.ipynb": "A1"}
-    assert "1 newer than the file that was there, which is kept in backups/ada.lovelace/" in capsys.readouterr().out
+    assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", f"{FIRST}/a.ipynb": "A1"}
+    assert f"ada.lovelace  1 new file, in place of an older attempt, which is kept in {FIRST}/" in capsys.readouterr().out
     assert collect(tmp_path, later, CANVAS) == 0 and len(tree(collected)) == 3, "nothing grows"
     assert entries(collected)[1] == []
 
@@ -238,7 +242,98 @@ def test_an_older_download_does_not_take_the_place_of_a_later_one(tmp_path):
     old = laid(tmp_path / "old", {"ada/a.ipynb": "old"})
     os.utime(old / "ada" / "a.ipynb", (time.time() - 9_000,) * 2)
     assert collect(tmp_path, new) == 0 and collect(tmp_path, old) == 0 and collect(tmp_path, old) == 0
-    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "new", "backups/ada/a.1.ipynb": "old"}
+    date = time.strftime("%Y-%m-%d-%H%M%S", time.localtime((old / "ada" / "a.ipynb").stat().st_mtime))
+    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "new", f"backups/ada/{date}/a.ipynb": "old"}
+
+
+def lesson(number: str, said: str) -> str:
+    """A notebook that says of which lesson it is."""
+    name = {"01": LESSON, "02": "02_softmax"}[number]
+    return json.dumps({"cells": [{"cell_type": "code", "metadata": {}, "source": said}], "metadata": {"grader": {"lesson": name}}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def inside(tmp_path: Path, files: dict[str, bytes | str]) -> bytes:
+    return packed(tmp_path / "inner.zip", files).read_bytes()
+
+
+CANVAS_ADA = "lovelaceada_4711_8150"
+RESUBMITTED = {  # the first attempt, the second, and where both are then; of each file its name on Canvas, or what a zip holds
+    "under another name": ({f"{LESSON}.ipynb": lesson("01", "old")}, {f"{LESSON}_final.ipynb": lesson("01", "new")}),
+    "under a name that says nothing": ({f"{LESSON}.ipynb": lesson("01", "old")}, {"final.ipynb": lesson("01", "new")}),
+    "with what goes with it": ({f"{LESSON}.ipynb": lesson("01", "old"), "helpers.py": "old"}, {f"{LESSON}.ipynb": lesson("01", "new")}),
+    "files, then a zip": ({f"{LESSON}.ipynb": lesson("01", "old")}, {"work.zip": {f"deep/{LESSON}.ipynb": lesson("01", "new")}}),
+    "a zip, then files": ({"work.zip": {f"{LESSON}.ipynb": lesson("01", "old"), "data.csv": "1"}}, {"mine.ipynb": lesson("01", "new")}),
+    "a file where a folder was": ({"work.zip": {f"{LESSON}.ipynb": lesson("01", "old")}}, {"work": "x", f"{LESSON}.ipynb": lesson("01", "new")}),
+    "several lessons, then one": ({"a.ipynb": lesson("01", "old"), "b.ipynb": lesson("02", "old")}, {"a.ipynb": lesson("01", "new")}),
+}  # fmt: skip
+
+
+def handed_in(tmp_path: Path, name: str, files: dict, at: int) -> tuple[Path, dict[str, str]]:
+    """A download of Canvas', and what it should become."""
+    named = {f"{CANVAS_ADA}{at}_{file}": inside(tmp_path, said) if isinstance(said, dict) else said for file, said in files.items()}
+    want = {f"{file[:-4]}/{each}": what for file, said in files.items() if isinstance(said, dict) for each, what in said.items()}
+    return packed(tmp_path / name, named), want | {file: said for file, said in files.items() if isinstance(said, str)}
+
+
+@pytest.mark.parametrize("first, second", RESUBMITTED.values(), ids=RESUBMITTED)
+def test_the_latest_attempt_takes_the_older_one_s_place_as_a_whole(tmp_path, capsys, first, second):
+    (one, old), (two, new) = handed_in(tmp_path, "one.zip", first, 1), handed_in(tmp_path, "two.zip", second, 2)
+    want = {f"ada.lovelace/{file}": said for file, said in new.items()} | {f"{FIRST}/{file}": said for file, said in old.items()}
+    assert collect(tmp_path, one, CANVAS) == 0 and collect(tmp_path, two, CANVAS) == 0
+    assert tree(tmp_path / "collected") == want
+    assert f"in place of an older attempt, which is kept in {FIRST}/" in capsys.readouterr().out
+    rows = list(csv.DictReader((tmp_path / "collected" / "collected.csv").open()))
+    assert {(row["state"], row["source"]) for row in rows} == {(state, "one.zip") for file in old for state in ("placed", f"{FIRST}/{file}")} | {("placed", "two.zip")}
+    assert [one.name for one in entries(tmp_path / "collected")[0]] == ["ada.lovelace"], "no older attempt is a learner"
+    for again in (two, one, two):  # what has been replaced does not come back
+        assert collect(tmp_path, again, CANVAS) == 0
+        assert tree(tmp_path / "collected") == want
+
+
+def test_both_attempts_in_one_command_are_an_older_and_a_later_one(tmp_path):
+    first, second = RESUBMITTED["under another name"]
+    (one, _), (two, new) = handed_in(tmp_path, "one.zip", first, 1), handed_in(tmp_path, "two.zip", second, 2)
+    assert collect(tmp_path, one, CANVAS, "--to", str(tmp_path / "collected")) == 0
+    assert main(["collect", str(one), str(two), "--to", str(tmp_path / "both"), "--roster", str(tmp_path / "roster.csv")]) == 0
+    assert {file for file in tree(tmp_path / "both") if file.startswith("ada")} == {f"ada.lovelace/{file}" for file in new}
+
+
+def test_another_assignment_s_lessons_stay(tmp_path, capsys):
+    """A folder may collect week after week: a later week replaces nothing, and a resubmission only its own week."""
+    weeks = [{"a.ipynb": lesson("01", "old")}, {"b.ipynb": lesson("02", "week 2"), "helpers.py": "2"}, {"c.ipynb": lesson("01", "new")}, {"notes.pdf": "?"}]
+    for at, files in enumerate(weeks):
+        assert collect(tmp_path, handed_in(tmp_path, f"{at}.zip", files, at)[0], CANVAS) == 0
+    assert tree(tmp_path / "collected") == {
+        "ada.lovelace/b.ipynb": lesson("02", "week 2"), "ada.lovelace/helpers.py": "2", "ada.lovelace/c.ipynb": lesson("01", "new"),
+        "ada.lovelace/notes.pdf": "?", f"{FIRST}/a.ipynb": lesson("01", "old")}  # fmt: skip
+
+
+def test_a_resubmission_that_cannot_be_written_leaves_the_older_one(tmp_path, capsys, monkeypatch):
+    (one, old), (two, _) = (handed_in(tmp_path, f"{at}.zip", {f"{LESSON}.ipynb": lesson("01", f"{at}")}, at) for at in (1, 2))
+    assert collect(tmp_path, one, CANVAS) == 0
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(attempts.links, "write", full)
+    with contextlib.suppress(OSError):  # collected.csv has no room either
+        assert collect(tmp_path, two, CANVAS) == 2
+    assert {file: said for file, said in tree(tmp_path / "collected").items() if "ada" in file} == {f"ada.lovelace/{file}": said for file, said in old.items()}
+
+
+def test_a_link_among_the_backups_is_not_written_through(tmp_path, capsys):
+    (one, old), (two, _) = (handed_in(tmp_path, f"{at}.zip", {f"{LESSON}.ipynb": lesson("01", f"{at}")}, at) for at in (1, 2))
+    assert collect(tmp_path, one, CANVAS) == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "collected" / "backups").symlink_to(tmp_path / "elsewhere")
+    assert collect(tmp_path, two, CANVAS) == 1 and list((tmp_path / "elsewhere").iterdir()) == []
+    assert "backups is a link to" in capsys.readouterr().out and (tmp_path / "collected/ada.lovelace" / f"{LESSON}.ipynb").read_text() == lesson("01", "1")
+
+
+def test_a_table_that_is_not_ours_is_left_alone(tmp_path, capsys):
+    laid(tmp_path, {"collected/collected.csv": "a,b\n", "s/ada/a.ipynb": "A"})
+    assert collect(tmp_path, tmp_path / "s") == 2 and tree(tmp_path / "collected") == {}
+    assert "is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected." in capsys.readouterr().err
 
 
 def test_of_several_attempts_at_a_lesson_the_latest_counts_and_other_numbers_stay(tmp_path, capsys):
@@ -249,9 +344,9 @@ def test_of_several_attempts_at_a_lesson_the_latest_counts_and_other_numbers_sta
         assert collect(tmp_path, packed(tmp_path / "s.zip", files), CANVAS) == 0
         assert tree(tmp_path / "collected") == {
             f"ada.lovelace/{LESSON}.ipynb": "third", "ada.lovelace/homework-1.ipynb": "h1", "ada.lovelace/homework-2.ipynb": "h2",
-            f"backups/ada.lovelace/{LESSON}.1.ipynb": "first", f"backups/ada.lovelace/{LESSON}.2.ipynb": "second",
+            f"{FIRST}/{LESSON}.ipynb": "first", f"{FIRST}-2/{LESSON}.ipynb": "second",
         }  # fmt: skip
-    assert f"2 older than the one that counts, kept in backups/ada.lovelace/ ({LESSON}.ipynb)" in capsys.readouterr().out
+    assert f"3 new files, 2 older than what counts, kept as {FIRST}-2/{LESSON}.ipynb, {FIRST}/{LESSON}.ipynb" in capsys.readouterr().out
 
 
 def test_a_learner_s_own_archive_is_what_it_holds(tmp_path):

@@ -66,13 +66,22 @@ def _person(roster: Enrolled, field: str, value: str) -> Person | None:
 
 @dataclass(frozen=True)
 class Handed:
-    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger."""
+    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger.
+
+    packed: when the archive that holds it was changed, in seconds since 1970, where the learner handed in one.
+    """
 
     member: Member
     whose: tuple[Whose, ...]
     rest: tuple[str, ...]
     late: bool = False
     order: float = 0
+    packed: float = 0
+
+    @property
+    def changed(self) -> float:
+        """When it was handed in, as far as that is known; 0 where it is not."""
+        return self.packed or self.member.changed
 
 
 @dataclass(frozen=True)
