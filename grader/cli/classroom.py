@@ -76,7 +76,7 @@ def _class(options: argparse.Namespace) -> int:
     found, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, found)
     options.weights = read_weights(options.weights) if options.weights else None
-    options.roster = _roster(options)
+    options.roster = _roster(options, [one.name for one in found])
     options.lessons = _lessons(options.lessons, options.exercises)
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
@@ -105,7 +105,7 @@ def _class(options: argparse.Namespace) -> int:
                          f"{options.out}; fix that, then run the same command with --resume.") from None  # fmt: skip
 
 
-def _roster(options: argparse.Namespace) -> Any:
+def _roster(options: argparse.Namespace, learners: list[str]) -> Any:
     from grader.submission import enrolled
 
     if options.anonymous and (options.roster or options.assignment):
@@ -113,6 +113,14 @@ def _roster(options: argparse.Namespace) -> Any:
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     roster = enrolled.read(options.roster, options.by) if options.roster else None
+    if roster and not any(map(roster.of, learners)):  # every grade book would be empty
+        from grader.grading.roster import shown
+
+        raise InputError(
+            f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
+            f"{shown([one.key for one in roster.people])}; the folder has {shown(learners)}. Name another column with --by, or sort the "
+            "work anew with `grader collect` and this roster."
+        )
     for sentence in roster.notes if roster else ():
         say(sentence)
     return roster
