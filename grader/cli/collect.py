@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
     made = command(commands, "collect", _collect, "sort a learning platform's download into one folder per learner")
     made.add_argument("sources", type=Path, nargs="+", metavar="SOURCE",
                       help="an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
-    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; older attempts go to its backups")
+    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; older attempts go to backups/")
     made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners: folders get the grade book's names")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
 
