@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +24,7 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
-    named = _named(options)
+    named = _named(options, [one.name for one in found])
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
         raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
     about = {"seed": registry.SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
@@ -36,12 +36,12 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
     return about, chosen
 
 
-def _named(options: argparse.Namespace) -> dict[str, Any]:
+def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the journal's settings that this call names."""
     from grader.grading.marks import read_weights
     from grader.grading.scheme import MarkingScheme
 
-    roster, lessons = _roster(options), _lessons(options.lessons, options.exercises)
+    roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
     named = {
         "seed": options.seed, "timeout_s": options.timeout, "partial": options.partial, "anonymous": options.anonymous,
         "lessons": lessons and sorted(lessons), "exercises": options.exercises and sorted(options.exercises),
@@ -52,7 +52,8 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
     return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
 
 
-def _roster(options: argparse.Namespace) -> Any:
+def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
+    from grader.grading.roster import shown
     from grader.submission import enrolled
 
     if options.by and not options.roster:
@@ -60,6 +61,12 @@ def _roster(options: argparse.Namespace) -> Any:
     if options.roster in (None, NONE):
         return options.roster
     roster = enrolled.read(options.roster, options.by)
+    if not any(map(roster.of, learners)):  # every grade book would be empty
+        raise InputError(
+            f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
+            f"{shown([one.key for one in roster.people])}; the folder has {shown(learners)}. Name another column with --by, or sort the "
+            "work anew with `grader collect` and this roster."
+        )
     for sentence in roster.notes:
         say(sentence)
     return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks
+from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.util import links
 from grader.util.errors import InputError
@@ -62,9 +62,9 @@ class PackedSubmission:
     @property
     def digest(self) -> str:
         made = hashlib.sha256()
-        order = sorted({file.changed_ns for file in self.files})  # which was saved last, not when
+        order = save_order(file.changed_ns for file in self.files)  # which was saved last, not when
         for file in self.files:
-            about = ("/".join(file.place), file.size, file.data is None, order.index(file.changed_ns))
+            about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
             made.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
         made.update(repr((self.name, self.alone, self.notes)).encode())
         return made.hexdigest()[:32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from grader.util.words import counted
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
 MAX_NOTES = 20
+SAME_TIME_NS = 2_000_000_000  # zip and FAT count in steps of two seconds
 DEPTH = 4  # folders below the learner's own
 MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
@@ -73,6 +74,16 @@ def level_of(file: Path, top: Path) -> int:
     """How many folders lie between; a notebooks/ is as near as the folder that it is in, which says nothing of its own."""
     parts = file.relative_to(top).parts[:-1]
     return len(parts) - sum(part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts))
+
+
+def save_order(times_ns: Iterable[int]) -> dict[int, int]:
+    """The rank of each time, the earliest 0. Those less than two seconds apart agree: unpacking or copying a folder makes such times."""
+    ranks: dict[int, int] = {}
+    before, rank = None, 0
+    for time in sorted(set(times_ns)):
+        rank += before is not None and time - before > SAME_TIME_NS
+        ranks[time], before = rank, time
+    return ranks
 
 
 def in_place_of_notebooks(top: Path) -> str:

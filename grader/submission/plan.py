@@ -8,6 +8,7 @@ and what another cell needs.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
@@ -98,6 +99,15 @@ class Pristine(NamedTuple):
             {cell.exercise: at for at, cell in enumerate(made) if cell.role == "exercise"},
             frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
         )  # fmt: skip
+
+    def attempts(self, notebook: Notebook) -> int:
+        """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
+        stubs = {_bare(self.cells[at].text) for at in self.by_exercise.values()} | {""}
+        binds = re.compile(rf"^(?:def |class |)(?:{'|'.join(map(re.escape, self.exercises)) or '(?!)'})[ \t]*[(:=]", re.MULTILINE)
+        return sum(
+            _bare(cell.text) not in stubs and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
+            for cell in notebook.cells
+        )
 
     def plain(self) -> list[Any]:
         """What it was made of, in lists and texts."""
@@ -281,6 +291,10 @@ def _first(notes: list[str]) -> tuple[str, ...]:
 
 def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
     return ast.Import(names) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, names, statement.level)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"#.*|\s+", "", text)
 
 
 def _normal(text: str) -> str:
