@@ -13,6 +13,7 @@ import numpy as np
 
 from grader.course.spec import Case
 from grader.source.policy import WORDS, Offence
+from grader.worker.integrity import REBOUND
 from grader.worker.operations import GROUPS
 from grader.worker.values import Observation
 from grader.worker.watch import UNWATCHED
@@ -22,6 +23,8 @@ _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
+    if REBOUND in observation.calls:
+        return Offence("While it ran, the grader's own functions were replaced by others; your own answer has no need to do that.")
     if forbids and UNWATCHED in observation.calls:
         return Offence("While it ran, it switched off the watch for forbidden operators; your own answer has no need to do that.")
     for group in forbids:

@@ -4,6 +4,8 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
+from . import readings
+
 COPY = "layer.weight.copy_(torch.tensor(w.T))"
 
 
@@ -18,7 +20,8 @@ class linear_from_numpy:
 
     def cases(rng):
         def case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain", **more: bool) -> Case:
-            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view, **more}, names=("w", "x for the layer"))
+            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view, **more}, names=("w", "x for the layer"),
+                        reading=readings.linear)  # fmt: skip
 
         def draw(title: str, d_in: int, d_out: int, n: int, dtype: str = "float64", view: str = "plain", **more: bool) -> Case:
             return case(title, title, rng.normal(size=(d_in, d_out)).astype(dtype), rng.normal(size=(n, d_in)), view, **more)
