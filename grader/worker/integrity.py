@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from itertools import islice
 from sys import modules
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -36,19 +37,22 @@ _kept: dict[str, _Kept] = {}
 
 def keep(module: Any) -> None:
     """Takes down what a module's names, the attributes of its classes and the code of its functions are."""
-    spaces = [vars(module), *_spaces(module)]
+    spaces = [*_spaces(vars(module), module.__name__)]
     functions = {value for space in spaces for value in map(_plain, tuple(space.values())) if type(value) is FunctionType}
     own = [one for one in functions if one.__module__.startswith(__package__)]
     needs = frozenset(one.__module__ for one in own) | {module.__name__}
     _kept[module.__name__] = _Kept([(space, tuple(space.values())) for space in spaces], [(one, _CODE(one)) for one in own], needs)
 
 
-def _spaces(module: Any) -> Iterator[Any]:
-    """The namespaces of what a module holds: its classes, its tables, and what it keeps of torch."""
-    for value in tuple(vars(module).values()):
+def _spaces(space: Any, module: str) -> Iterator[Any]:
+    """A namespace, and those of what it holds: the module's own classes, tables, and what it keeps of torch."""
+    yield space
+    for value in tuple(space.values()):
         if type(value) is dict and value is not modules:
             yield value
-        elif type(value) is OfTorch or (isinstance(value, type) and value.__module__ == module.__name__):
+        elif type(value) is OfTorch:
+            yield from _spaces(vars(value), module)
+        elif isinstance(value, type) and value.__module__ == module:
             yield vars(value)
 
 
@@ -60,13 +64,15 @@ def _plain(value: Any) -> Any:
 def intact(*modules: str) -> bool:
     """Whether all is as it was in these modules and those whose functions they use, as far as these are kept.
 
-    New names are no change: they come last in their namespace.
+    New names come last in their namespace. They are no change, but for those that hide a built-in name.
     """
     needed = {other for name in modules if name in _kept for other in _kept[name].needs}
     kept = [_kept[name] for name in needed if name in _kept]
-    return all(_same(space.values(), before) for one in kept for space, before in one.spaces) and all(
+    return all(_same(space, before) for one in kept for space, before in one.spaces) and all(
         all(map(operator.is_, _CODE(function), before)) for one in kept for function, before in one.codes)
 
 
-def _same(now: Any, before: tuple) -> bool:
-    return len(now) >= len(before) and all(map(operator.is_, before, now))
+def _same(space: Any, before: tuple) -> bool:
+    if len(space) < len(before) or not all(map(operator.is_, before, space.values())):
+        return False
+    return len(space) == len(before) or BUILTINS.keys().isdisjoint(islice(space, len(before), None))

@@ -77,7 +77,7 @@ def scaled(scale: str):
     return patch("is_causal=True", f"is_causal=True, scale={scale}")
 
 
-@exercise(kind="class", points=4, minutes=15, difficulty=3, container="tensor", parts=("output",))
+@exercise(kind="class", points=4, minutes=15, difficulty=3, container="tensor", parts=("output",), forbids=("tampering",))
 class FastCausalMultiHeadAttention:
     """Put the fused operator into lesson 11's class: the same numbers, and no (T, T) tensor."""
 
