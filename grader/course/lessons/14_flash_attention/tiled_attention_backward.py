@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, qkv, settings, small_memory, tensors
+from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, many_tiles, qkv, settings, small_memory, tensors
 
 
 def _case(rng: np.random.Generator, key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
@@ -52,6 +52,8 @@ class tiled_attention_backward:
         yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
         for key, title, sizes, block_size, causal in small_memory():
             yield _case(rng, key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
+        key, title, sizes, block_size, fields = many_tiles()
+        yield _case(rng, key, title, qkv(rng, sizes), block_size, False, **fields)
         for i, level in enumerate((95.0, -97.0, 92.0, 97.0, -96.0, -96.5)):
             q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
             q[..., 1:] *= 1 if level > 0 else 0.5  # no score below −100
