@@ -463,7 +463,8 @@ print("8 · ∂S =", [round(8 * number, 4) for number in scores.grad.tolist()])
 #     add the tile's share to grad_q, grad_k and grad_v
 # ```
 #
-# The scores reach ±100. Small memory as before, no autograd, and no ready-made attention.
+# The scores reach ±100. Small memory as before, no autograd, no finite differences, and no
+# ready-made attention.
 
 # %% role="exercise" exercise="tiled_attention_backward"
 def tiled_attention_backward(

@@ -62,7 +62,8 @@ def _all_keys(case: Case, observation: Observation) -> Offence | None:
         return None
     return Offence(
         f"The keys were not taken tile by tile: {keys} keys and a block_size of {block} make {tiles} tiles of keys for each tile of "
-        f"queries, too many for the {ran} operations of PyTorch that ran. Let block_size keys at a time meet the queries, in a loop over the tiles.",
+        f"queries, too many for the {ran} operations of PyTorch that ran. Let block_size keys at a time meet the queries, in a loop over "
+        "the tiles.",
     )
 
 
