@@ -34,7 +34,7 @@ def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) ->
             if call in GROUPS.get(group, ()):
                 name = "a library's operator" if call == "torch" else f"`{call}`"
                 return Offence(f"While it ran, {name} was called: {WORDS[group]}.", name=call)
-    return (_table(case, observation) or _all_keys(case, observation)) if "table" in forbids else None
+    return _table(case, observation) if "table" in forbids else None
 
 
 def _table(case: Case, observation: Observation) -> Offence | None:
@@ -52,7 +52,7 @@ def _table(case: Case, observation: Observation) -> Offence | None:
     )  # fmt: skip
 
 
-def _all_keys(case: Case, observation: Observation) -> Offence | None:
+def all_keys(case: Case, observation: Observation) -> Offence | None:
     """Fewer operations than tiles of keys need. The case's option `tiles` is (keys, block_size), with queries for a single tile. That
     the operations work on so many keys, and on no more, is not seen."""
     keys, block = case.options.get("tiles", (0, 1))

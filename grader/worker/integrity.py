@@ -62,11 +62,11 @@ def _plain(value: Any) -> Any:
 
 
 def intact(*modules: str) -> bool:
-    """Whether all is as it was in these modules and those whose functions they use, as far as these are kept.
+    """Whether all is as it was in these modules, by default all, and in those whose functions they use, as far as these are kept.
 
     New names come last in their namespace. They are no change, but for those that hide a built-in name.
     """
-    needed = {other for name in modules if name in _kept for other in _kept[name].needs}
+    needed = {other for name in modules or _kept if name in _kept for other in _kept[name].needs}
     kept = [_kept[name] for name in needed if name in _kept]
     return all(_same(space, before) for one in kept for space, before in one.spaces) and all(
         all(map(operator.is_, _CODE(function), before)) for one in kept for function, before in one.codes)

@@ -155,6 +155,17 @@ def test_a_change_of_what_looks_on_is_seen(sandbox, name):
     )
 
 
+def test_what_one_answer_changed_is_no_other_answers_affair(sandbox):
+    """The next exercise gets a fresh process."""
+    lesson, cheat, honest = registry.lesson_of("KVCache"), "KVCache", "generate_cached"
+    given = [RunCell("given cell", cell.text, False) for cell in registry.cells(lesson) if cell.role == "given"]
+    own = "\n".join((wrong_texts(cheat)[cheat], FRAMES, FORGED[cheat], REACHING.format(name=cheat)))
+    cells = (*given, RunCell("cell 1", own, True), RunCell("cell 2", references.solution_text(honest), True))
+    candidates = sandbox.candidates(Plan(lesson, (cheat, honest), cells, {cheat: len(given), honest: len(given) + 1}))
+    assert judge(narrowed(cheat), candidates[cheat]).status == "forbidden"
+    assert judge(registry.exercise(honest), candidates[honest]).status == "passed"
+
+
 WAYS = {
     "sys._getframe": FRAMES + "\nnext(spaces())['T'] = None",
     "the garbage collector": "import gc\nfound = [one for one in gc.get_objects() if type(one) is dict and '_seen' in one]\nfound[0]['T'] = 0",
