@@ -547,7 +547,7 @@ for j in range(3):
 #
 # The gradient of the *sum* of all losses with respect to every score. A score belongs to one row, and so to one loss
 # only. The same functions are forbidden as in `cross_entropy`. Put the two terms above together into the formula for a
-# row before you write it.
+# row before you write it; a finite difference is not accepted.
 
 # %% role="exercise" exercise="cross_entropy_gradient"
 def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -621,7 +621,7 @@ for name, moved in (("first score", x + np.array([step, 0, 0])), ("all scores ",
 # %% [markdown]
 # @exercise softmax_jacobian
 #
-# `p` (n,), what softmax returned → (n, n), entry (i, j) is ∂p_i/∂x_j
+# `p` (n,), what softmax returned → (n, n), entry (i, j) is ∂p_i/∂x_j, by the formula and not by a finite difference
 #
 # ```text
 # for i, for j:  p[i] · ((1 if i is j else 0) − p[j])

@@ -292,7 +292,8 @@ for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
 #     the result is √( sum over i and j of J[i, j]² ),   J[i, j] = p[i] · ((1 if i is j else 0) − p[j])
 # ```
 #
-# Stable: scores of ten thousand give a norm of 0 and not NaN. The given `softmax` may be used.
+# Stable: scores of ten thousand give a norm of 0 and not NaN. The given `softmax` may be used; a finite difference is not
+# accepted.
 
 # %% role="exercise" exercise="softmax_gradient_norm"
 def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
@@ -339,7 +340,8 @@ if passed(softmax_gradient_norm):
 # `q` (d,), `keys` (n, d), `scale` a positive float → a float
 #
 # The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). Find ∂s/∂q yourself: score j is scale
-# times the dot product of `keys[j]` with q. The result is right for scores of ±10,000.
+# times the dot product of `keys[j]` with q. The result is right for scores of ±10,000, and for entries of q and the keys that
+# are very small or large, which no finite difference is.
 #
 # By hand: for q = (0), the keys (1) and (−1) and the scale 1, the weights are (½, ½), and a small step ε of q makes the
 # scores ε and −ε. The weights change by ε/2 and −ε/2, so ∂p/∂q is (½, −½) and its norm √½ ≈ 0.707.

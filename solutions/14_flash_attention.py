@@ -249,8 +249,9 @@ assert (computed, masked) == (36, 8)
 #
 # T_q and T_k need not be multiples of `block_size`, which may also be larger than both. With a causal mask T_k ≥ T_q;
 # without one, T_q > T_k is allowed. **No tensor that your code makes, masks included, may ever have T_q · T_k numbers
-# or more per item and head.** The check watches every tensor that is made, and names the line. (A view, such as the
-# result of `expand`, takes no memory and does not count.) You may use `merge_partial`, but you need not.
+# or more per item and head, and keys are taken tile by tile.** The check watches every tensor that is made, and names
+# the line. (A view, such as the result of `expand`, takes no memory and does not count.) You may use `merge_partial`,
+# but you need not.
 # `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
@@ -462,7 +463,8 @@ print("8 · ∂S =", [round(8 * number, 4) for number in scores.grad.tolist()])
 #     add the tile's share to grad_q, grad_k and grad_v
 # ```
 #
-# The scores reach ±100. Small memory as before, no autograd, and no ready-made attention.
+# The scores reach ±100. Small memory as before, no autograd, no finite differences, and no
+# ready-made attention.
 
 # %% role="exercise" exercise="tiled_attention_backward"
 def tiled_attention_backward(
