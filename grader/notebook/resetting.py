@@ -7,8 +7,12 @@ from typing import Any
 
 from grader.course import registry
 from grader.notebook import workspace
-from grader.notebook.showing import Shown, ipython, said
+from grader.notebook.beside import own_code
+from grader.notebook.record import Record
+from grader.notebook.showing import Shown, ipython, said, sentence
 from grader.notebook.target import Target
+from grader.reports.templating import render
+from grader.reports.text import plain
 from grader.util.errors import InputError
 
 
@@ -47,3 +51,28 @@ def _below(name: str, lesson: str) -> Shown:
     where = "The cell below contains it" if shell is not None else "This is it"
     return said(f"{lesson}.ipynb is not in this folder, so nothing was changed. Replace your cell by the exercise's original "
                 f"cell. {where}.\n\n```python\n{stub}\n```", name)  # fmt: skip
+
+
+def question(name: str, record: Record) -> Shown:
+    """What is asked before the course's original cell takes the place of the learner's."""
+    passed = " This exercise has passed; the original cell is not a solution." if record.entry(name).passed else ""
+    return sentence(f"Restore the original cell of `{name}`? Your code is kept as a copy in backups/, and Ctrl+Z in the cell "
+                    f"(on a Mac ⌘Z) brings it back.{passed}", f"Reset {name}")  # fmt: skip
+
+
+def in_the_cell(wanted: Target, names: dict[str, Any]) -> Shown:
+    """Restores the cell in the open notebook itself, so that nothing has to be saved before or loaded after; the file stays as it is.
+
+    Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
+    """
+    name = wanted.name
+    theirs = own_code(wanted, names)
+    copy = workspace.keep(Path("."), registry.lesson_of(name), name, theirs)
+    names.pop(name, None)
+    kept = f" Your code is kept in {copy}." if copy else ""
+    done = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{kept}"
+    by_hand = f"Replace your cell by the original, and run it once you have written it.{kept}\n\n```python\n{workspace.stub(name)}\n```"
+    return Shown(plain(by_hand), render(
+        "restored.html", done=sentence(done).html, by_hand=sentence(by_hand, name).html, stub=workspace.stub(name),
+        defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
+    ))  # fmt: skip

@@ -112,6 +112,20 @@ def holds(path: Path, text: str) -> bool:
     return any(text_of(cell).strip() == text.strip() for cell in _read(path)["cells"])
 
 
+def keep(place: Path, lesson: str, name: str, code: str) -> Path | None:
+    """Copies a lesson's notebook to backups/, or the code of an exercise where the file does not hold it as it ran.
+
+    Returns: the copy, None where there is nothing to copy.
+    """
+    path = place / f"{lesson}.ipynb"
+    try:
+        if not code or os.path.lexists(path) and holds(path, code):
+            return _back_up(path)
+    except WorkspaceError:  # a file that can't be read as a notebook: then the code itself
+        pass
+    return _dated(place, name, ".py", code.encode("utf-8", "replace"))
+
+
 def lay_glossary(place: Path) -> Path | None:
     """Puts this version's glossary beside the notebooks. Returns: the copy of one that was different, None for none.
 
@@ -217,16 +231,19 @@ def _bytes(path: Path) -> bytes | None:
 def _back_up(path: Path) -> Path | None:
     """Copies a file, dated to the second, into backups/ beside it. Returns: the copy; None for no file."""
     data = _bytes(path)
-    if data is None:
-        return None
+    return None if data is None else _dated(path.parent, path.stem, path.suffix, data, like=path)
+
+
+def _dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None = None) -> Path:
+    """Writes a file to backups/ under a name with the time in it."""
     stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
     for number in range(1, 1000):
         again = f"-{number}" if number > 1 else ""
-        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}{path.suffix}"
+        copy = place / BACKUPS / f"{stem}-{stamp}{again}{suffix}"
         if not os.path.lexists(copy):
-            _write(copy, path.parent, data, like=path)
+            _write(copy, place, data, like=like)
             return copy
-    raise WorkspaceError(f"{path.parent / BACKUPS} already has many copies made in this same second; try again in a moment.")
+    raise WorkspaceError(f"{place / BACKUPS} already has many copies made in this same second; try again in a moment.")
 
 
 def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:
