@@ -50,7 +50,7 @@ progress: $(VENV)/.lab
 
 reset: $(VENV)/.lab
 	@$(if $(WHAT),,echo "make reset WHAT=softmax_rows puts one exercise back, WHAT=01 a whole lesson."; exit 2)
-	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER)
+	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER) $(if $(CONFIRM),--confirm $(CONFIRM))
 
 update: $(VENV)/.lab
 	@$(BIN)/grader update --folder $(FOLDER)

@@ -13,6 +13,8 @@ from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain
 from grader.course import references, registry
 from grader.util.errors import InputError
 
+_RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
+
 
 def add(commands: Any) -> None:
     explain = command(commands, "explain", _explain, "explain a mistake at length")
@@ -21,6 +23,7 @@ def add(commands: Any) -> None:
     progress = command(commands, "progress", _progress, "show what has passed, and what comes next")
     reset = command(commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept")
     reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
+    reset.add_argument("--confirm", metavar="CODE", help="the code that the command gave when it asked; it counts once")
     update = command(commands, "update", _update, "put your cells into this version of the lessons")
     update.add_argument("lessons", nargs="*", metavar="LESSON", help="which lessons (default: all that are in the folder)")
     for each in (progress, reset, update):
@@ -44,11 +47,15 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
+    from grader.notebook.confirmation import demand
     from grader.notebook.workspace import folder, reset_exercise
 
-    if options.what not in registry.exercise_names():
-        return _change("reset", [_lesson(options.what)], options.folder)
-    print(harmless(reset_exercise(options.what, folder(options.folder))))
+    what = options.what if options.what in registry.exercise_names() else _lesson(options.what)
+    place = folder(options.folder)
+    demand(what, place, options.confirm, "the same command with `--confirm CODE`")
+    if what in registry.lessons():
+        return _change("reset", [what], options.folder)
+    print(harmless(f"{reset_exercise(what, place)} {_RELOAD}"))
     return PASSED
 
 

@@ -127,16 +127,21 @@ def replay(target: Any = MISSING) -> Shown:
     return replaying.shown(wanted, judged.judged(wanted, namespace), frame.f_globals)
 
 
-def reset(target: Any = MISSING) -> Shown:
-    """Puts one exercise's cell in the notebook's file back as the course has it; the notebook as it was is kept as a backup."""
-    from grader.notebook import resetting
+def reset(target: Any = MISSING, code: str | None = None) -> Shown:
+    """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
+
+    code: what the question gave; it counts once, so that Run All never resets anything.
+    """
+    from grader.notebook import resetting, toolbar
 
     frame = sys._getframe(1)
     try:
         wanted = find(target, MISSING, names_at(frame), "reset")
     except Refusal as refusal:
         return said(str(refusal))
-    return resetting.shown(wanted, frame.f_globals)
+    if code is None and toolbar.possible():
+        return toolbar.reset_question(wanted, _record())
+    return resetting.shown(wanted, code, frame.f_globals)
 
 
 def _room() -> Any:

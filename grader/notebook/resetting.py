@@ -1,4 +1,4 @@
-"""reset(): one exercise's cell of the notebook's file is the stub again; the notebook as it was is kept."""
+"""reset(): one exercise's cell is the stub again, in the open notebook or in its file; the learner's code is kept."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import registry
-from grader.notebook import workspace
+from grader.notebook import confirmation, workspace
 from grader.notebook.beside import own_code
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, ipython, said, sentence
@@ -16,30 +16,50 @@ from grader.reports.text import plain
 from grader.util.errors import InputError
 
 
-def shown(wanted: Target, names: dict[str, Any]) -> Shown:
-    """Does it and says what to do next. names: the notebook's; the old definition goes, so that no check judges it.
+def shown(wanted: Target, code: str | None, names: dict[str, Any]) -> Shown:
+    """Asks, and with the code that it gave does it once. names: the notebook's; the old definition goes, so that no check judges it.
 
     The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
     what was typed since the last saving would be lost, so that nothing is done until the notebook is saved.
     """
     name, lesson = wanted.name, registry.lesson_of(wanted.name)
     place = Path(".")
-    path = place / f"{lesson}.ipynb"
-    if not path.is_file():
+    if not (place / f"{lesson}.ipynb").is_file():
         return _below(name, lesson)
-    shell = ipython()
-    if shell is not None and not workspace.holds(path, shell.user_ns.get("In", [""])[-1]):
-        return said("Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again: `reset` works on the file, "
-                    "and unsaved work would be lost.", f"{name} was not changed")  # fmt: skip
     try:
+        if code is not None and (first := unsaved(lesson)):
+            return said(first, f"{name} was not changed")
+        _demand(name, code)
         change = workspace.reset_exercise(name, place)
     except InputError as error:
-        return said(str(error))
+        return said(str(error), f"Reset {name}")
     names.pop(name, None)
     return said(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
         f"run the cell once you have written it.", f"{name} is the course's original again"
     )  # fmt: skip
+
+
+def _demand(name: str, code: str | None) -> None:
+    confirmation.demand(name, Path("."), code, f'`reset("{name}", "CODE")`')
+
+
+def by_code(name: str) -> str:
+    """How to reset where no buttons are; '' where there is nothing to reset."""
+    try:
+        _demand(name, None)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def unsaved(lesson: str) -> str:
+    """What to do first where a lesson's file does not hold the cell that runs now; '' where it does, and outside of a notebook."""
+    path, shell = Path(f"{lesson}.ipynb"), ipython()
+    if shell is None or not path.is_file() or workspace.holds(path, shell.history_manager.input_hist_raw[-1]):
+        return ""
+    return (f"Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again, in {path}: `reset` works on the file, "
+            "and unsaved work would be lost.")  # fmt: skip
 
 
 def _below(name: str, lesson: str) -> Shown:

@@ -21,7 +21,7 @@ from grader.reports import html, text
 from grader.reports.templating import render, style
 
 Press = Callable[[], Shown]
-_bars: dict[str, Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more
+_bars: dict[tuple[type, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more
 
 
 def possible() -> bool:
@@ -45,11 +45,18 @@ def shown(wanted: Target, verdict: Any, notes: tuple[str, ...], record: Record) 
         return Shown(plain, html.verdict(verdict, notes), verdict)
     drawn = html.verdict(replace(verdict, look="") if offers_calls else verdict, notes)
     bar.words = verdict.look if offers_calls else ""
-    return VerdictWithButtons(plain, f"<style>\n{style('toolbar.css')}</style>{drawn}", verdict, bar)
+    return WithButtons(plain, f"<style>\n{style('toolbar.css')}</style>{drawn}", verdict, bar)
 
 
-class VerdictWithButtons(Shown):
-    """What a check shows, and the bar below it."""
+def reset_question(wanted: Target, record: Record) -> Shown:
+    """What reset() shows: whether to do it, and two buttons."""
+    asked, bar = resetting.question(wanted.name, record), ResetBar(wanted, None, record)
+    bar.words = resetting.by_code(wanted.name)
+    return WithButtons(asked.text, f"<style>\n{style('toolbar.css')}</style>{asked.html}", None, bar)
+
+
+class WithButtons(Shown):
+    """A verdict or a question, and the bar below it."""
 
     def __init__(self, text: str, html: str, verdict: Any, bar: Toolbar) -> None:
         super().__init__(text, html, verdict)
@@ -107,10 +114,12 @@ class Toolbar:
     def _ask_to_reset(self) -> Shown:
         from ipywidgets import HBox
 
-        restore = self._button("Restore the original cell", "Your code is kept as a copy", self._reset)
-        keep = self._button("Keep my code", "Nothing is changed", lambda: Shown("", ""))
-        self._further.children = [HBox([restore, keep]).add_class("attn-bar")]
+        self._further.children = [HBox([self._button(*each) for each in self._answers()]).add_class("attn-bar")]
         return resetting.question(self._wanted.name, self._record)
+
+    def _answers(self) -> list[tuple[str, str, Press]]:
+        restore = ("Restore the original cell", "Your code is kept as a copy", self._reset)
+        return [restore, ("Keep my code", "Nothing is changed", lambda: Shown("", ""))]
 
     def _reset(self) -> Shown:
         from ipywidgets import Output
@@ -126,10 +135,10 @@ class Toolbar:
         """Shows the bar as an output of the cell that runs."""
         from IPython.display import display
 
-        earlier = _bars.pop(self._wanted.name, None)
+        earlier = _bars.pop(place := (type(self), self._wanted.name), None)
         if earlier is not None:
             earlier._box.close_all()
-        _bars[self._wanted.name] = self
+        _bars[place] = self
         self._make()
         bundle = self._box._repr_mimebundle_()
         bundle = bundle[0] if isinstance(bundle, tuple) else bundle
@@ -167,4 +176,12 @@ class Toolbar:
         name, lesson = self._wanted.name, registry.lesson_of(self._wanted.name)
         lines = [line for line in overview.table(self._record) if line.lesson == lesson]
         mine = next(line for line in lines if line.exercise == name)
-        return render("standing.html", mine=mine, hints=self._record.entry(name).hints, lines=lines, lesson=lesson)
+        now = self._verdict is not None and self._verdict.passed
+        return render("standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson)
+
+
+class ResetBar(Toolbar):
+    """The answers to the question of reset()."""
+
+    def _offered(self) -> Any:
+        return self._answers()

@@ -102,6 +102,19 @@ def reset_exercise(name: str, place: Path) -> Change:
     return Change(lesson, path, backup, exercise=name)
 
 
+def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
+    """Whether a lesson's notebook holds a learner's work on these exercises; None: or any cell that is not the course's."""
+    path = place / f"{lesson}.ipynb"
+    try:
+        theirs, ours = _read(path)["cells"], registry.handed_out(lesson)["cells"]
+    except WorkspaceError:
+        return os.path.lexists(path)  # what cannot be read may be anything
+    if exercises is None:
+        return [text_of(cell) for cell in theirs] != [text_of(cell) for cell in ours]
+    stubs = stubs_of(ours)
+    return any(work_on(name, stubs[name], theirs) for name in exercises)
+
+
 def stub(name: str) -> str:
     """The text of an exercise's cell as the course has it."""
     return text_of(stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name])

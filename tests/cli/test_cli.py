@@ -230,7 +230,9 @@ def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys)
         raise PermissionError(13, "Permission denied", "mine/.01_toy.ipynb.x")
 
     monkeypatch.setattr("grader.util.links.write", refuse)
-    assert main(["reset", "01", "--folder", str(tmp_path)]) == 2
+    command = ["reset", "01", "--folder", str(tmp_path)]
+    assert main(command) == 2
+    assert main([*command, "--confirm", capsys.readouterr().err.split("--confirm ")[1][:6]]) == 2
     assert "Permission denied" in capsys.readouterr().err
     assert solved.exists()
 

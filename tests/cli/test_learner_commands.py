@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -37,8 +38,30 @@ def test_progress_shows_the_record_of_a_folder(folder, capsys):
     assert (folder / ".attention-course" / "progress.json").is_file()
 
 
+def confirmed(capsys, *command: str) -> list[str]:
+    """The command with the code that it asked for; it changed nothing."""
+    assert main([*command]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Nothing was changed yet" in said and "Save the notebook in the browser first" in said
+    return [*command, "--confirm", re.search(r"--confirm (\w{6})", said)[1]]
+
+
+def test_a_reset_asks_and_its_code_counts_once(folder, capsys):
+    path, record = folder / f"{LESSON}.ipynb", Record(default_path(folder))
+    written = path.read_text()
+    for what in ("softmax_rows", "01"):
+        command = confirmed(capsys, "reset", what, "--folder", str(folder))
+        record.attempted("softmax_rows", f"passed before {what}", "passed")
+        assert main(command) == 2  # what it asked about did not have a pass
+        assert "softmax_rows passed: the original is not a solution." in capsys.readouterr().err and path.read_text() == written
+        command = confirmed(capsys, *command[:4])
+        assert main(command) == 0 and path.read_text() != written
+        path.write_text(written)
+        assert main(command) == 2 and "That code was for an earlier state." in capsys.readouterr().err
+
+
 def test_reset_puts_back_one_exercise(folder, capsys):
-    assert main(["reset", "softmax_rows", "--folder", str(folder)]) == 0
+    assert main(confirmed(capsys, "reset", "softmax_rows", "--folder", str(folder))) == 0
     assert capsys.readouterr().out.startswith("The cell of softmax_rows in ")
     assert workspace.holds(folder / f"{LESSON}.ipynb", workspace.stub("softmax_rows"))
     assert len(list((folder / "backups").iterdir())) == 1

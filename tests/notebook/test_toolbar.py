@@ -31,7 +31,7 @@ def notebook(cells, monkeypatch, tmp_path):  # noqa: F811
 def bar_of(notebook, code: str) -> toolbar.Toolbar:
     notebook.run(code, "s")
     shown = notebook.shell.run_cell("check(softmax_rows)").result
-    assert isinstance(shown, toolbar.VerdictWithButtons)
+    assert isinstance(shown, toolbar.WithButtons)
     return shown._bar
 
 
@@ -96,6 +96,7 @@ def test_after_a_pass_solution_compares_and_the_lesson_counts_it(notebook):
     bar = bar_of(notebook, RIGHT)
     assert "passed lesson 01: 1 of 7 passed" in plain(bar._progress.value)
     assert "Two ways to write softmax_rows" in press(bar, "Solution")
+    assert "2 attempts, passed before lesson 01: 1 of 7 passed" in plain(bar_of(notebook, WRONG)._progress.value)
 
 
 def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
