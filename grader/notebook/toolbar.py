@@ -137,13 +137,19 @@ class Toolbar:
 
         earlier = _bars.pop(place := (type(self), self._wanted.name), None)
         if earlier is not None:
-            earlier._box.close_all()
+            earlier._empty()
         _bars[place] = self
         self._make()
         bundle = self._box._repr_mimebundle_()
         bundle = bundle[0] if isinstance(bundle, tuple) else bundle
         words = self.words or "Run the check again to get its buttons."
         display({**bundle, "text/plain": words, "text/html": sentence(words).html}, raw=True)
+
+    def _empty(self) -> None:
+        """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
+        mine, self._box.children, self._further.children = self._box.children, [], []
+        for widget in (*self._row.children, *mine):
+            widget.close()
 
     def _make(self) -> None:
         from ipywidgets import HTML, HBox, VBox

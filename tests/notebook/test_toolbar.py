@@ -116,7 +116,11 @@ def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
 def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatch):
     bar, shown = bar_of(notebook, WRONG), []
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: shown.append(bundle))
+    slider = pytest.importorskip("ipywidgets").IntSlider()
     bar.display()
+    first, further = bar._row, bar_of(notebook, WRONG)
+    further.display()
+    assert first.comm is None and further._row.comm is not None and slider.comm is not None  # a new check takes only its own buttons away
     assert shown[0]["text/plain"] == bar._verdict.look and 'explain("SM1")' in plain(shown[0]["text/html"]) and WIDGET in shown[0]
 
 
