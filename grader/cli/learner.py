@@ -96,11 +96,14 @@ def _update(options: argparse.Namespace) -> int:
 
 def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
     from grader.notebook import workspace
+    from grader.reports.text import listed
 
-    failed = False
+    failed, reload = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
-            print(harmless(getattr(workspace, what)(name, workspace.folder(asked))))
+            change = getattr(workspace, what)(name, workspace.folder(asked))
+            print(harmless(str(change)))
+            reload += [change.path.name] * change.changed
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
@@ -109,6 +112,8 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
+    if reload:
+        print(harmless(f"Where a tab shows {listed(reload, 20)}, reload it before you go on: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED
 
 

@@ -29,7 +29,7 @@ class Change:
     """What was done to a lesson.
 
     kept: names of exercises whose cells are the learner's; left: those that are another lesson's now; exercise: the only one that
-    was put back, '' for a whole lesson.
+    was put back, '' for a whole lesson; noted: how the cells begin that hold what the learner wrote in the course's own.
     """
 
     lesson: str
@@ -39,6 +39,7 @@ class Change:
     changed: bool = True
     left: tuple[str, ...] = ()
     exercise: str = ""
+    noted: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.exercise:
@@ -48,7 +49,9 @@ class Change:
         before = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
         left = "".join(f" Your work on {name} went to {registry.lesson_of(name)}.ipynb." for name in self.left)
-        return f"{self.path} is the lesson of this version{kept}{before}.{left}"
+        own = " What you wrote in the course's cells stands below them, in cells of your own:"
+        noted = f"{own} {', '.join(self.noted)}." if self.noted else ""
+        return f"{self.path} is the lesson of this version{kept}{before}.{noted}{left}"
 
     def _of_exercise(self) -> str:
         if not self.changed:
@@ -88,7 +91,7 @@ def reset_exercise(name: str, place: Path) -> Change:
     """
     lesson = registry.lesson_of(name)
     path = place / f"{lesson}.ipynb"
-    theirs, ours = _read(path), registry.pristine(lesson)
+    theirs, ours = _read(path), registry.handed_out(lesson)
     stubs = stubs_of(ours["cells"])
     answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
     if not answers:  # its cell was deleted: merging puts it where it belongs
@@ -170,14 +173,14 @@ def update(lesson: str, place: Path) -> Change:
     left = _moved_away(lesson, theirs["cells"], place)
     staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
     ours = registry.handed_out(lesson)
-    merged, kept = merge([*staying, *came], ours["cells"])
+    merged, kept, noted = merge([*staying, *came], ours["cells"])
     if found == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
     backup = _back_up(found)
     _write(path, place, encode({**ours, "cells": merged}).encode())
     if found != path:
         found.unlink()  # its copy is in backups/
-    return Change(lesson, path, backup, kept, left=tuple(left))
+    return Change(lesson, path, backup, kept, left=tuple(left), noted=noted)
 
 
 def _moved_here(lesson: str, place: Path) -> list[Cell]:

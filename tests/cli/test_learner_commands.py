@@ -22,7 +22,7 @@ LESSON = "01_three_tokens"
 def folder(tmp_path, monkeypatch):
     """A learner's folder, with softmax_rows written."""
     monkeypatch.delenv("ATTENTION_COURSE_PROGRESS")
-    notebook, stub = registry.pristine(LESSON), workspace.stub("softmax_rows")
+    notebook, stub = registry.handed_out(LESSON), workspace.stub("softmax_rows")
     for cell in notebook["cells"]:
         if "".join(cell["source"]) == stub:
             cell["source"] = ["def softmax_rows(scores):\n", "    return scores"]
@@ -69,13 +69,22 @@ def test_reset_puts_back_one_exercise(folder, capsys):
     assert "nothing was changed" in capsys.readouterr().out and len(list((folder / "backups").iterdir())) == 1
 
 
+def test_update_says_which_tabs_to_reload(folder, capsys):
+    path = folder / f"{LESSON}.ipynb"
+    path.write_text(path.read_text().replace("# 01 · Three tokens", "# 01 · Told otherwise"))
+    assert main(["update", "--folder", str(folder)]) == 0
+    assert f"Where a tab shows {LESSON}.ipynb, reload it before you go on: the menu File › Reload" in capsys.readouterr().out
+    assert main(["update", "--folder", str(folder)]) == 0
+    assert "reload" not in capsys.readouterr().out
+
+
 def test_reset_puts_back_a_cell_that_was_deleted(folder):
     path = folder / f"{LESSON}.ipynb"
     whole = workspace._read(path)
     kept = [cell for cell in whole["cells"] if cell["metadata"]["grader"].get("exercise") != "softmax_rows"]
     path.write_text(workspace.encode({**whole, "cells": kept}))
     workspace.reset_exercise("softmax_rows", folder)
-    assert workspace.holds(path, workspace.stub("softmax_rows"))
+    assert workspace.holds(path, workspace.stub("softmax_rows")) and "{{ " not in path.read_text()
 
 
 def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
