@@ -36,7 +36,7 @@ help:
 lab: $(VENV)/.lab
 	@[ -d "$(FOLDER)" ] || cp -R notebooks "$(FOLDER)"
 	@echo "Starting JupyterLab; a browser opens by itself, or follow the address below. Ctrl-C stops it."
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
+	PATH="$(abspath $(BIN)):$$PATH" ATTENTION_COURSE_FOLDER="$(abspath $(FOLDER))" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
 	  --LabApp.default_url=/lab/tree/$(FOLDER)/$(LESSON).ipynb
 
 grade: $(VENV)/.lab

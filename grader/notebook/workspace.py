@@ -18,10 +18,13 @@ from grader.course import registry
 from grader.course.moved import MOVED, former
 from grader.course.stubs import encode
 from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
+from grader.notebook.record import has_lessons
 from grader.util import links
 from grader.util.command import called
 from grader.util.errors import WorkspaceError
 from grader.util.names import BACKUPS
+
+VARIABLE = "ATTENTION_COURSE_FOLDER"
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,12 @@ class Change:
 
 
 def folder(asked: Path | None) -> Path:
-    """The folder of notebooks: the one asked for, else notebooks/ here, else this one.
+    """The folder of notebooks: the one asked for, else the session's own, else notebooks/ here, else this one.
 
     Raises: WorkspaceError where the one asked for is not a folder, and where notebooks/ is a link, which nobody asked for.
     """
+    if asked is None and (own := session_folder()) is not None:
+        return own
     if asked is None:
         if links.is_link(Path("notebooks")):
             raise WorkspaceError(f"{links.sentence(Path('notebooks'))}; links are not followed: name the folder itself.")
@@ -71,6 +76,21 @@ def folder(asked: Path | None) -> Path:
     if not asked.is_dir():
         raise WorkspaceError(f"{asked} is not a folder; name the folder of your notebooks with --folder.")
     return asked
+
+
+def session_folder() -> Path | None:
+    """The folder that `make lab` was started for, by the environment that its terminals and kernels inherit; None elsewhere.
+
+    Whoever is in another folder of lessons means that one.
+    """
+    named = os.environ.get(VARIABLE)
+    if not named or not os.path.isdir(named) or has_lessons(Path()) and not os.path.samefile(named, "."):
+        return None
+    try:
+        near = os.path.relpath(named)
+    except ValueError:  # another drive
+        return Path(named)
+    return Path(named if near.startswith("..") else near)
 
 
 def reset(lesson: str, place: Path) -> Change:

@@ -60,6 +60,21 @@ def test_a_reset_asks_and_its_code_counts_once(folder, capsys):
         assert main(command) == 2 and "That code was for an earlier state." in capsys.readouterr().err
 
 
+def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(folder, tmp_path_factory, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)  # where such a terminal starts: notebooks/ is there
+    monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(folder))
+    Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
+    before = (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes()
+    assert main(["progress"]) == 0 and capsys.readouterr().out.startswith("1 of ")
+    assert main(confirmed(capsys, "reset", "softmax_rows")) == 0 and main(["update"]) == 0
+    assert str(folder) in capsys.readouterr().out
+    assert main(["grade", "--lessons", "01", "--json", "-"]) == 1
+    assert str(folder) in capsys.readouterr().out
+    assert (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes() == before
+    monkeypatch.delenv("ATTENTION_COURSE_FOLDER")
+    assert main(["grade"]) == 2 and "grade needs a PATH" in capsys.readouterr().err
+
+
 def test_reset_puts_back_one_exercise(folder, capsys):
     assert main(confirmed(capsys, "reset", "softmax_rows", "--folder", str(folder))) == 0
     assert capsys.readouterr().out.startswith("The cell of softmax_rows in ")
@@ -108,7 +123,8 @@ def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
         assert f"make {target}" in told
         planned = subprocess.run(["make", "-n", "-o", ".venv/.lab", target, "WHAT=softmax_rows"], cwd=ROOT, capture_output=True, text=True)
         assert planned.returncode == 0 and f"grader {target}" in planned.stdout, planned.stderr
-    lab = subprocess.run(["make", "-n", "-o", ".venv/.lab", "lab"], cwd=ROOT, capture_output=True, text=True).stdout
+    lab = subprocess.run(["make", "-n", "-o", ".venv/.lab", "lab", "FOLDER=mine"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert f'ATTENTION_COURSE_FOLDER="{ROOT}/mine"' in lab
     assert 'PATH="' in lab and "shell_command=" in lab  # no login shell, which would set the path anew
     unasked = subprocess.run(["make", "-o", ".venv/.lab", "reset"], cwd=ROOT, capture_output=True, text=True)
     assert unasked.returncode == 2 and "make reset WHAT=softmax_rows puts one exercise back" in unasked.stdout

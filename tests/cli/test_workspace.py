@@ -6,6 +6,7 @@ import copy
 import json
 import logging
 import os
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -378,6 +379,24 @@ def test_the_folder_is_notebooks_where_there_is_one(tmp_path, monkeypatch):
     assert str(workspace.folder(None)) == "notebooks"
     with pytest.raises(WorkspaceError, match="is not a folder"):
         workspace.folder(tmp_path / "nowhere")
+
+
+def test_a_session_s_folder_is_meant_unless_one_stands_in_another(tmp_path, monkeypatch):
+    for name in ("notebooks", "mine", "other", "below"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "01_small.ipynb").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "CONTRACT", {"01_small": ()})
+    monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(tmp_path / "mine"))
+    assert workspace.folder(None) == Path("mine") and workspace.folder(Path("other")) == Path("other")
+    for place, meant in (("mine", Path(".")), ("below", tmp_path / "mine")):
+        monkeypatch.chdir(tmp_path / place)
+        assert workspace.folder(None) == meant
+    monkeypatch.chdir(tmp_path / "other")
+    (tmp_path / "other" / "01_small.ipynb").touch()
+    assert workspace.folder(None) == Path(".")
+    monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(tmp_path / "gone"))
+    assert workspace.session_folder() is None
 
 
 # --- the glossary ------------------------------------------------------------------------------
