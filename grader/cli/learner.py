@@ -17,8 +17,8 @@ _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk sh
 
 
 def add(commands: Any) -> None:
-    explain = command(commands, "explain", _explain, "explain a mistake at length")
-    explain.add_argument("id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1")
+    explain = command(commands, "explain", _explain, "explain a mistake at length, or list those of an exercise")
+    explain.add_argument("id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1, or an exercise")
 
     progress = command(commands, "progress", _progress, "show what has passed, and what comes next")
     reset = command(commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept")
@@ -36,6 +36,11 @@ def add(commands: Any) -> None:
 def _explain(options: argparse.Namespace) -> int:
     from grader.reports.text import explanation
 
+    if options.id in registry.exercise_names():
+        from grader.notebook.catalogue import shown
+
+        print(shown(options.id))
+        return PASSED
     ids = registry.mistake_ids()
     id = next((known for known in ids if known.lower() == options.id.lower()), None)
     if id is None:

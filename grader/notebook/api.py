@@ -96,10 +96,15 @@ def solution(target: Any = MISSING) -> Shown:
     return printed(beside.solution(wanted, namespace, _record()))
 
 
-def explain(mistake: str | None = None) -> Shown:
-    """A mistake at length, by its id: explain("SM1"). Without an id, all of them, lesson by lesson; of one lesson: explain("02")."""
+def explain(mistake: Any = None) -> Shown:
+    """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     from grader.notebook import catalogue, judged
 
+    if callable(mistake):
+        try:
+            mistake = find(mistake, MISSING, names_at(sys._getframe(1)), "explain").name
+        except Refusal as refusal:
+            return said(str(refusal))
     return printed(catalogue.shown(mistake, current=judged.current_lesson()))
 
 
