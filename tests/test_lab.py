@@ -157,6 +157,7 @@ def test_every_button_shows_its_result_below_the_verdict(address, artefacts):
         expect(result).to_contain_text("Restore the original cell of softmax_rows?")
         check.get_by_role("button", name="Restore the original cell").click()
         expect(check).to_contain_text("softmax_rows is the course's original again.")
+        expect(check.locator("details pre").last).to_have_text(WRONG)
         expect(mine.locator(".cm-content")).to_contain_text("softmax_rows is not written yet")
         expect(mine.locator(".cm-content")).to_be_focused()
         page.keyboard.press("Control+z")

@@ -43,29 +43,31 @@ def shown(wanted: Target, verdict: Any, notes: tuple[str, ...], record: Record) 
     bar = Toolbar(wanted, verdict, record)
     if not bar.buttons:
         return Shown(plain, html.verdict(verdict, notes), verdict)
-    drawn = html.verdict(replace(verdict, look="") if offers_calls else verdict, notes)
-    bar.words = verdict.look if offers_calls else ""
-    return WithButtons(plain, f"<style>\n{style('toolbar.css')}</style>{drawn}", verdict, bar)
+    above = replace(verdict, look="") if offers_calls else verdict
+    bar.words = verdict.look if offers_calls else f"solution({wanted.argument}) shows the course's solution, or what opens it."
+    made = WithButtons(plain, f"<style>\n{style('toolbar.css')}</style>{html.verdict(above, notes)}", verdict, bar)
+    made.above = text.verdict(above, notes)
+    return made
 
 
 def reset_question(wanted: Target, record: Record) -> Shown:
     """What reset() shows: whether to do it, and two buttons."""
     asked, bar = resetting.question(wanted.name, record), ResetBar(wanted, None, record)
-    bar.words = resetting.by_code(wanted.name)
+    bar.words = resetting.by_code(wanted.name) or "There is nothing to reset in the notebook's file."
     return WithButtons(asked.text, f"<style>\n{style('toolbar.css')}</style>{asked.html}", None, bar)
 
 
 class WithButtons(Shown):
-    """A verdict or a question, and the bar below it."""
+    """A verdict or a question, and the bar below it. above: the text without what the bar says in words where it has no buttons."""
 
     def __init__(self, text: str, html: str, verdict: Any, bar: Toolbar) -> None:
         super().__init__(text, html, verdict)
-        self._bar = bar
+        self.above, self._bar = text, bar
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display(self._repr_mimebundle_(), raw=True)
+        display({**self._repr_mimebundle_(), "text/plain": self.above}, raw=True)
         self._bar.display()
 
 
@@ -142,8 +144,7 @@ class Toolbar:
         self._make()
         bundle = self._box._repr_mimebundle_()
         bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-        words = self.words or "Run the check again to get its buttons."
-        display({**bundle, "text/plain": words, "text/html": sentence(words).html}, raw=True)
+        display({**bundle, "text/plain": self.words, "text/html": sentence(self.words).html}, raw=True)
 
     def _empty(self) -> None:
         """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
@@ -167,13 +168,15 @@ class Toolbar:
 
     def _press(self, button: Any, press: Press) -> None:
         """Shows what a press gives below the bar. Nothing that it raises gets lost in a log."""
-        label, self._further.children = button.description, []
+        label, further = button.description, self._further.children
         try:
             shown = press()
         except KeyboardInterrupt:
             shown = sentence(f"{label} was interrupted.")
         except Exception as error:
             shown = sentence(f"{label} failed: {type(error).__name__}: {error}")
+        if self._further.children is further:  # the answers to another question
+            self._further.children = []
         self._result.value = render("pressed.html", label=label, shown=shown.html) if shown.text else ""
         self._progress.value = self._standing()
 

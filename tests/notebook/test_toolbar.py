@@ -116,6 +116,9 @@ def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
 def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatch):
     bar, shown = bar_of(notebook, WRONG), []
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: shown.append(bundle))
+    notebook.shell.run_cell("check(softmax_rows)")
+    assert "".join(each["text/plain"] for each in shown).count('explain("SM1")') == 1  # as in a terminal's client
+    shown.clear()
     slider = pytest.importorskip("ipywidgets").IntSlider()
     bar.display()
     first, further = bar._row, bar_of(notebook, WRONG)
