@@ -25,6 +25,7 @@ WRONG = '''def softmax_rows(scores):
     return exps / exps.sum()'''
 PREDICTION = "prediction"
 BUTTONS = "buttons"
+RECORD = 'import os\nos.environ["ATTENTION_COURSE_PROGRESS"] = "buttons.json"'  # of its own: other tests pass the exercise
 ASKED = prose.Prediction(
     "Which weight is the largest?\n\n- **A** the first\n- **B** the last",
     "**A**, since $e^{2} > e^{1}$:\n\n- the first key scores 2;\n- the last one 1.\n\n```python\nweights.argmax()\n```",
@@ -40,7 +41,7 @@ def address(tmp_path_factory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("lab") / "lab"
     with lab.jupyterlab(place, LESSON) as found:
         cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
-        mine = {"def": WRONG, "imports": "import numpy as np\nfrom grader import check", "check": "check(softmax_rows)"}
+        mine = {"def": WRONG, "imports": f"{RECORD}\nimport numpy as np\nfrom grader import check", "check": "check(softmax_rows)"}
         order = [code_or_prose(id, mine[id], {}, False) for id in ("imports", "def", "check")]
         (place / "work" / f"{BUTTONS}.ipynb").write_text(encode(notebook(order, {})))
         (place / "work" / f"{PREDICTION}.ipynb").write_text(encode(notebook(cells, {})))
@@ -138,7 +139,7 @@ def test_every_button_shows_its_result_below_the_verdict(address, artefacts):
         bar.wait_for()
         lab.run_all(page)  # again: other buttons take the place of the first ones
         expect(bar.get_by_role("button")).to_have_text(["Hint 1 of 3", "Replay", "Explain SM3", "Solution", "Reset"])
-        expect(bar).to_contain_text(re.compile(r"attempts?.*lesson 01: \d of 7 passed", re.S))
+        expect(bar).to_contain_text(re.compile(r"1 attempt.*lesson 01: 0 of 7 passed", re.S))
         expect(check).not_to_contain_text("Where to look")
         said = {"Replay": "They gave:", "Explain SM3": "each row needs its own sum", "Solution": "opens after a pass"}
         for label, text in said.items():

@@ -7,6 +7,7 @@ verdict says in words instead, and so does a saved notebook where no kernel answ
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -27,13 +28,14 @@ _bars: dict[tuple[type, str], Toolbar] = {}  # the latest of each exercise: an o
 def possible() -> bool:
     """Whether somebody may press a button: in a kernel whose client can also be asked for input.
 
-    Clients that only execute (nbval, nbclient, `grader build`) send allow_stdin false; what they store has no widgets.
+    Clients that only execute (nbval, nbclient, `grader build`) send allow_stdin false; what they store has no widgets. Colab asks
+    by a channel of its own.
     """
     shell = ipython()
     asked = getattr(shell, "get_parent", None)
     if asked is None or not hasattr(shell, "kernel") or importlib.util.find_spec("ipywidgets") is None:
         return False
-    return bool((asked() or {}).get("content", {}).get("allow_stdin"))
+    return "google.colab" in sys.modules or bool((asked() or {}).get("content", {}).get("allow_stdin"))
 
 
 def shown(wanted: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Shown:
@@ -183,7 +185,7 @@ class Toolbar:
     def _standing(self) -> str:
         """How this exercise and this lesson stand."""
         name, lesson = self._wanted.name, registry.lesson_of(self._wanted.name)
-        lines = [line for line in overview.table(self._record) if line.lesson == lesson]
+        lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
         now = self._verdict is not None and self._verdict.passed
         return render("standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson)
