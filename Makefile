@@ -40,7 +40,7 @@ help:
 
 lab: $(VENV)/.lab | $(FOLDER)
 	@echo "Starting JupyterLab; a browser opens by itself, or follow the address below. Ctrl-C stops it."
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
+	PATH="$(abspath $(BIN)):$$PATH" ATTENTION_COURSE_FOLDER="$(abspath $(FOLDER))" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
 	  --LabApp.default_url=/lab/tree/$(FOLDER)/$(LESSON).ipynb
 
 grade: $(VENV)/.lab | $(FOLDER)
@@ -54,7 +54,7 @@ progress: $(VENV)/.lab | $(FOLDER)
 
 reset: $(VENV)/.lab | $(FOLDER)
 	@$(if $(WHAT),,echo "make reset WHAT=softmax_rows puts one exercise back, WHAT=01 a whole lesson."; exit 2)
-	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER)
+	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER) $(if $(CONFIRM),--confirm $(CONFIRM))
 
 update: $(VENV)/.lab | $(FOLDER)
 	@$(BIN)/grader update --folder $(FOLDER)

@@ -35,8 +35,11 @@
 # | `explain("HL3")` | more about a known mistake, by the id that a verdict shows |
 # | `replay(hard_lookup)` | the inputs on which the last check failed, as variables, and a cell that runs your code on them |
 # | `solution(hard_lookup)` | the course's version, once you have passed, seen three hints or made three different attempts |
-# | `reset("hard_lookup")` | the exercise's cell as it was at the start; your notebook is backed up first |
+# | `reset("hard_lookup")` | a question first, then the exercise's cell as it was at the start; your code is kept as a copy |
 # | `progress()` | how far you are in this lesson, and one line for each of the others |
+#
+# Below each verdict, buttons do what fits it, and show the result right there: **Hint**, **Replay**, **Explain**, **Solution**,
+# **Reset**.
 #
 # Your progress is kept in a small file next to the notebook. Nothing is sent anywhere unless you join a room in a
 # workshop.

@@ -23,7 +23,8 @@ RENDERERS = {  # an option of `grader grade` -> the module of grader/reports tha
 
 def add(commands: Any) -> None:
     grade = command(commands, "grade", _grade, "grade notebooks in a process of their own")
-    grade.add_argument("paths", nargs="+", metavar="PATH", help="a notebook, or one learner's folder of notebooks")
+    grade.add_argument("paths", nargs="*", metavar="PATH", help="a notebook, or one learner's folder of notebooks "
+                       "(default, in a session of `make lab`: its folder)")  # fmt: skip
     grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
     grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
     grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
@@ -61,9 +62,15 @@ def add(commands: Any) -> None:
 
 def _grade(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
+    from grader.notebook.workspace import session_folder
     from grader.sandbox.sandbox import TooOpen
     from grader.submission.submission import SubmissionError
 
+    if not options.paths:
+        own = session_folder()
+        if own is None:
+            raise InputError("grade needs a PATH: a notebook, or one learner's folder of notebooks.")
+        options.paths = [str(own)]
     for path in filter(os.path.isdir, options.paths):
         refused = platforms.refusal(os.listdir(path), least=2)
         if refused:
