@@ -189,12 +189,15 @@ def _lessons() -> Check:
     return Check("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
 
 
-def isolation() -> str:
-    """The level with which submissions would be graded here, 'full' or 'process'. Raises: SandboxError."""
+def isolation() -> tuple[str, bool]:
+    """The level with which submissions would be graded here, 'full' or 'process', and whether the kernel limits what they write.
+
+    Raises: SandboxError.
+    """
     from grader.sandbox.sandbox import Sandbox
 
     with Sandbox() as sandbox:
-        return sandbox.verify()
+        return sandbox.verify(), sandbox.quota
 
 
 def _isolation() -> Check:
@@ -203,14 +206,15 @@ def _isolation() -> Check:
     except ImportError as error:  # a browser's Python has nothing that starts and watches processes
         return Check("isolation", f"nothing can be graded here, only checked: {error}")
     try:
-        level = isolation()
+        level, quota = isolation()
     except SandboxError as error:
         return Check("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
                     "another computer", True)
     if level == "full":
-        return Check("isolation", "full: what is graded cannot read this computer's files")
+        limit = "" if quota else "; how much it writes is looked at ten times a second, because this kernel allows no user namespaces"
+        return Check("isolation", f"full: what is graded cannot read this computer's files{limit}")
     return Check("isolation", f"{level}: what is graded can read this computer's files",
-                "your own work needs no more; grade strangers' on Linux with Landlock and seccomp", True)
+                "your own work needs no more; `grader class` needs full, so grade a class on Linux 5.13 or newer", True)
 
 
 def _writable(what: str, folder: Path) -> Check:

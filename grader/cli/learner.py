@@ -113,7 +113,7 @@ def _doctor(options: argparse.Namespace) -> int:
         from grader.sandbox.sandbox import SandboxError
 
         try:
-            print(isolation())
+            print(isolation()[0])
         except SandboxError as error:
             return complain(f"nothing can be graded here: {error}.", NOT_GRADED)
         return PASSED

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
-from grader.sandbox.process import SandboxError, Worker, WorkerLost, spawn
+from grader.sandbox import isolation, usage
+from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
+from grader.sandbox.process import Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Session
@@ -26,14 +28,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
-LEVELS = ("process", "full")  # of isolation, weakest first
 CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
-
-
-class TooOpen(SandboxError):
-    """Less isolation holds here than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,7 @@ class Sandbox:
     fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
+    quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
     require:      the least isolation with which anything is run, one of LEVELS.
     zygote:       a warm process to share with other sandboxes; without one, a warm parent of its own is started.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
@@ -80,6 +78,7 @@ class Sandbox:
         torch: bool = False,
         fork: bool | None = None,
         walls: bool = True,
+        quota: bool = True,
         require: str = "process",
         zygote: SharedZygote | None = None,
         reader: Reader | None = None,
@@ -87,6 +86,8 @@ class Sandbox:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
         self.isolation = "process"
+        self.quota = False
+        self._wants_quota = quota and walls
         self._walls = walls
         self._require = require
         self._torch = torch
@@ -194,8 +195,11 @@ class Sandbox:
             begin = {
                 "do": "begin", "memory_bytes": self.memory_bytes, "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
                 "folder": folder, "walls": self._walls,
+                "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
             }  # fmt: skip
-            self.isolation = str(worker.request(begin, 120.0)["isolation"])
+            reply = worker.request(begin, 120.0)
+            worker.quota = self.quota = reply["quota"] is True
+            self.isolation = isolation.level(reply["lacking"])
             worker.guard()
         except WorkerLost as error:
             remove_folder(folder)
@@ -203,8 +207,10 @@ class Sandbox:
         except SandboxError:
             remove_folder(folder)
             raise
-        if LEVELS.index(self.isolation) < LEVELS.index(self._require):
+        try:
+            isolation.require(self._require, reply["lacking"])
+        except TooOpen:
             worker.close()
             remove_folder(folder)
-            raise TooOpen(f"isolation '{self._require}' is required, but this computer has only '{self.isolation}'")
+            raise
         return worker

@@ -43,16 +43,18 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def too_much(pids: Sequence[int], folder: str, memory_bytes: int, files: bool) -> tuple[str, str] | None:
+def too_much(pids: Sequence[int], folder: str, memory_bytes: int, quota: bool) -> tuple[str, str] | None:
     """What is too much of what a worker's processes use: how it is lost and in which words, for WorkerLost. None where nothing is.
 
-    memory_bytes: how much they may use. files: whether to look at those below the folder, too, which takes longer.
+    folder: where they may write, '' for nowhere. memory_bytes: how much they may use.
+    quota:  whether the kernel limits the folder; what is in it is in memory then, and counts as such.
     """
     if _threads(pids) > MAX_THREADS:
         return "threads", f"more than {MAX_THREADS} threads at once"
-    if _memory(pids, memory_bytes) > memory_bytes:
+    left_bytes = memory_bytes - (_mounted_bytes(pids, folder) if quota else 0)
+    if _memory(pids, left_bytes) > left_bytes:
         return "memory", ""
-    said = _too_full(folder, pids) if files else ""
+    said = _too_full(folder, pids) if folder and not quota else ""
     return ("disk", said) if said else None
 
 
@@ -93,6 +95,15 @@ def _share(pid: int) -> int:
             return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
     except (OSError, StopIteration):
         return _resident(pid)
+
+
+def _mounted_bytes(pids: Sequence[int], folder: str) -> int:
+    """Bytes in a folder that is a file system of these processes' own (worker/quota.py)."""
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            about = os.statvfs(f"/proc/{pid}/root{folder}")
+            return (about.f_blocks - about.f_bfree) * about.f_frsize
+    return 0
 
 
 def _too_full(folder: str, pids: Sequence[int]) -> str:

@@ -133,10 +133,11 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 
-@pytest.mark.parametrize("level, noted", [("full", False), ("process", True)])
-def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, noted):
-    monkeypatch.setattr(doctor, "isolation", lambda: level)
+@pytest.mark.parametrize("level, quota, noted", [("full", True, False), ("full", False, False), ("process", False, True)])
+def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, quota, noted):
+    monkeypatch.setattr(doctor, "isolation", lambda: (level, quota))
     sign = doctor._isolation()
+    assert ("allows no user namespaces" in sign.found) == (level == "full" and not quota)
     assert sign.found.startswith(f"{level}: ") and sign.well and bool(sign.repair) == noted
     assert main(["doctor", "--isolation"]) == 0
     assert capsys.readouterr().out == f"{level}\n"
