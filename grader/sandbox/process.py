@@ -83,7 +83,7 @@ class Worker:
     def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
-        self._asked = self._waited_s = self._limit_s = self._deadline = 0.0  # of the request at hand
+        self._asked = self._waited_s = self._threads_s = self._limit_s = self._deadline = 0.0  # of the request at hand
         self._come = io.BufferedReader(_Stream(self), 1 << 16)
         self._over = threading.Event()
         self._guard: threading.Thread | None = None
@@ -104,7 +104,8 @@ class Worker:
         request; the worker has been ended then. What a reply says is not looked at.
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
-        self._asked, self._waited_s, self._limit_s = time.monotonic(), usage.waited_s(self._pid), timeout_s
+        self._asked, self._limit_s = time.monotonic(), timeout_s
+        self._waited_s, self._threads_s = usage.waited_s(self._pid), usage.threads_s(self._pid)
         self._deadline = self._asked + timeout_s
         with self._or_lost():
             self._send(protocol.frame(request, nonce))
@@ -154,9 +155,13 @@ class Worker:
                 return b""
 
     def spent_s(self) -> float:
-        """Seconds since the last request, without those in which a busy machine left it waiting for a processor."""
+        """Seconds since the last request, without those in which other programs left it waiting for a processor.
+
+        While its main thread waits for threads of its own, these run: what they used is no time of other programs.
+        """
         took = time.monotonic() - self._asked
-        return max(took - max(usage.waited_s(self._pid) - self._waited_s, 0.0), took / STRETCH)
+        waited_s = usage.waited_s(self._pid) - self._waited_s - max(usage.threads_s(self._pid) - self._threads_s, 0.0)
+        return max(took - max(waited_s, 0.0), took / STRETCH)
 
     def _ready(self, timeout_s: float) -> list[Any]:
         """Which of what is awaited has something to read, after that time at most."""

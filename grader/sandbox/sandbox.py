@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
 from grader.sandbox import isolation, usage
+from grader.sandbox.budget import Budget, budget_of
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
@@ -86,6 +87,7 @@ class Sandbox:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
         self.isolation = "process"
+        self.budget = Budget()
         self.quota = False
         self._wants_quota = quota and walls
         self._walls = walls
@@ -107,8 +109,13 @@ class Sandbox:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def begin_submission(self, exercises: int) -> None:
+        """Another learner's work follows, with so many exercises: they have a time limit for all of it together."""
+        self.budget = budget_of(exercises, self.timeout_s)
+
     def end_submission(self) -> None:
         """Ends the worker of the notebook before, so that nothing of a submission lives while the next is waited for."""
+        self.budget = Budget()
         if self._session is not None:
             self._session.close()
 

@@ -16,7 +16,7 @@ MAX_FILES = 20_000
 MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learner's code meets that limit first
 
 _KERNEL_LISTS = os.path.exists("/proc/thread-self/children")  # Linux; psutil tells elsewhere, and takes ten times as long
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if _KERNEL_LISTS else 0
+_PAGE_BYTES, _TICKS_PER_S = (os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")) if _KERNEL_LISTS else (0, 0)
 
 
 def below(pid: int) -> list[int]:
@@ -62,6 +62,14 @@ def waited_s(pid: int) -> float:
     """Seconds in which a process could have run and other programs had the processors (Linux; of its main thread); elsewhere 0."""
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/schedstat", "rb") as file:
         return int(file.read().split()[1]) / 1e9
+    return 0.0
+
+
+def threads_s(pid: int) -> float:
+    """Seconds of the processor that a process's threads used beside its main one, those included that have ended (Linux); elsewhere 0."""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as whole, open(f"/proc/{pid}/schedstat", "rb") as main:
+        ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
+        return max(ticks / _TICKS_PER_S - int(main.read().split()[0]) / 1e9, 0.0)
     return 0.0
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from grader.course.spec import Case
-from grader.sandbox import usage
+from grader.sandbox import budget, usage
 from grader.sandbox.process import SandboxError
 from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.session import MAX_RESTARTS
@@ -21,7 +21,7 @@ from grader.sandbox.zygote import StartedParent
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
-from grader.worker.values import AtHand, Observation, describe
+from grader.worker.values import AtHand, Failure, Observation, describe
 from tests.hostile.attack import gives_namespaces
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
@@ -215,6 +215,64 @@ def test_a_process_that_waits_for_a_processor_is_seen_to_wait():
             one.kill()
             one.wait()
     assert usage.waited_s(both[0].pid) == 0
+
+
+CROWDED = """
+import hashlib, os, threading, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def burn(end=time.monotonic() + 60, block=bytes(1 << 22)):
+    while time.monotonic() < end: hashlib.sha256(block).digest()
+for _ in range(3): threading.Thread(target=burn, daemon=True).start()
+burn()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_threads_of_one_s_own_are_no_other_programs():
+    """Four of them on one processor, with the interpreter's lock open: the main one waits three quarters of its time, for its own."""
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-c", CROWDED])
+    try:
+        while usage.threads_s(process.pid) < 1 and time.monotonic() - began < 30:
+            time.sleep(0.05)
+        waited_s, threads_s, used = usage.waited_s(process.pid), usage.threads_s(process.pid), psutil.Process(process.pid).cpu_times()
+        elsewhere_s = time.monotonic() - began - used.user - used.system  # others had the processor for this long at most
+        assert waited_s > 0.5 and threads_s >= 1 and waited_s - threads_s <= elsewhere_s + 0.1
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_a_limit_is_not_stretched_by_what_one_s_own_threads_use(quick, monkeypatch):
+    began = time.monotonic()
+    for name in ("waited_s", "threads_s"):  # the main thread waits for them all the time
+        monkeypatch.setattr(usage, name, lambda pid: time.monotonic() - began)
+    monkeypatch.setattr(quick, "timeout_s", 1.0)
+    assert quick.candidates(plan(NAPS.format(2.0)))["f"].observe(CASE).failure.message == "f did not finish within 1 s."
+
+
+def test_a_submission_has_a_limit_for_all_that_it_runs(quick, monkeypatch):
+    """Whatever its exercises and cells may take; what was not tried is told, and the next learner has all the time again."""
+    monkeypatch.setattr(budget, "MORE_EXERCISES", -1)
+    monkeypatch.setattr(quick, "timeout_s", 0.6)
+    quick.begin_submission(2)  # 0.6 s
+    candidates = quick.candidates(plan("def f(x):\n    while True: pass", "def g(x): return x"))
+    assert candidates["f"].observe(CASE).failure.message == "f did not finish within 0.6 s."
+    said = "g was not tried, because what ran before it used up the 0.6 s that this submission may take in all."
+    assert [candidates["g"].problem, candidates["g"].observe(CASE).failure] == [Failure("timeout", message=said)] * 2
+    assert "may take 0.6 s in all" in quick.notes[-1]
+    assert quick.candidates(plan(DOUBLE))["f"].problem.kind == "timeout"  # the same submission's next notebook
+    quick.end_submission()
+    assert quick.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None and quick.notes == ()
+
+
+def test_cells_use_up_the_time_of_their_submission_too(quick, monkeypatch):
+    quick.begin_submission(2)
+    quick.budget.seconds = 0.5
+    candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 3, "def g(x): return x", DOUBLE))
+    assert "Cell 4, which defines g, was not run, because what ran before it used up the 0.5 s" in candidates["g"].problem.message
+    quick.end_submission()
 
 
 # --- from one notebook to the next ------------------------------------------------------------------
