@@ -1,8 +1,27 @@
 """Runs notebooks in worker processes; session.py asks them what each exercise shows.
 
-The trusted side of the wall: it sends inputs and receives observations, and counts the seconds.
-A worker that ends, hangs or answers nonsense costs the cell or the exercise that was running; the
-rest of the notebook goes on in a fresh worker.
+The trusted side of the wall: it sends inputs and receives observations, and counts the seconds. What may be relied on:
+
+At both levels
+- A worker holds no answer, no expected value and no seed, and sends data that cannot execute (worker/protocol.py).
+- What ends, hangs or answers nonsense costs the cell or the exercise that ran; the rest goes on in a fresh worker (session.py).
+- Each exercise and each cell has `timeout_s` seconds on the clock. Those in which other programs had the processor do not count, up
+  to three times the limit; what a learner's own threads use does. All of a submission together has a budget (budget.py).
+- Processor time, address space, threads, open files and the size of one file are limited by the kernel where it can (worker/limits.py).
+  Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py).
+- No worker outlives its submission or its parent, nor does anything that it started.
+At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
+- reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
+- starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
+- has in its folder 256 MiB and 20,000 files at most, which are in memory and count as such (worker/quota.py). Where the kernel allows no
+  namespaces, the folder is on the disk and is looked at ten times a second: it may then grow by what the disk writes in that time.
+
+Not covered
+- Bugs in the kernel, and what caches or clocks give away about others on the machine.
+- Load: a worker may keep a processor and its memory busy for as long as its limits allow.
+- Libraries: a worker reads all that is installed in Python's environment, /lib and /usr/lib.
+- "From scratch" is watched from inside the worker's own process, so it stops shortcuts and not somebody determined (worker/watch.py).
+- At level `process` a worker has the rights of whoever grades: it reads their files, the solutions among them, writes and connects.
 """
 
 from __future__ import annotations
