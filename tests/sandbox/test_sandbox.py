@@ -641,6 +641,15 @@ def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_pa
     warm.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+def test_a_worker_ends_with_its_warm_parent_by_the_kernel(limited):
+    """In a namespace of its own, too, and while nobody asks it anything."""
+    worker = limited.start()
+    limited._warm.process.kill()
+    assert gone(worker._pid)
+    worker.close()
+
+
 def test_warm_parents_of_one_zygote_work_side_by_side(shared):
     zygote, *sandboxes = shared
     candidates = [one.candidates(plan(DOUBLE))["f"] for one in sandboxes]
