@@ -149,7 +149,7 @@ class Session:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
         if name in self._fallen:
             return None  # it was there; observe() tells what became of it
-        if self._budget.over:
+        if self._budget.over and name not in self._used_s:  # one that has begun has a limit of its own
             return self._budget.unreached(name)
         self._ready()
         owner = self._plan.owners.get(name)
@@ -175,10 +175,6 @@ class Session:
     def _observe_some(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         if name in self._fallen:
             return [Observation(failure=self._fallen[name])]
-        if self._budget.over and name not in self._used_s:  # one that has begun has a limit of its own
-            self._fallen[name] = self._budget.unreached(name)
-            return [Observation(failure=self._fallen[name])]
-        self._ready()
         problem = self.problem(name)
         if problem is not None:  # after a restart the cell did not run as it had before
             return [Observation(failure=problem)] * len(cases)

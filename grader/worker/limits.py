@@ -73,7 +73,10 @@ def drop_capabilities() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """The kernel kills this process when its parent ends (Linux only)."""
+    """The kernel kills this process when its parent ends (Linux only).
+
+    Behind the walls it can neither take that back nor start a process, so that nothing outlives it without a namespace of its own.
+    """
     _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if sys.platform == "linux" and os.getppid() != parent:  # it ended before the call
         os._exit(1)

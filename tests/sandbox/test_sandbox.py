@@ -267,6 +267,16 @@ def test_a_submission_has_a_limit_for_all_that_it_runs(quick, monkeypatch):
     assert quick.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None and quick.notes == ()
 
 
+def test_an_exercise_that_has_begun_keeps_its_time(quick):
+    """Where the submission's ends between two of its messages."""
+    quick.begin_submission(2)
+    quick.budget.seconds = 0.2
+    candidates = quick.candidates(plan(NAPS.format(0.02), "def g(x): return x"))
+    assert [one.failure for one in candidates["f"].observe_all([CASE] * 40)] == [None] * 40
+    assert quick.budget.over and candidates["g"].observe(CASE).failure.kind == "timeout"
+    quick.end_submission()
+
+
 def test_cells_use_up_the_time_of_their_submission_too(quick, monkeypatch):
     quick.begin_submission(2)
     quick.budget.seconds = 0.5
