@@ -189,15 +189,13 @@ def _lessons() -> Check:
     return Check("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
 
 
-def isolation() -> tuple[str, bool]:
-    """The level with which submissions would be graded here, 'full' or 'process', and whether the kernel limits what they write.
-
-    Raises: SandboxError.
-    """
+def isolation() -> tuple[str, str]:
+    """The level with which submissions would be graded here, 'full' or 'process', and what is lacking. Raises: SandboxError."""
+    from grader.sandbox.isolation import remark
     from grader.sandbox.sandbox import Sandbox
 
     with Sandbox() as sandbox:
-        return sandbox.verify(), sandbox.quota
+        return sandbox.verify(), remark(sandbox.lacking, sandbox.quota)
 
 
 def _isolation() -> Check:
@@ -206,14 +204,13 @@ def _isolation() -> Check:
     except ImportError as error:  # a browser's Python has nothing that starts and watches processes
         return Check("isolation", f"nothing can be graded here, only checked: {error}")
     try:
-        level, quota = isolation()
+        level, lacking = isolation()
     except SandboxError as error:
         return Check("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
                     "another computer", True)
     if level == "full":
-        limit = "" if quota else "; how much it writes is looked at ten times a second, because this kernel allows no user namespaces"
-        return Check("isolation", f"full: what is graded cannot read this computer's files{limit}")
-    return Check("isolation", f"{level}: what is graded can read this computer's files",
+        return Check("isolation", f"full: what is graded cannot read this computer's files{lacking and '; '}{lacking}")
+    return Check("isolation", f"{level}: what is graded can read this computer's files, because {lacking}",
                 "your own work needs no more; `grader class` needs full, so grade a class on Linux 5.13 or newer", True)
 
 

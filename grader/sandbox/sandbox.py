@@ -105,7 +105,7 @@ class Sandbox:
     ) -> None:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
-        self.isolation = "process"
+        self.isolation, self.lacking = "process", "walls"
         self.budget = Budget()
         self.quota = False
         self._wants_quota = quota and walls
@@ -225,7 +225,8 @@ class Sandbox:
             }  # fmt: skip
             reply = worker.request(begin, 120.0)
             worker.quota = self.quota = reply["quota"] is True
-            self.isolation = isolation.level(reply["lacking"])
+            self.lacking = reply["lacking"]
+            self.isolation = isolation.level(self.lacking)
             worker.guard()
         except WorkerLost as error:
             remove_folder(folder)
@@ -234,7 +235,7 @@ class Sandbox:
             remove_folder(folder)
             raise
         try:
-            isolation.require(self._require, reply["lacking"])
+            isolation.require(self._require, self.lacking)
         except TooOpen:
             worker.close()
             remove_folder(folder)
