@@ -60,8 +60,8 @@ def grade_submission(
             with registry.ALONE, suppress(Exception):
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
-        sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
         seed = registry.SEED if seed is None else seed
+        sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
             if reports:
