@@ -21,9 +21,9 @@ from rich.console import Console
 from grader.cli import main, watch
 from grader.course import registry
 from grader.grading.watch import LearnerState, WatchedRoom, Watcher, next_step, wrongs
-from grader.grading.watch.files import learners, notebooks, stamp_of
+from grader.grading.watch.files import learners, notebooks
 from grader.grading.watch.screen import draw, lines
-from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads
+from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.worker import observe
 from tests import toy_course as toy
