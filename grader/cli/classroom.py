@@ -75,8 +75,8 @@ def add(commands: Any) -> None:
                       help="when the work was due, such as '2026-11-20 23:59': what Gradescope got later is late")  # fmt: skip
     made.add_argument("--min-score", type=threshold, metavar="N",
                       help="succeed if every learner has at least N points, or N%% of them")  # fmt: skip
-    made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
-                      help="full or process: refuse to grade below this level")  # fmt: skip
+    made.add_argument("--require-isolation", choices=("process", "full"), default="full", metavar="LEVEL",
+                      help="refuse to grade below this level (default: full); process, where you trust what was handed in")  # fmt: skip
 
 
 def _class(options: argparse.Namespace) -> int:
@@ -88,7 +88,7 @@ def _class(options: argparse.Namespace) -> int:
     from grader.grading.kept import keys_of
     from grader.grading.marks import checked
     from grader.grading.roster import entries, same_names, shown
-    from grader.sandbox.sandbox import SandboxError
+    from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
     found, passed_over = entries(options.folder)
@@ -114,9 +114,7 @@ def _class(options: argparse.Namespace) -> int:
         with closing(_pool(options, settings)) as pool:
             return _graded(options, found, settings, pool, chosen, about, passed_over)
     except (batch.TooOpen, SandboxError) as error:
-        return complain(
-            f"{error}; nothing was graded below it." if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED
-        )
+        return complain(f"{error}; nothing was graded below it. {REMEDY}" if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED)
     except KeyboardInterrupt:
         return complain(
             f"stopped. What was graded is kept in {options.out}; to continue, run the same command with --resume.", STOPPED

@@ -189,12 +189,13 @@ def _lessons() -> Check:
     return Check("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
 
 
-def isolation() -> str:
-    """The level with which submissions would be graded here, 'full' or 'process'. Raises: SandboxError."""
+def isolation() -> tuple[str, str]:
+    """The level with which submissions would be graded here, 'full' or 'process', and what is lacking. Raises: SandboxError."""
+    from grader.sandbox.isolation import remark
     from grader.sandbox.sandbox import Sandbox
 
     with Sandbox() as sandbox:
-        return sandbox.verify()
+        return sandbox.verify(), remark(sandbox.lacking, sandbox.quota)
 
 
 def _isolation() -> Check:
@@ -203,14 +204,14 @@ def _isolation() -> Check:
     except ImportError as error:  # a browser's Python has nothing that starts and watches processes
         return Check("isolation", f"nothing can be graded here, only checked: {error}")
     try:
-        level = isolation()
+        level, lacking = isolation()
     except SandboxError as error:
         return Check("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
                     "another computer", True)
     if level == "full":
-        return Check("isolation", "full: what is graded cannot read this computer's files")
-    return Check("isolation", f"{level}: what is graded can read this computer's files",
-                "your own work needs no more; grade strangers' on Linux with Landlock and seccomp", True)
+        return Check("isolation", f"full: what is graded cannot read this computer's files{lacking and '; '}{lacking}")
+    return Check("isolation", f"{level}: what is graded can read this computer's files, because {lacking}",
+                "your own work needs no more; `grader class` needs full, so grade a class on Linux 5.13 or newer", True)
 
 
 def _writable(what: str, folder: Path) -> Check:

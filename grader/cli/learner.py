@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.cli.arguments import chosen, command, lesson_name
-from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
+from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course import references, registry
 from grader.util.errors import InputError
 
@@ -130,7 +130,10 @@ def _doctor(options: argparse.Namespace) -> int:
         from grader.sandbox.sandbox import SandboxError
 
         try:
-            print(isolation())
+            level, lacking = isolation()
+            print(level)
+            if lacking:
+                say(f"{level}: {lacking}.")  # for people: a script reads only the level
         except SandboxError as error:
             return complain(f"nothing can be graded here: {error}.", NOT_GRADED)
         return PASSED

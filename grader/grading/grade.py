@@ -64,6 +64,7 @@ def grade_submission(
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         seed = registry.SEED if seed is None else seed
+        sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
         reports: list[LessonReport] = []
         solutions = Resemblance()
         for lesson in submission.lessons:

@@ -161,6 +161,9 @@ _ADVICE = tuple(
         (_OUT_OF_AXIS,
          "An axis of length n has the indices 0 to n − 1: compare the index, or the loop's end, with the shapes.", None),
         (r"values to unpack", "The left side has more or fewer names than the right side has values: compare with the shapes.", None),
+        (r"No space left on device",
+         "The disk is full. While a notebook is graded, its folder holds 256 MiB and 20,000 files: write less, or remove what is no "
+         "longer needed.", None),
         (r"NoneType",
          "Something here is None: the result of a function without `return`, perhaps, or an argument that was left out.", None),
         (r"truth value of an array|Boolean value of Tensor",

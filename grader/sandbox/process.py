@@ -21,19 +21,15 @@ from typing import Any
 import psutil
 
 from grader.sandbox import usage
+from grader.sandbox.isolation import SandboxError
 from grader.worker import protocol
 from grader.worker.values import Failure
 
 START = Path(__file__).resolve().parents[1] / "worker" / "start.py"
 START_S = 120.0  # for an interpreter to come up and import torch on a busy machine
 TICK_S = 0.1  # between two looks at what a worker uses
-TICKS_OF_FILES = 5  # its files are looked at each so many times
 BRIEF_S = 0.002  # an answer that comes within this has left nothing worth a look of its own
 STRETCH = 3  # a time limit is so many times as long at most, however busy the machine is
-
-
-class SandboxError(RuntimeError):
-    """The grader could not run a worker: its own fault, never the learner's."""
 
 
 class WorkerLost(Exception):
@@ -75,18 +71,19 @@ class _Stream(io.RawIOBase):
 class Worker:
     """One worker process and the channel to it. Subclasses know how it was started.
 
-    folder: the only place where it may write, once that is known.
+    folder: the only place where it may write, once that is known; quota: whether the kernel limits what is in it.
     lost:   why it was ended, where it has used too much.
     """
 
     folder = ""
+    quota = False
     lost: Exception | None = None
     _pid = 0
 
     def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
-        self._asked = self._waited_s = self._limit_s = self._deadline = 0.0  # of the request at hand
+        self._asked = self._waited_s = self._threads_s = self._limit_s = self._deadline = 0.0  # of the request at hand
         self._come = io.BufferedReader(_Stream(self), 1 << 16)
         self._over = threading.Event()
         self._guard: threading.Thread | None = None
@@ -107,7 +104,8 @@ class Worker:
         request; the worker has been ended then. What a reply says is not looked at.
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
-        self._asked, self._waited_s, self._limit_s = time.monotonic(), usage.waited_s(self._pid), timeout_s
+        self._asked, self._limit_s = time.monotonic(), timeout_s
+        self._waited_s, self._threads_s = usage.waited_s(self._pid), usage.threads_s(self._pid)
         self._deadline = self._asked + timeout_s
         with self._or_lost():
             self._send(protocol.frame(request, nonce))
@@ -116,7 +114,7 @@ class Worker:
                 if named != nonce:
                     raise protocol.WireError("a reply to another question")
                 if not left and time.monotonic() - self._asked > BRIEF_S:
-                    self._look([self._pid], files=True)  # so that what a cell has used is not held against the next
+                    self._look([self._pid])  # so that what a cell has used is not held against the next
                 yield reply
 
     @contextlib.contextmanager
@@ -157,9 +155,13 @@ class Worker:
                 return b""
 
     def spent_s(self) -> float:
-        """Seconds since the last request, without those in which a busy machine left it waiting for a processor."""
+        """Seconds since the last request, without those in which other programs left it waiting for a processor.
+
+        While its main thread waits for threads of its own, these run: what they used is no time of other programs.
+        """
         took = time.monotonic() - self._asked
-        return max(took - max(usage.waited_s(self._pid) - self._waited_s, 0.0), took / STRETCH)
+        waited_s = usage.waited_s(self._pid) - self._waited_s - max(usage.threads_s(self._pid) - self._threads_s, 0.0)
+        return max(took - max(waited_s, 0.0), took / STRETCH)
 
     def _ready(self, timeout_s: float) -> list[Any]:
         """Which of what is awaited has something to read, after that time at most."""
@@ -171,11 +173,9 @@ class Worker:
         self._guard.start()
 
     def _look_on(self) -> None:
-        ticks = 0
         while not self._over.wait(TICK_S):
-            ticks += 1
             try:
-                self._look(self._pids(), files=ticks % TICKS_OF_FILES == 0)
+                self._look(self._pids())
             except WorkerLost as lost:
                 self.lost = lost
             except Exception as error:  # ours; what nobody looks at must not go on
@@ -193,9 +193,9 @@ class Worker:
                 found.append(psutil.Process(pid))
         return found
 
-    def _look(self, pids: list[int], files: bool) -> None:
+    def _look(self, pids: list[int]) -> None:
         """Raises: WorkerLost where these processes of its use more than it may."""
-        found = usage.too_much(pids, self.folder, self._memory_bytes, files and bool(self.folder))
+        found = usage.too_much(pids, self.folder, self._memory_bytes, self.quota)
         if found is not None:
             raise WorkerLost(*found)
 

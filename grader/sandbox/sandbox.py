@@ -1,8 +1,27 @@
 """Runs notebooks in worker processes; session.py asks them what each exercise shows.
 
-The trusted side of the wall: it sends inputs and receives observations, and counts the seconds.
-A worker that ends, hangs or answers nonsense costs the cell or the exercise that was running; the
-rest of the notebook goes on in a fresh worker.
+The trusted side of the wall: it sends inputs and receives observations, and counts the seconds. What may be relied on:
+
+At both levels
+- A worker holds no answer, no expected value and no seed, and sends data that cannot execute (worker/protocol.py).
+- What ends, hangs or answers nonsense costs the cell or the exercise that ran; the rest goes on in a fresh worker (session.py).
+- Each exercise and each cell has `timeout_s` seconds on the clock. Those in which other programs had the processor do not count, up
+  to three times the limit; what a learner's own threads use does. All of a submission together has a budget (budget.py).
+- Processor time, address space, threads, open files and the size of one file are limited by the kernel where it can (worker/limits.py).
+  Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py).
+- No worker outlives its submission or its parent, nor does anything that it started.
+At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
+- reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
+- starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
+- has in its folder 256 MiB and 20,000 files at most, which are in memory and count as such (worker/quota.py). Where the kernel allows no
+  namespaces, the folder is on the disk and is looked at ten times a second: it may then grow by what the disk writes in that time.
+
+Not covered
+- Bugs in the kernel, and what caches or clocks give away about others on the machine.
+- Load: a worker may keep a processor and its memory busy for as long as its limits allow.
+- Libraries: a worker reads all that is installed in Python's environment, /lib and /usr/lib.
+- "From scratch" is watched from inside the worker's own process, so it stops shortcuts and not somebody determined (worker/watch.py).
+- At level `process` a worker has the rights of whoever grades: it reads their files, the solutions among them, writes and connects.
 """
 
 from __future__ import annotations
@@ -14,7 +33,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
-from grader.sandbox.process import SandboxError, Worker, WorkerLost, spawn
+from grader.sandbox import isolation, usage
+from grader.sandbox.budget import Budget, budget_of
+from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
+from grader.sandbox.process import Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Session
@@ -26,14 +48,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
-LEVELS = ("process", "full")  # of isolation, weakest first
 CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
-
-
-class TooOpen(SandboxError):
-    """Less isolation holds here than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,7 @@ class Sandbox:
     fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
+    quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
     require:      the least isolation with which anything is run, one of LEVELS.
     zygote:       a warm process to share with other sandboxes; without one, a warm parent of its own is started.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
@@ -80,13 +98,17 @@ class Sandbox:
         torch: bool = False,
         fork: bool | None = None,
         walls: bool = True,
+        quota: bool = True,
         require: str = "process",
         zygote: SharedZygote | None = None,
         reader: Reader | None = None,
     ) -> None:
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
-        self.isolation = "process"
+        self.isolation, self.lacking = "process", "walls"
+        self.budget = Budget()
+        self.quota = False
+        self._wants_quota = quota and walls
         self._walls = walls
         self._require = require
         self._torch = torch
@@ -106,8 +128,13 @@ class Sandbox:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def begin_submission(self, exercises: int) -> None:
+        """Another learner's work follows, with so many exercises: they have a time limit for all of it together."""
+        self.budget = budget_of(exercises, self.timeout_s)
+
     def end_submission(self) -> None:
         """Ends the worker of the notebook before, so that nothing of a submission lives while the next is waited for."""
+        self.budget = Budget()
         if self._session is not None:
             self._session.close()
 
@@ -194,8 +221,12 @@ class Sandbox:
             begin = {
                 "do": "begin", "memory_bytes": self.memory_bytes, "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
                 "folder": folder, "walls": self._walls,
+                "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
             }  # fmt: skip
-            self.isolation = str(worker.request(begin, 120.0)["isolation"])
+            reply = worker.request(begin, 120.0)
+            worker.quota = self.quota = reply["quota"] is True
+            self.lacking = reply["lacking"]
+            self.isolation = isolation.level(self.lacking)
             worker.guard()
         except WorkerLost as error:
             remove_folder(folder)
@@ -203,8 +234,10 @@ class Sandbox:
         except SandboxError:
             remove_folder(folder)
             raise
-        if LEVELS.index(self.isolation) < LEVELS.index(self._require):
+        try:
+            isolation.require(self._require, self.lacking)
+        except TooOpen:
             worker.close()
             remove_folder(folder)
-            raise TooOpen(f"isolation '{self._require}' is required, but this computer has only '{self.isolation}'")
+            raise
         return worker

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from grader.course.spec import Case
-from grader.sandbox.process import SandboxError, Worker, WorkerLost
+from grader.sandbox.budget import Budget
+from grader.sandbox.isolation import SandboxError
+from grader.sandbox.process import Worker, WorkerLost
 from grader.sandbox.scratch import remove_folder
 from grader.worker import protocol
 from grader.worker.output import MUCH_BYTES
@@ -56,6 +60,7 @@ class Workers(Protocol):
     timeout_s: float
     memory_bytes: int
     isolation: str
+    budget: Budget
 
     def start(self) -> Worker:
         """A fresh worker. Raises: SandboxError."""
@@ -100,6 +105,7 @@ class Session:
     def __init__(self, sandbox: Workers, plan: Plan, worker: Worker | None = None) -> None:
         """worker: one in which another notebook of the same learner ran and left nothing behind."""
         self._sandbox = sandbox
+        self._budget = sandbox.budget
         self._plan = plan
         self._worker: Worker | None = None
         self._taken_over = worker
@@ -143,6 +149,8 @@ class Session:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
         if name in self._fallen:
             return None  # it was there; observe() tells what became of it
+        if self._budget.over and name not in self._used_s:  # one that has begun has a limit of its own
+            return self._budget.unreached(name)
         self._ready()
         owner = self._plan.owners.get(name)
         at = self._bound.get(name)
@@ -167,7 +175,6 @@ class Session:
     def _observe_some(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         if name in self._fallen:
             return [Observation(failure=self._fallen[name])]
-        self._ready()
         problem = self.problem(name)
         if problem is not None:  # after a restart the cell did not run as it had before
             return [Observation(failure=problem)] * len(cases)
@@ -191,20 +198,31 @@ class Session:
         """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
-        for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
-            shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
-            if shown > MAX_SHOWN_BYTES:
-                raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
-            reply = self._valid(lambda body=body: _answer(body))
-            self._printed_much = self._printed_much or reply.printed_much
-            if reply.observation is not None:
-                seen.append(reply.observation)
-            elif seen:
-                raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
-            else:
-                return False
-        self._used_s[name] = self._used_s.get(name, 0.0) + self._worker.spent_s()
+        with self._charged(self._worker) as spent:
+            for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+                shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
+                if shown > MAX_SHOWN_BYTES:
+                    raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
+                reply = self._valid(lambda body=body: _answer(body))
+                self._printed_much = self._printed_much or reply.printed_much
+                if reply.observation is not None:
+                    seen.append(reply.observation)
+                elif seen:
+                    raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
+                else:
+                    return False
+        self._used_s[name] = self._used_s.get(name, 0.0) + spent.seconds
         return True
+
+    @contextlib.contextmanager
+    def _charged(self, worker: Worker) -> Iterator[SimpleNamespace]:
+        """Takes what is asked of a worker here from the submission's budget; afterwards `seconds` tells how long it took."""
+        spent = SimpleNamespace(seconds=0.0)
+        try:
+            yield spent
+        finally:
+            spent.seconds = worker.spent_s()
+            self._budget.spent_s += spent.seconds
 
     def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         assert self._worker is not None
@@ -220,7 +238,8 @@ class Session:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
-        return (PRINTED_MUCH,) * self._printed_much + (WENT_ON.format(self._went_on),) * bool(self._went_on)
+        went_on = (WENT_ON.format(self._went_on),) * bool(self._went_on)
+        return (PRINTED_MUCH,) * self._printed_much + went_on + (self._budget.note,) * self._budget.over
 
     def _valid(self, read: Any) -> Any:
         """What `read` makes of a reply; a worker whose reply is malformed is lost."""
@@ -267,17 +286,21 @@ class Session:
         if not known and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return None
+        if self._budget.over:
+            self._skipped[position] = NotRun("timeout", self._budget.cause)
+            return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         worker = self._worker
         assert worker is not None
         try:
-            reply = self._request(request, self._sandbox.timeout_s)
+            with self._charged(worker) as spent:
+                reply = self._request(request, self._sandbox.timeout_s)
             self._known.add(position)
         finally:
             if known:
-                self._repeats_s += worker.spent_s()
+                self._repeats_s += spent.seconds
             else:
-                self._cells_s += worker.spent_s()
+                self._cells_s += spent.seconds
         self._note_output(reply)
         failure, bound = self._valid(lambda: self._cell_result(reply))
         if failure is not None:

@@ -16,7 +16,7 @@ MAX_FILES = 20_000
 MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learner's code meets that limit first
 
 _KERNEL_LISTS = os.path.exists("/proc/thread-self/children")  # Linux; psutil tells elsewhere, and takes ten times as long
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if _KERNEL_LISTS else 0
+_PAGE_BYTES, _TICKS_PER_S = (os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")) if _KERNEL_LISTS else (0, 0)
 
 
 def below(pid: int) -> list[int]:
@@ -43,16 +43,18 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def too_much(pids: Sequence[int], folder: str, memory_bytes: int, files: bool) -> tuple[str, str] | None:
+def too_much(pids: Sequence[int], folder: str, memory_bytes: int, quota: bool) -> tuple[str, str] | None:
     """What is too much of what a worker's processes use: how it is lost and in which words, for WorkerLost. None where nothing is.
 
-    memory_bytes: how much they may use. files: whether to look at those below the folder, too, which takes longer.
+    folder: where they may write, '' for nowhere. memory_bytes: how much they may use.
+    quota:  whether the kernel limits the folder; what is in it is in memory then, and counts as such.
     """
     if _threads(pids) > MAX_THREADS:
         return "threads", f"more than {MAX_THREADS} threads at once"
-    if _memory(pids, memory_bytes) > memory_bytes:
+    left_bytes = memory_bytes - (_mounted_bytes(pids, folder) if quota else 0)
+    if _memory(pids, left_bytes) > left_bytes:
         return "memory", ""
-    said = _too_full(folder, pids) if files else ""
+    said = _too_full(folder, pids) if folder and not quota else ""
     return ("disk", said) if said else None
 
 
@@ -60,6 +62,14 @@ def waited_s(pid: int) -> float:
     """Seconds in which a process could have run and other programs had the processors (Linux; of its main thread); elsewhere 0."""
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/schedstat", "rb") as file:
         return int(file.read().split()[1]) / 1e9
+    return 0.0
+
+
+def threads_s(pid: int) -> float:
+    """Seconds of the processor that a process's threads used beside its main one, those included that have ended (Linux); elsewhere 0."""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as whole, open(f"/proc/{pid}/schedstat", "rb") as main:
+        ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
+        return max(ticks / _TICKS_PER_S - int(main.read().split()[0]) / 1e9, 0.0)
     return 0.0
 
 
@@ -93,6 +103,15 @@ def _share(pid: int) -> int:
             return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
     except (OSError, StopIteration):
         return _resident(pid)
+
+
+def _mounted_bytes(pids: Sequence[int], folder: str) -> int:
+    """Bytes in a folder that is a file system of these processes' own (worker/quota.py)."""
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            about = os.statvfs(f"/proc/{pid}/root{folder}")
+            return (about.f_blocks - about.f_bfree) * about.f_frsize
+    return 0
 
 
 def _too_full(folder: str, pids: Sequence[int]) -> str:

@@ -33,21 +33,26 @@ _PACKAGES = ("site-packages", "dist-packages")
 _OF_PIP = (".dist-info", ".egg-info", ".pth")  # half of the members of site-packages; found by listing it, which is not granted then
 
 
-def raise_all(folder: str) -> bool:
-    """Raises both walls around this process. True where both stand and were tried; never raises.
+def apply_walls(folder: str) -> str:
+    """Raises both walls around this process. Returns what is lacking, '' where both stand and were tried; never raises.
 
-    folder: where the process may read and write; besides it reads the interpreter and its libraries.
+    folder: the only place where it may write; besides it reads the interpreter and its libraries. Called last, after
+        every import: what stands then holds for all that the process starts.
     """
     if sys.platform != "linux":
-        return False
+        return "linux"
     try:
         alone = len(os.listdir("/proc/self/task")) == 1  # Landlock binds the thread that calls it and what that starts
-        return landlock(folder) and system_calls.shut() and alone and hold()
+        if not landlock(folder):
+            return "landlock"
+        if not system_calls.shut():
+            return "seccomp"
+        return "" if alone and verify_walls() else "enforcement"
     except (OSError, ValueError, AttributeError):
-        return False
+        return "enforcement"
 
 
-def hold() -> bool:
+def verify_walls() -> bool:
     """Whether both walls refuse what they are to refuse, tried from inside: an emulated kernel may take them and enforce neither."""
     return (
         _refused(errno.EACCES, lambda: os.open(os.sep, os.O_RDONLY))

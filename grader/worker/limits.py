@@ -72,17 +72,11 @@ def drop_capabilities() -> None:
         libc.capset(this_process, struct.pack("=6I", effective & left, permitted & left, 0, 0, 0, 0))
 
 
-def isolate(folder: str) -> str:
-    """Raises the walls beyond a process of its own; returns the level that holds: 'full' or 'process'.
-
-    folder: the only place where the worker may write. Called last, after every import: what stands
-    then holds for all that the worker starts. Where the kernel has no such walls, or does not enforce them, it is 'process'.
-    """
-    return "full" if kernel_walls.raise_all(folder) else "process"
-
-
 def die_with_parent(parent: int) -> None:
-    """The kernel kills this process when its parent ends (Linux only)."""
+    """The kernel kills this process when its parent ends (Linux only).
+
+    Behind the walls it can neither take that back nor start a process, so that nothing outlives it without a namespace of its own.
+    """
     _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if sys.platform == "linux" and os.getppid() != parent:  # it ended before the call
         os._exit(1)

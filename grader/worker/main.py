@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from . import limits, output, probes, protocol, stub_grader, watch
+from . import kernel_walls, limits, output, probes, protocol, quota, stub_grader, watch
 from .cells import CellRunner
 from .contamination import Start
 from .observe import failure_from, observe, seed
@@ -44,10 +44,12 @@ def serve(channel: socket.socket) -> None:
         except (EOFError, ConnectionError):
             return
         if request["do"] == "begin":
-            _settle(request["folder"])
+            folder, disk = request["folder"], request["disk"]
+            answer: dict[str, Any] = {"quota": disk is not None and quota.mount(folder, *disk)}
+            _settle(folder)
             limits.apply(request["memory_bytes"], request["cpu_s"])
-            answer: dict[str, Any] = {"isolation": limits.isolate(request["folder"]) if request["walls"] else "process"}
-            start = Start(request["folder"], request["cpu_s"])
+            answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
+            start = Start(folder, request["cpu_s"])
             notebook = fresh_notebook()
         elif request["do"] == "begin anew":
             anew = start.holds()

@@ -24,7 +24,7 @@ ALLOWED = {
     "chdir": (80, 49), "fchdir": (81, 50), "mkdir": (83, -1), "mkdirat": (258, 34), "rmdir": (84, -1), "unlink": (87, -1),
     "unlinkat": (263, 35), "rename": (82, -1), "renameat": (264, 38), "renameat2": (316, 276), "link": (86, -1),
     "linkat": (265, 37), "symlink": (88, -1), "symlinkat": (266, 36), "umask": (95, 166), "ftruncate": (77, 46),
-    "fallocate": (285, 47), "fsync": (74, 82), "fdatasync": (75, 83), "flock": (73, 32), "fadvise64": (221, 223),
+    "fsync": (74, 82), "fdatasync": (75, 83), "flock": (73, 32), "fadvise64": (221, 223),
     "readahead": (187, 213), "sendfile": (40, 71), "copy_file_range": (326, 285), "getxattr": (191, 8), "lgetxattr": (192, 9),
     "fgetxattr": (193, 10), "listxattr": (194, 11), "llistxattr": (195, 12), "flistxattr": (196, 13), "dup": (32, 23),
     "dup2": (33, -1), "dup3": (292, 24), "close_range": (436, 436), "fcntl": (72, 25), "ioctl": (16, 29), "pipe": (22, -1),
@@ -73,7 +73,7 @@ REFUSED = {
     "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "truncate": (76, 45),
     "mknod": (133, -1), "mknodat": (259, 33), "sethostname": (170, 161), "clock_settime": (227, 112), "settimeofday": (164, 170),
-    "memfd_create": (319, 279),
+    "memfd_create": (319, 279), "fallocate": (285, 47),
 }  # fmt: skip
 
 IOCTL = (

@@ -9,7 +9,7 @@ import pytest
 from grader.cli import doctor, main
 from grader.cli.doctor import Check
 from grader.course import registry
-from grader.sandbox.sandbox import SandboxError
+from grader.sandbox.isolation import SandboxError, remark
 
 
 def signs(folder) -> dict[str, Check]:
@@ -133,13 +133,18 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 
-@pytest.mark.parametrize("level, noted", [("full", False), ("process", True)])
-def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, noted):
-    monkeypatch.setattr(doctor, "isolation", lambda: level)
+@pytest.mark.parametrize("level, lacking, told, noted", [
+    ("full", remark("", True), "", False),
+    ("full", remark("", False), "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second", False),
+    ("process", remark("landlock", False), "its kernel has no Landlock, which Linux has from 5.13 on, or has switched it off", True),
+])  # fmt: skip
+def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, lacking, told, noted):
+    monkeypatch.setattr(doctor, "isolation", lambda: (level, lacking))
     sign = doctor._isolation()
+    assert sign.found.endswith(told or "this computer's files")
     assert sign.found.startswith(f"{level}: ") and sign.well and bool(sign.repair) == noted
     assert main(["doctor", "--isolation"]) == 0
-    assert capsys.readouterr().out == f"{level}\n"
+    assert tuple(capsys.readouterr()) == (f"{level}\n", f"grader: {level}: {told}.\n" if told else "")
 
 
 def test_where_no_worker_starts_the_course_still_runs(monkeypatch, capsys):

@@ -18,6 +18,7 @@ from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from tests import own_course
 from tests.conftest import ROOT
+from tests.small_class import LEVEL
 
 NAME = own_course.NAME
 
@@ -210,7 +211,7 @@ def test_what_its_given_cells_import_is_known_to_the_process_that_reads(mine):
 def test_grading_processes_of_a_class_have_it(mine, tmp_path):
     own_course.hand_in(mine, tmp_path / "class" / "ada", own_course.RIGHT)
     own_course.hand_in(mine, tmp_path / "class" / "eve", own_course.WRONG)
-    command = [sys.executable, "-m", "grader", "class", "class", "--out", "out", "--course", "mine", "--jobs", "1"]
+    command = [sys.executable, "-m", "grader", "class", "class", "--out", "out", "--course", "mine", "--jobs", "1", *LEVEL]
     done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text())

@@ -16,11 +16,12 @@ import pytest
 from grader.cli import main
 from grader.grading import batch, roster
 from grader.grading.journal import load
+from grader.sandbox import isolation
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 from tests import small_class
 from tests.conftest import heed_interrupts
-from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, hand_in, left_behind, notebook, run, scores, timeless
+from tests.small_class import ENDLESS, LESSON, RIGHT, WRONG, Here, hand_in, left_behind, notebook, run, scores, timeless
 
 CODES = {"ada": RIGHT, "bob": WRONG, "cyd": "x = 3", "dan": RIGHT, "eve": WRONG, "flo": RIGHT}
 
@@ -307,15 +308,30 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
 
 
 def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, capsys):
+    """A class is strangers' work; what is lacking, and what helps, is said."""
     folder = hand_in(tmp_path / "class", ada=RIGHT)
-
-    def refuse(pool, settings):
-        raise batch.TooOpen("isolation 'full' is required, but this computer has only 'process'")
-
-    monkeypatch.setattr(batch, "isolation_of", refuse)
-    assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--require-isolation", "full"]) == 3
-    assert "this computer has only 'process'" in capsys.readouterr().err
+    real = batch.Sandbox
+    monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
+    monkeypatch.setattr("grader.cli.classroom._pool", lambda options, settings: Here())
+    assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--lessons", "00"]) == 3
+    assert capsys.readouterr().err == (
+        "grader: isolation 'full' is required, but this computer has only 'process', because the walls around a submission are switched "
+        "off; nothing was graded below it. Grade on Linux 5.13 or newer: in a container or a virtual machine, on Windows also in WSL2. If "
+        "you trust what was handed in, add --require-isolation process; a submission can then read your files, the solutions among "
+        "them, and write to them.\n"
+    )
     assert not (tmp_path / "out").exists()
+    assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--lessons", "00", "--require-isolation", "process"]) == 0
+    assert scores(tmp_path / "out") == {"ada": (1, "passed")}
+    batch.close_sandboxes()
+
+
+@pytest.mark.parametrize("lacking", ["linux", "landlock", "seccomp", "enforcement", "walls"])
+def test_what_a_computer_lacks_is_told_in_words(lacking):
+    isolation.require("process", lacking)
+    with pytest.raises(batch.TooOpen, match="has only 'process', because (its|the) [a-z]+ .*[a-z]"):
+        isolation.require("full", lacking)
+    isolation.require("full", "")
 
 
 def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):

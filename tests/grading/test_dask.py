@@ -19,7 +19,7 @@ from grader.course import own, registry
 from grader.grading.journal import load
 from grader.util.errors import InputError
 from tests import own_course, small_class
-from tests.small_class import RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
+from tests.small_class import LEVEL, RIGHT, WRONG, hand_in, left_behind, run, scores, timeless
 
 CODES = {f"s{i:02}": RIGHT if i % 3 else WRONG for i in range(16)}
 
@@ -155,12 +155,12 @@ def known(mine, monkeypatch):
 
 
 def test_workers_that_have_one_s_own_course_grade_it(mine, known, cluster, tmp_path):
-    assert main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", cluster[0]]) == 0
+    assert main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", cluster[0], *LEVEL]) == 0
     assert scores(tmp_path / "out") == {"ada": (2, "passed"), "eve": (0, "failed")}
 
 
 def test_workers_without_it_are_refused_with_what_to_do(mine, refused, tmp_path, capsys):
-    command = ["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--course", str(mine), "--scheduler", refused[0]]
+    command = ["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--course", str(mine), "--scheduler", refused[0], *LEVEL]
     assert main(command) == 2
     told = capsys.readouterr().err
     assert "another version of the course; install this one there, and start it with ATTENTION_COURSE naming the folder of your course." in told

@@ -23,6 +23,7 @@ from grader.course import registry
 from grader.grading.watch import LearnerState, WatchedRoom, Watcher, next_step, wrongs
 from grader.grading.watch.files import learners, notebooks
 from grader.grading.watch.screen import draw, lines
+from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.worker import observe
 from tests import toy_course as toy
@@ -99,6 +100,37 @@ def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
     save(tmp_path / "grace", toy.solved())
     room = until(watcher, idle)
     assert [news.learner for news in room.news] == ["grace"]
+
+
+class ByHand(WorkerThreads):
+    """Grades nothing by itself; `grade_one` says whose turn it is, and what became of it."""
+
+    def add(self, task: Task, threads: int) -> None:
+        self.tasks.put(task)
+
+    def grade_one(self) -> str:
+        task = self.tasks.get_nowait()
+        self.results.put(WatchResult(task, stamp_of(task.file)))
+        return task.learner.name
+
+
+def test_one_who_saves_all_the_time_keeps_nobody_waiting(watching, tmp_path):
+    """Eve's five notebooks are always the newest, even of tomorrow."""
+    for name in ("ada", "bob", "cyd", "dan"):
+        save(tmp_path / name, toy.solved())
+    hers = [save(tmp_path / "eve", toy.solved(), f"{number}.ipynb") for number in range(5)]
+    watcher = watching()
+    watcher._threads = by_hand = ByHand((), 7, 2.0)
+    graded = []
+    for save_number in range(15):
+        for path in hers:
+            os.utime(path, ns=(0, time.time_ns() + 86_400 * 10**9 + save_number))
+        if save_number == 9:
+            save(tmp_path / "ada", toy.solved())
+        watcher.look(0.01)
+        graded.append(by_hand.grade_one())
+    assert sorted(graded[:5]) == ["ada", "bob", "cyd", "dan", "eve"]
+    assert set(graded[5:9]) == {"eve"} and "ada" in graded[9:12]
 
 
 def test_a_half_written_save_keeps_the_last_result_and_is_read_again(watching, tmp_path):

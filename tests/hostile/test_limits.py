@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from grader.sandbox import budget
 from tests.hostile.attack import RETURN_X, earns, verdicts
 
 ENDLESS = {
@@ -61,6 +62,17 @@ def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, share
     monkeypatch.setattr(shared, "timeout_s", 30.0)  # another limit is what ends these, on a busy machine, too
     text, status = ATTACKS[promise]
     _costs_that_exercise(verdicts(monkeypatch, tmp_path, shared, text), status)
+
+
+@pytest.mark.alike  # the clock
+def test_who_uses_up_the_time_of_a_submission_is_told_so_and_nobody_else(monkeypatch, tmp_path, shared):
+    monkeypatch.setattr(shared, "timeout_s", 0.75)
+    monkeypatch.setattr(budget, "MORE_EXERCISES", -2)  # of three exercises: the time of one
+    found = verdicts(monkeypatch, tmp_path, shared, "def double(x):\n    while True: pass")
+    assert [one.status for one in found.values()] == ["timeout"] * 3
+    others = [one.headline for name, one in found.items() if name != "double"]
+    assert all("was not tried, because what ran before it used up the 0.75 s" in said for said in others), others
+    earns(verdicts(monkeypatch, tmp_path, shared, "def double(x): return 2 * x"), "passed")
 
 
 def _costs_that_exercise(found, status):

@@ -48,7 +48,7 @@ def raised(code: str) -> Exception:
     ("math.exp(1000)", "709.78"), ("1 / math.exp(-1000)", "below about −745"), ("A.sum(axis=2)", "from the right"), ("P.sum(dim=2)", "from the right"),
     ("A[0, 0, 0]", "from the right"), ("A[2]", "loop"), ("P[2]", "loop"), ("[1][1]", "loop"),
     ("A.shape[2]", "`x.shape[-1]`"), ("P.shape[2]", "`x.shape[-1]`"), ("(1, 2)[2]", "its length"), ("np.array(1)[:1]", "a single number"),
-    ("torch.tensor(1)[0]", "a single number"), ("rows = []; rows[0] = 1", "`rows.append(…)`"), ("EMBED(torch.tensor([5]))", "ids 0 to n − 1"),
+    ("torch.tensor(1)[0]", "a single number"), ("raise OSError(28, 'No space left on device')", "its folder holds 256 MiB"), ("rows = []; rows[0] = 1", "`rows.append(…)`"), ("EMBED(torch.tensor([5]))", "ids 0 to n − 1"),
     ("nn.functional.cross_entropy(torch.ones(2, 3, 7), torch.full((2, 7), 5))", "second axis"), ("torch.sin(0.5)", "`math.sqrt`"), ("b, t, d = A.shape", "names"),
     ("None + 1", "return"), ("None.shape", "return"), ("bool(A > 0)", ".any()"), ("bool(P > 0)", ".any()"), ("torch.multinomial(-P, 1)", "softmax"),
     ("math.exp(A)", "functions of `math`"), ("math.exp(P)", "functions of `math`"), ("float(A)", "holds several"),

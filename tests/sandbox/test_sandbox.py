@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from grader.course.spec import Case
-from grader.sandbox import usage
+from grader.sandbox import budget, usage
 from grader.sandbox.process import SandboxError
 from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.session import MAX_RESTARTS
@@ -21,7 +21,8 @@ from grader.sandbox.zygote import StartedParent
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
-from grader.worker.values import AtHand, Observation, describe
+from grader.worker.values import AtHand, Failure, Observation, describe
+from tests.hostile.attack import gives_namespaces
 
 CASE = Case("small", "three numbers", (np.arange(3.0),), names=("x",))
 ROOT = Path(__file__).resolve().parents[2]
@@ -214,6 +215,74 @@ def test_a_process_that_waits_for_a_processor_is_seen_to_wait():
             one.kill()
             one.wait()
     assert usage.waited_s(both[0].pid) == 0
+
+
+CROWDED = """
+import hashlib, os, threading, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def burn(end=time.monotonic() + 60, block=bytes(1 << 22)):
+    while time.monotonic() < end: hashlib.sha256(block).digest()
+for _ in range(3): threading.Thread(target=burn, daemon=True).start()
+burn()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_threads_of_one_s_own_are_no_other_programs():
+    """Four of them on one processor, with the interpreter's lock open: the main one waits three quarters of its time, for its own."""
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-c", CROWDED])
+    try:
+        while usage.threads_s(process.pid) < 1 and time.monotonic() - began < 30:
+            time.sleep(0.05)
+        waited_s, threads_s, used = usage.waited_s(process.pid), usage.threads_s(process.pid), psutil.Process(process.pid).cpu_times()
+        elsewhere_s = time.monotonic() - began - used.user - used.system  # others had the processor for this long at most
+        assert waited_s > 0.5 and threads_s >= 1 and waited_s - threads_s <= elsewhere_s + 0.1
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_a_limit_is_not_stretched_by_what_one_s_own_threads_use(quick, monkeypatch):
+    began = time.monotonic()
+    for name in ("waited_s", "threads_s"):  # the main thread waits for them all the time
+        monkeypatch.setattr(usage, name, lambda pid: time.monotonic() - began)
+    monkeypatch.setattr(quick, "timeout_s", 1.0)
+    assert quick.candidates(plan(NAPS.format(2.0)))["f"].observe(CASE).failure.message == "f did not finish within 1 s."
+
+
+def test_a_submission_has_a_limit_for_all_that_it_runs(quick, monkeypatch):
+    """Whatever its exercises and cells may take; what was not tried is told, and the next learner has all the time again."""
+    monkeypatch.setattr(budget, "MORE_EXERCISES", -1)
+    monkeypatch.setattr(quick, "timeout_s", 0.6)
+    quick.begin_submission(2)  # 0.6 s
+    candidates = quick.candidates(plan("def f(x):\n    while True: pass", "def g(x): return x"))
+    assert candidates["f"].observe(CASE).failure.message == "f did not finish within 0.6 s."
+    said = "g was not tried, because what ran before it used up the 0.6 s that this submission may take in all."
+    assert [candidates["g"].problem, candidates["g"].observe(CASE).failure] == [Failure("timeout", message=said)] * 2
+    assert "may take 0.6 s in all" in quick.notes[-1]
+    assert quick.candidates(plan(DOUBLE))["f"].problem.kind == "timeout"  # the same submission's next notebook
+    quick.end_submission()
+    assert quick.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None and quick.notes == ()
+
+
+def test_an_exercise_that_has_begun_keeps_its_time(quick):
+    """Where the submission's ends between two of its messages."""
+    quick.begin_submission(2)
+    quick.budget.seconds = 0.2
+    candidates = quick.candidates(plan(NAPS.format(0.02), "def g(x): return x"))
+    assert [one.failure for one in candidates["f"].observe_all([CASE] * 40)] == [None] * 40
+    assert quick.budget.over and candidates["g"].observe(CASE).failure.kind == "timeout"
+    quick.end_submission()
+
+
+def test_cells_use_up_the_time_of_their_submission_too(quick, monkeypatch):
+    quick.begin_submission(2)
+    quick.budget.seconds = 0.5
+    candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 3, "def g(x): return x", DOUBLE))
+    assert "Cell 4, which defines g, was not run, because what ran before it used up the 0.5 s" in candidates["g"].problem.message
+    quick.end_submission()
 
 
 # --- from one notebook to the next ------------------------------------------------------------------
@@ -582,6 +651,15 @@ def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_pa
     warm.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+def test_a_worker_ends_with_its_warm_parent_by_the_kernel(limited):
+    """In a namespace of its own, too, and while nobody asks it anything."""
+    worker = limited.start()
+    limited._warm.process.kill()
+    assert gone(worker._pid)
+    worker.close()
+
+
 def test_warm_parents_of_one_zygote_work_side_by_side(shared):
     zygote, *sandboxes = shared
     candidates = [one.candidates(plan(DOUBLE))["f"] for one in sandboxes]
@@ -679,7 +757,7 @@ def test_the_worker_s_own_modules_are_not_to_be_had(quick, way):
     assert seen(quick, "f", f"def f(x):\n    {way}").type in ("ModuleNotFoundError", "KeyError")
 
 
-FLOODS = {
+FLOODS = {  # what the trusted side says of it; where the kernel limits the folder, it says so itself, and the code goes on
     "large files": ("for i in range(6):\n        with open(f'big{i}', 'wb') as file: file.write(bytes(60 << 20))", "more than 256 MiB"),
     "files without a name": ("held.extend(tempfile.TemporaryFile() for _ in range(6))\n    for one in held: one.write(bytes(60 << 20))",
                              "more than 256 MiB"),
@@ -688,19 +766,41 @@ FLOODS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module", params=[True, False], ids=["quota", "looked at"])
+def limited(request):
+    """One whose folder is limited by the kernel, and one where the kernel refuses that."""
+    with Sandbox(timeout_s=20.0, memory_bytes=500 * MiB, quota=request.param) as made:  # a busy machine writes slowly
+        made.verify()
+        assert made.quota == (request.param and gives_namespaces())
+        yield made
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell of files without a name")
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.parametrize("where", ["exercise", "cell"])
-def test_a_folder_may_not_be_filled_and_only_who_fills_it_falls(quick, monkeypatch, flood, where):
-    monkeypatch.setattr(quick, "timeout_s", 20.0)  # a busy machine writes slowly
-    if flood == "many files":  # hostile/test_limits.py makes more than are really allowed
-        monkeypatch.setattr(usage, "MAX_FILES", 500)
+def test_a_folder_may_not_be_filled_and_only_who_fills_it_falls(limited, monkeypatch, flood, where):
+    if limited.quota or flood == "many files":
+        monkeypatch.setattr(usage, "MAX_FILES", 500)  # hostile/test_limits.py makes more than are really allowed
     text, says = FLOODS[flood]
     text = f"import os, tempfile\nheld = []\ndef g(x):\n    {text}\n    return x" + "\ng(1)" * (where == "cell")
-    candidates = quick.candidates(plan("def h(x): return x", text, DOUBLE))
+    candidates = limited.candidates(plan("def h(x): return x", text, DOUBLE))
     failure = candidates["g"].problem or candidates["g"].observe(CASE).failure
-    assert failure.kind == "died" and "filled the notebook's folder" in failure.message and says in failure.message
-    assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+    if limited.quota:
+        assert (failure.kind, failure.type) == ("exception", "OSError") and "No space left on device" in failure.message
+    else:
+        assert failure.kind == "died" and "filled the notebook's folder" in failure.message and says in failure.message
+    limited.end_submission()  # a cell's flood leaves its own learner no room
+    assert limited.candidates(plan(DOUBLE))["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
+
+
+KEEPS = "import os\ndef f(x):\n    for i in range(9): open(f'big{{i}}', 'wb').write(bytes(25 << 20))\n    held = bytearray(300 << 20)\n"
+KEEPS += "    held[::4096] = bytes(len(held) // 4096)\n    import time; time.sleep({})\n    return x"
+
+
+def test_what_a_worker_keeps_in_its_folder_counts_as_memory_where_the_folder_is_in_memory(limited):
+    """225 MiB of files and 300 MiB of numbers, where 500 may be used."""
+    failure = limited.candidates(plan(KEEPS.format(60 if limited.quota else 0.3)))["f"].observe(CASE).failure
+    assert (failure and failure.kind) == ("memory" if limited.quota else None)
 
 
 def test_a_few_files_are_no_flood(quick):

@@ -220,15 +220,16 @@ def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path,
 
 
 HALVES = {
-    "walls.raise_all(folder)": "True",
-    "walls.landlock(folder) and calls.shut() and walls.hold()": "True",
-    "walls.hold()": "False",
-    "walls.landlock(folder) and walls.hold()": "False",
-    "calls.shut() and walls.hold()": "False",
-    "(threading.Thread(target=time.sleep, args=(9,), daemon=True).start(), walls.raise_all(folder))[1]": "False",
-    "(setattr(walls, 'landlock', lambda folder: True), limits.isolate(folder))[1]": "process",
-    "(setattr(calls, 'shut', lambda: True), limits.isolate(folder))[1]": "process",
-    "limits.isolate(folder)": "full",
+    "walls.landlock(folder) and calls.shut() and walls.verify_walls()": "True",
+    "walls.verify_walls()": "False",
+    "walls.landlock(folder) and walls.verify_walls()": "False",
+    "calls.shut() and walls.verify_walls()": "False",
+    "(threading.Thread(target=time.sleep, args=(9,), daemon=True).start(), walls.apply_walls(folder))[1]": "enforcement",
+    "(setattr(walls, 'landlock', lambda folder: True), walls.apply_walls(folder))[1]": "enforcement",
+    "(setattr(calls, 'shut', lambda: True), walls.apply_walls(folder))[1]": "enforcement",
+    "(setattr(walls, 'landlock', lambda folder: False), walls.apply_walls(folder))[1]": "landlock",
+    "(setattr(calls, 'shut', lambda: False), walls.apply_walls(folder))[1]": "seccomp",
+    "walls.apply_walls(folder)": "",
 }
 
 
@@ -261,7 +262,7 @@ def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys
     toy.install(monkeypatch)
     assert main(["grade", str(path), "--require-isolation", "full"]) == 3
     said = capsys.readouterr()
-    assert "nothing was graded: isolation 'full' is required, but this computer has only 'process'." in said.err
+    assert "nothing was graded: isolation 'full' is required, but this computer has only 'process', because the walls" in said.err
     assert "row_sums" not in said.out
     assert main(["grade", str(path), "--lessons", "01", "--require-isolation", "process"]) == 0
 

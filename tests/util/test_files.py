@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
-from grader.grading import batch
 from grader.notebook import workspace
 from grader.notebook.record import Record
 from grader.util.files import write_whole
 from tests import toy_course as toy
+from tests.small_class import LEVEL, Here
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="a umask is Unix's")
 
@@ -69,22 +69,6 @@ def test_a_backup_is_as_open_as_the_notebook(tmp_path, umask):
     assert mode(workspace._back_up(notebook)) == 0o600
 
 
-class Here:
-    """A pool of this process alone."""
-
-    width = 1
-
-    def submit(self, function, *arguments):
-        from concurrent.futures import Future
-
-        future: Future = Future()
-        future.set_result(function(*arguments))
-        return future
-
-    def close(self) -> None:
-        batch.close_sandboxes()
-
-
 def test_a_class_s_grades_are_for_whom_the_umask_lets_and_their_folder_is_the_owner_s(tmp_path, monkeypatch, umask):
     toy.install(monkeypatch)
     monkeypatch.setattr("grader.cli.classroom._pool", lambda options, settings: Here())
@@ -92,7 +76,7 @@ def test_a_class_s_grades_are_for_whom_the_umask_lets_and_their_folder_is_the_ow
     toy.write(tmp_path / "class" / "ada" / "01_toy.ipynb", toy.solved())
     out = tmp_path / "results"
     for again in range(2):  # the second run puts the first one's folder aside
-        assert main(["class", str(tmp_path / "class"), "--out", str(out)]) == 0
+        assert main(["class", str(tmp_path / "class"), "--out", str(out), *LEVEL]) == 0
         assert mode(out) == 0o700 and {mode(path) for path in out.rglob("*") if path.is_file()} == {0o666 & ~umask}
         assert len([path for path in out.rglob("*") if path.is_file()]) > 8 and again in (0, 1)
     assert mode(tmp_path / "results.backup-1") == 0o700

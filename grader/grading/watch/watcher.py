@@ -49,6 +49,7 @@ class _Known:
     files: dict[Path, _File] = field(default_factory=dict)
     lessons: dict[str, LessonReport] = field(default_factory=dict)
     latest: str = ""
+    turn: int = 0  # of the notebook that was ordered last
 
 
 class Watcher:
@@ -76,6 +77,7 @@ class Watcher:
         self._note = ""
         self._under_way: set[Path] = set()
         self._count = itertools.count()
+        self._round = 0  # the turn of what was graded last
         self._shown: tuple[Any, ...] | None = None
 
     def __enter__(self) -> Watcher:
@@ -111,6 +113,7 @@ class Watcher:
     def _keep(self, result: WatchResult) -> News | None:
         """Keeps one result; where the file could not be read, the result before it stays."""
         task = result.task
+        self._round = max(self._round, task.order[1])
         self._under_way.discard(task.file)
         known = self._known.get(task.learner)
         file = known.files.get(task.file) if known else None
@@ -146,19 +149,21 @@ class Watcher:
             return
         for learner, files in found.items():
             known = self._known.setdefault(learner, _Known())
-            for file, stamp in files.items():
+            for file, stamp in sorted(files.items(), key=lambda item: -item[1][0]):  # saved last, graded first
                 state = known.files.setdefault(file, _File(later=self._began))
                 state.gone = 0
                 if state.graded != stamp and file not in self._under_way and time.monotonic() >= state.not_before:
-                    self._order(learner, file, stamp, state)
+                    self._order(learner, file, known, state)
         self._began = True
         for learner in list(self._known):
             self._forget(learner, found.get(learner, {}))
 
-    def _order(self, learner: Path, file: Path, stamp: Stamp, state: _File) -> None:
+    def _order(self, learner: Path, file: Path, known: _Known, state: _File) -> None:
+        """Has it graded when it is its learner's turn: one notebook of each in every round, however often somebody saves."""
         self._under_way.add(file)
+        known.turn = max(known.turn, self._round) + 1
         threads = self._asked or (1 if self._alone else 2)
-        self._threads.add(Task((state.slow, -stamp[0], next(self._count)), learner, file), threads)
+        self._threads.add(Task((state.slow, known.turn, next(self._count)), learner, file), threads)
 
     def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
         """Drops notebooks that are gone, and lessons that no notebook of the learner holds any more."""

@@ -23,7 +23,7 @@ from grader.submission.submission import read_submission
 
 @dataclass(order=True)
 class Task:
-    """One notebook to grade: those that ran into the time limit last, then the one saved last first."""
+    """One notebook to grade. order: whether it ran into the time limit before (those come last), its turn, and a number of its own."""
 
     order: tuple[bool, int, int]
     learner: Path = field(compare=False)

@@ -1,0 +1,43 @@
+"""Levels of isolation, what this computer lacks for the higher one, and how to get it."""
+
+from __future__ import annotations
+
+LEVELS = ("process", "full")  # weakest first
+_LACKING = {  # what a worker says of its walls (worker/kernel_walls.py) -> why there is only 'process'
+    "linux": "its system is not Linux, whose Landlock and seccomp shut a submission in",
+    "landlock": "its kernel has no Landlock, which Linux has from 5.13 on, or has switched it off",
+    "seccomp": "its kernel takes no filter of system calls (seccomp) on this processor; x86-64 and aarch64 have one",
+    "enforcement": "its kernel takes Landlock and seccomp but does not enforce them, as under gVisor or another emulation",
+    "walls": "the walls around a submission are switched off",
+}
+REMEDY = (
+    "Grade on Linux 5.13 or newer: in a container or a virtual machine, on Windows also in WSL2. If you trust what was handed in, "
+    "add --require-isolation process; a submission can then read your files, the solutions among them, and write to them."
+)
+
+
+class SandboxError(RuntimeError):
+    """The grader could not run a worker: its own fault, never the learner's."""
+
+
+class TooOpen(SandboxError):
+    """Less isolation holds here than was asked for."""
+
+
+def level(lacking: str) -> str:
+    """The level that holds where this is lacking ('': nothing is)."""
+    return "process" if lacking else "full"
+
+
+def remark(lacking: str, quota: bool) -> str:
+    """What this computer lacks beside others, as a clause; '' where it lacks nothing. quota: whether the kernel limits what is written."""
+    if lacking:
+        return _LACKING.get(lacking, lacking)
+    return "" if quota else "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second"
+
+
+def require(wanted: str, lacking: str) -> None:
+    """Raises: TooOpen, which says what is lacking, where less holds than is wanted."""
+    if LEVELS.index(level(lacking)) < LEVELS.index(wanted):
+        why = remark(lacking, False)
+        raise TooOpen(f"isolation '{wanted}' is required, but this computer has only '{level(lacking)}', because {why}")

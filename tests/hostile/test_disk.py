@@ -1,0 +1,109 @@
+"""Attacks on the disk: however fast a submission writes, the disk keeps its room and the others their points."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import usage
+from grader.sandbox.sandbox import Sandbox
+from tests import small_class
+from tests.hostile.attack import earns, gives_namespaces, verdicts
+
+WRITE = "    with open(f'flood{i}', 'wb') as file:\n        for _ in range(60): file.write(bytes(1 << 20))"
+FLOODS = {  # each of them asks for 10 GB, and goes on where something is refused
+    "allocated": "    with open(f'flood{i}', 'wb') as file: os.posix_fallocate(file.fileno(), 0, 60 << 20)",
+    "written": WRITE,
+    "written by eight threads": "    if i > 20: return\n    threads = [threading.Thread(target=flood_one, args=(10 * i + n,)) for n in range(8)]\n"
+                                "    for one in threads: one.start()\n    for one in threads: one.join()",
+    "copied": "    if i == 0: flood_one('')\n    with open('flood', 'rb') as a, open(f'flood{i}', 'wb') as b: os.sendfile(b.fileno(), a.fileno(), 0, 60 << 20)",
+    "without a name": "    held.append(tempfile.TemporaryFile()); held[-1].write(bytes(60 << 20))",
+    "mapped": "    with open(f'flood{i}', 'w+b') as file:\n        file.truncate(60 << 20); held.append(mmap.mmap(file.fileno(), 0)); held[-1][::4096] = bytes(60 << 8)",
+}  # fmt: skip
+
+
+def flood(name: str) -> str:
+    """A cell that defines flood(), which tries to fill the disk in this way."""
+    return (
+        f"import mmap, os, tempfile, threading\nheld = []\ndef flood_one(i):\n{WRITE}\ndef attempt(i):\n{FLOODS[name]}\n"
+        "def flood():\n    for i in range(170):\n        try: attempt(i)\n        except OSError: pass\n"
+    )
+
+
+class Fullest(threading.Thread):
+    """How many bytes a folder held at most, looked at again and again while it is entered."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.most_bytes, self.over = folder, 0, threading.Event()
+
+    def __enter__(self) -> Fullest:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self.over.wait(0.005):
+            self.most_bytes = max(self.most_bytes, sum(self._sizes()))
+
+    def _sizes(self):
+        for top, _, names in os.walk(self.folder):
+            for name in names:
+                try:
+                    yield 512 * os.lstat(os.path.join(top, name)).st_blocks
+                except OSError:  # gone meanwhile
+                    continue
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["quota", "looked at"])
+def sandbox(request):
+    """With what this kernel gives, and as where it gives nothing."""
+    with Sandbox(timeout_s=20, quota=request.param) as made:
+        assert made.verify() == "full" and made.quota == (request.param and gives_namespaces())
+        yield made
+
+
+@pytest.mark.parametrize("way", FLOODS)
+def test_a_flood_of_ten_gigabytes_meets_the_promised_size(monkeypatch, tmp_path, sandbox, way):
+    """Asked from inside: what its folder holds once it has tried all."""
+    text = (
+        f"def double(x):\n    flood()\n    about = os.statvfs('.')\n    held = (about.f_blocks - about.f_bfree) * about.f_frsize\n"
+        f"    return 2 * x if held <= {usage.MAX_DISK_BYTES} or not {sandbox.quota} else 'too much'"
+    )
+    found = verdicts(monkeypatch, tmp_path, sandbox, flood(way) + text)
+    ends_it = way == "mapped" if sandbox.quota else way != "allocated"  # a page for which there is no room is a signal
+    earns(found, "error" if ends_it else "passed")
+    assert not ends_it or ("signal SIGBUS" if sandbox.quota else "filled the notebook's folder") in found["double"].headline
+
+
+def test_nothing_is_allocated_without_being_written(monkeypatch, tmp_path, sandbox):
+    """What is looked at by the clock is used up no faster than the disk writes."""
+    text = "import os\ndef double(x): os.posix_fallocate(os.open('a', os.O_CREAT | os.O_RDWR), 0, 1 << 20)"
+    found = verdicts(monkeypatch, tmp_path, sandbox, text)
+    earns(found, "error")
+    assert "PermissionError" in found["double"].headline
+
+
+@pytest.mark.alike  # the same sandbox as above
+@pytest.mark.parametrize("way", ["allocated", "written by eight threads"])
+def test_one_who_floods_the_disk_costs_the_other_nine_nothing(tmp_path, way):
+    """A class as it is run: the disk is never fuller by more than one worker may have, nor does anything stay."""
+    names = [f"learner{number}" for number in range(9)]
+    eve = f"{flood(way)}flood()\n{small_class.RIGHT}"
+    folder = small_class.hand_in(tmp_path / "class", eve=eve, **dict.fromkeys(names, small_class.RIGHT))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with Fullest(scratch) as fullest:
+        done = small_class.run(folder, tmp_path / "out", scratch, "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    found = small_class.scores(tmp_path / "out")
+    assert {name: found[name] for name in names} == dict.fromkeys(names, (1, "passed"))
+    assert found["eve"] in ((1, "passed"), (0, "error"), (0, "timeout"))
+    slack = 1 if gives_namespaces() else 4  # a disk writes on until somebody looks
+    assert fullest.most_bytes <= slack * usage.MAX_DISK_BYTES and small_class.left_behind(scratch) == []
