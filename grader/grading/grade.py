@@ -60,6 +60,7 @@ def grade_submission(
             with registry.ALONE, suppress(Exception):
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
+        stack.callback(reader.end)
         seed = registry.SEED if seed is None else seed
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
