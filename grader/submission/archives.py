@@ -29,10 +29,11 @@ NO_ARCHIVE = "is not an archive that can be read"
 
 
 class Quota(NamedTuple):
-    """How much one archive may hold: entries of any kind, characters of all their paths, bytes of one file."""
+    """How much one archive may hold: entries of any kind, characters of all their paths, bytes unpacked, and of one file."""
 
     entries: int
     names: int
+    bytes: int
     one_file: int
 
 
@@ -49,7 +50,7 @@ class Archive:
         self.checkouts: set[tuple[str, ...]] = set()
         self._streams: list[Callable[[], IO[bytes]]] = []  # parallel to entries
         self._quota = quota
-        self._count = self._names = 0
+        self._count = self._names = self._bytes = 0
         try:
             self._list(open(path, "rb"))
         except (Unreadable, MemoryError, RecursionError):
@@ -80,7 +81,7 @@ class Archive:
         if begins.startswith(b"PK"):
             return self._list_zip(zipfile.ZipFile(file))
         unpack = next((each for mark, each in _PACKED.items() if begins.startswith(mark)), None)
-        self._list_tar(_Bounded(unpack(file) if unpack else file, self._quota.one_file))
+        self._list_tar(_Bounded(unpack(file) if unpack else file, self._quota))
 
     def _list_zip(self, archive: zipfile.ZipFile) -> None:
         locked = 0
@@ -126,7 +127,10 @@ class Archive:
         elif ".git" in parts:
             self.checkouts.add(parts[: parts.index(".git")])
         elif not any(is_a_program_s(part) for part in parts):
-            self.entries.append((parts, size, changed if 0 < changed < LATEST else 0))
+            self._bytes += size
+            if self._bytes > self._quota.bytes:
+                raise _more_bytes(self._quota)
+            self.entries.append((parts, size, plausible(changed)))
             self._streams.append(stream)
 
     def _refusal(self, name: str, parts: tuple[str, ...], size: int, link: bool) -> str:
@@ -141,24 +145,36 @@ class Archive:
         return f"is larger than {self._quota.one_file >> 20} MB" if size > self._quota.one_file else ""
 
 
+def plausible(changed: float) -> float:
+    """A file's time, in seconds since 1970; 0 in place of one that cannot be."""
+    return changed if 0 < changed < LATEST else 0
+
+
+def _more_bytes(quota: Quota) -> Unreadable:
+    return Unreadable(f"holds more than {quota.bytes >> 30} GB", "")
+
+
 def is_a_program_s(part: str) -> bool:
     """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
     return part.startswith(".") or part.lower() in MACHINES
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends the reading where a header asks for more than any file."""
+    """A stream that ends the reading where a header asks for more than any file, or lies further in than anything may."""
 
-    def __init__(self, stream: Any, most: int) -> None:
+    def __init__(self, stream: Any, quota: Quota) -> None:
         self._stream = stream
-        self._most = most
+        self._quota = quota
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= self._most + 1024:
-            raise Unreadable(f"holds a part of more than {self._most >> 20} MB", "")
+        most = self._quota.one_file
+        if not 0 <= size <= most + 1024:
+            raise Unreadable(f"holds a part of more than {most >> 20} MB", "")
         return self._stream.read(size)
 
     def seek(self, to: int, whence: int = 0) -> int:
+        if to > self._quota.bytes + 1024 * self._quota.entries:
+            raise _more_bytes(self._quota)
         return self._stream.seek(to, whence)
 
     def tell(self) -> int:
