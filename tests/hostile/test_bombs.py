@@ -267,6 +267,23 @@ def test_where_the_machine_lacks_memory_no_learner_is_blamed(monkeypatch, tmp_pa
             short.notebook(path, tmp_path)
 
 
+def test_what_the_machine_lacks_is_could_not_grade_and_the_next_is_graded(monkeypatch, tmp_path):
+    toy.install(monkeypatch)
+    paths = [toy.write(tmp_path / f"01_toy {name}.ipynb", toy.solved()) for name in ("eve", "ada")]
+    ask = Reader._ask
+
+    def lacking(self, message):
+        if "eve" in message.get("path", ""):
+            raise SandboxError("this computer lacks the memory to read the files")
+        return ask(self, message)
+
+    monkeypatch.setattr(Reader, "_ask", lacking)
+    eve, ada = grade.grade(paths).submissions
+    assert {(verdict.status, verdict.details) for lesson in eve.lessons for verdict in lesson.verdicts} == {
+        ("could_not_grade", ("SandboxError: this computer lacks the memory to read the files",))}  # fmt: skip
+    assert [lesson.name for lesson in eve.lessons] == [toy.NAME] and ada.score == 6
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each learner has a fresh process")
 def test_a_process_of_one_s_own_costs_a_learner_a_few_milliseconds(tmp_path, reader):
     path = toy.write(tmp_path / "01_toy.ipynb", toy.notebook([]))

@@ -170,7 +170,7 @@ def test_an_archive_is_unpacked_or_told(lost):
     with Sources() as sources:
         before = [unpacked(sources, data) for data in ARCHIVES]
         assert all(len(held) == 2 and None not in held.values() for held in before)
-        for number in numbers(80):
+        for number in numbers(150):
             unpacked(sources, archive_bytes(random.Random(f"archive {number}")))
             assert lost == [], f"{number}: {lost}"
             if number % AGAIN == 0:
