@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader.course import own, registry
-from grader.grading.grade import all_ours, grade_submission
+from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
@@ -150,9 +150,10 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
         )
     finally:
         remove_folder(str(place))
-    report = _noted(replace(report, path=packed.path), packed.notes)
+    report = replace(report, path=packed.path, attention=(*packed.attention, *report.attention))
+    report = _noted(report, packed.notes)
     line = to_line(JournalEntry(packed.key, packed.digest, warm.isolation, report))
-    return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
+    return line, not any(verdict.status == "could_not_grade" and verdict.stage != ENVIRONMENT for verdict in report.verdicts)
 
 
 def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
@@ -298,6 +299,7 @@ def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
     lessons = settings.lessons or registry.lessons()
     report = all_ours(packed.name, packed.path, lessons, settings.exercises, why, packed.notes)
+    report = replace(report, attention=packed.attention)
     return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
 
 
