@@ -18,7 +18,7 @@ UV_TORCH = $(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constrain
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench clean
+.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make site    make the website of the course, in build/site"
 	@echo "make lint    check the style of the code"
 	@echo "make bench   measure the grader"
+	@echo "make fuzz SECONDS=600   try the parsers of strangers' files on random input, each for so many seconds"
 	@echo "make clean   remove the environment and all that tests left"
 
 lab: $(VENV)/.lab | $(FOLDER)
@@ -89,6 +90,12 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.lab
 	$(BIN)/python benchmarks/check.py
+
+# Other inputs each day; a failure tells its input's number, and FROM=NUMBER SECONDS=1 begins with that one.
+fuzz: SECONDS := 600
+fuzz: FROM = $(shell date +%y%j)000000
+fuzz: $(VENV)/.dev
+	FUZZ_SECONDS=$(SECONDS) FUZZ_FROM=$(FROM) $(BIN)/python -m pytest -n 0 tests/hostile/test_fuzz.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist artefacts

@@ -27,36 +27,41 @@ def _collect(options: argparse.Namespace) -> int:
     """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
     from grader.grading.collecting import placed
     from grader.grading.collecting.recognized import recognized
-    from grader.grading.collecting.sources import contents
+    from grader.grading.collecting.sources import Sources
     from grader.submission import enrolled
 
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     roster = enrolled.read(options.roster, options.by) if options.roster else None
     placed.check(options.to, options.sources)
-    found = [contents(source) for source in options.sources]
-    known = [recognized(each, roster) for each in found]
-    if not any(each.handed for each in known):
-        refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
-        raise InputError(f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub "
-                         f"Classroom name them, or as one folder per learner.{''.join(refused)} Nothing was collected.")  # fmt: skip
-    placed.room(options.to, sum(one.member.size for each in known for one in each.handed))
-    for sentence in roster.notes if roster else ():
-        say(sentence)
-    outcome = placed.Outcome(before=placed.recorded(options.to))
-    try:
-        for each, contained in zip(known, found, strict=True):
-            placed.place(each, contained, options.to, roster, outcome)
-    except OSError as error:
-        raise InputError(f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; fix "
-                         "that, and run the same command again.") from None  # fmt: skip
-    finally:
-        placed.record(options.to, outcome)
+    with Sources() as sources:
+        found = [sources.contents(source) for source in options.sources]
+        known = [recognized(each, roster) for each in found]
+        if not any(each.handed for each in known):
+            raise InputError(_nothing(options.sources, found))
+        placed.room(options.to, [one for each in known for one in each.handed])
+        for sentence in roster.notes if roster else ():
+            say(sentence)
+        outcome = placed.Outcome(before=placed.recorded(options.to))
+        try:
+            for each, contained in zip(known, found, strict=True):
+                placed.place(each, contained.source, options.to, roster, outcome, sources)
+        except OSError as error:
+            raise InputError(f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "
+                             "fix that, and run the same command again.") from None  # fmt: skip
+        finally:
+            placed.record(options.to, outcome)
     print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
     if outcome.others:
         left = counted(len(set(outcome.others)), "file")
         return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
     return PASSED
+
+
+def _nothing(sources: list[Path], found: list[Any]) -> str:
+    refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
+    return (f"nothing of {', '.join(map(str, sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom name them, "
+            f"or as one folder per learner.{''.join(refused)} Nothing was collected.")  # fmt: skip
 
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:

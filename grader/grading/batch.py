@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader.course import own, registry
-from grader.grading.grade import ENVIRONMENT, asked, grade_submission, ours
+from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
-from grader.judging.verdict import LessonReport, Report, SubmissionReport
+from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import SharedZygote, StartedParent
@@ -297,12 +297,9 @@ def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
 
 def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
-    lessons = []
-    for lesson in settings.lessons or registry.lessons():
-        judged = tuple(ours(name, why) for name in asked(lesson, settings.exercises))
-        points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
-        lessons.append(LessonReport(lesson, judged, points, packed.notes if not lessons else ()))
-    report = SubmissionReport(packed.name, packed.path, tuple(lessons), attention=packed.attention)
+    lessons = settings.lessons or registry.lessons()
+    report = all_ours(packed.name, packed.path, lessons, settings.exercises, why, packed.notes)
+    report = replace(report, attention=packed.attention)
     return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
 
 

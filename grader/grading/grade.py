@@ -15,10 +15,11 @@ from grader.grading.deadline import Deadline
 from grader.grading.resemblance import Resemblance
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
-from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
+from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
-from grader.submission.submission import Plan, Submission, read_submission
+from grader.submission.submission import Plan, Submission, lesson_of_name, nothing_handed_in, read_submission
 from grader.util import lacking
+from grader.util.names import of_learner
 from grader.worker.values import Failure, Observation
 
 ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
@@ -52,7 +53,12 @@ def grade_submission(
     """
     with ExitStack() as stack:
         reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
-        submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
+        try:
+            submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
+        except SandboxError as error:
+            asked_for = lessons or lesson_of_name(Path(path)).split() or None
+            unread = nothing_handed_in(name or of_learner(Path(path).stem), str(path), asked_for)
+            return all_ours(unread.name, unread.path, unread.lessons, exercises, _words(error))
         torch = _needs_torch(submission)
         if sandbox is None:
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
@@ -63,6 +69,7 @@ def grade_submission(
             with registry.ALONE, suppress(Exception):
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
+        stack.callback(reader.end)
         seed = registry.SEED if seed is None else seed
         sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
         reports: list[LessonReport] = []
@@ -105,7 +112,7 @@ def grade(
     paths, deadline = list(paths), Deadline(deadline_s)
     with ExitStack() as stack:
         reader = stack.enter_context(Reader())
-        torch = any(_needs_torch(read_submission(path, None, lessons, reader)) for path in paths)
+        torch = any(_read_needs_torch(path, lessons, reader) for path in paths)
         sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader))
         if require != "process":
             sandbox.verify()
@@ -126,6 +133,13 @@ def grade(
 
 def _needs_torch(submission: Submission) -> bool:
     return submission.mentions_torch or any(map(registry.needs_torch, submission.lessons))
+
+
+def _read_needs_torch(path: str | Path, lessons: Sequence[str] | None, reader: Reader) -> bool:
+    try:
+        return _needs_torch(read_submission(path, None, lessons, reader))
+    except SandboxError:  # its report tells
+        return False
 
 
 @dataclass(frozen=True)
@@ -208,6 +222,18 @@ def ours(name: str, why: str) -> Verdict:
     """The verdict on an exercise where the grader itself failed."""
     headline = f"{name} could not be graded; this is the grader's failure, not the notebook's."
     return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
+
+
+def all_ours(
+    name: str, path: str, lessons: Sequence[str], exercises: Sequence[str] | None, why: str, notes: tuple[str, ...] = ()
+) -> SubmissionReport:
+    """The report on a submission of which the grader could do nothing."""
+    reports = []
+    for lesson in lessons:
+        judged = tuple(ours(exercise, why) for exercise in asked(lesson, exercises))
+        points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
+        reports.append(LessonReport(lesson, judged, points, notes if not reports else ()))
+    return SubmissionReport(name, path, tuple(reports))
 
 
 def _words(error: Exception) -> str:

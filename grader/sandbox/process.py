@@ -212,6 +212,11 @@ class Worker:
 
     def ending(self) -> str:
         """How the process ended, ' (exit status 3)'; '' where that is not known."""
+        return ending_of(self.status)
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, or minus the signal that ended it; None while it runs, or where that is not known."""
         raise NotImplementedError
 
     def _has_ended(self, event: bool) -> bool:
@@ -248,8 +253,9 @@ class SpawnedWorker(Worker):
             end_marked(self._mark)
             self._mark = ""
 
-    def ending(self) -> str:
-        return ending_of(self._process.returncode)
+    @property
+    def status(self) -> int | None:
+        return self._process.returncode
 
 
 def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:

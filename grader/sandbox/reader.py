@@ -1,7 +1,8 @@
-"""Has strangers' notebooks read by a process of its own, against the clock and with limited memory.
+"""Has strangers' files read by a limited process for each learner: notebooks, their code, archives.
 
-Python's parsers can be made to take all time and memory, or to crash; what does so costs its learner alone. The process
-is kept from one notebook to the next, and replaced where it had to be ended.
+Python's parsers can be made to take all time and memory, or to crash; what does so costs its learner alone. Where forking is safe,
+the process is forked from a parent that never holds a stranger's bytes; elsewhere it is a fresh one. It ends with its learner. What
+fails is tried once more in another; what then fails is the learner's own, unless it is the machine that lacks memory.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.course import registry
-from grader.sandbox.process import SandboxError, SpawnedWorker, WorkerLost, start_interpreter
+from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLost, start_interpreter
 from grader.sandbox.scratch import new_folder, remove_folder
+from grader.sandbox.zygote import StartedParent
+from grader.submission.archives import Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
 from grader.submission.plan import Plan, Pristine, RunCell
 from grader.submission.reads import Rules
@@ -29,43 +32,29 @@ if TYPE_CHECKING:
     from grader.submission.reads import SourceFindings
 
 PROGRAM = Path(__file__).resolve().parents[1] / "submission" / "reading_process.py"
+FORKS = sys.platform == "linux"
 CPU_S = 10  # of the processor, for one question; a solved lesson takes a twentieth of a second
 WALL_S = 30.0  # for one question, on a machine that does other things, too
-LEARNER_S = 60.0  # for all that is asked about one learner's notebooks
-MEMORY_BYTES = 1 << 30
+LEARNER_S = 60.0  # for all that is asked about one learner's files
+MEMORY_BYTES = 1 << 30  # for one learner
 _MEND = "Its code is too long or nested too deeply: take out what no answer needs, and keep data in files."
+_OURS = ("killed", "machine")  # what ended a process twice, and is no file's doing
 
 
-def _why(lost: str) -> str:
-    return {
-        "memory": f"more than {MEMORY_BYTES >> 20} MB of memory would be needed to read it",
-        "large": "there is too much in it",
-        "deep": "it is nested too deeply to be read",
-        "timeout": f"reading it takes longer than {CPU_S} s",
-    }.get(lost, "the process that was to read it ended")
+class _FreshProcess(SpawnedWorker):
+    """An interpreter of its own. It starts nothing and writes nothing."""
 
-
-class _Process(SpawnedWorker):
-    """One process that reads. It starts nothing and writes nothing."""
-
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, memory_bytes: int) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             handed = "share" if sys.platform == "win32" else str(theirs.fileno())
-            arguments = [handed, str(MEMORY_BYTES), str(CPU_S)]
-            process = start_interpreter(arguments, folder, theirs, PROGRAM)
+            process = start_interpreter(["alone", handed], folder, theirs, PROGRAM)
             if handed == "share":
                 shared = theirs.share(process.pid)  # type: ignore[attr-defined]
                 assert process.stdin is not None
                 process.stdin.write(len(shared).to_bytes(4, "big") + shared)
                 process.stdin.close()
-        super().__init__(process, ours, MEMORY_BYTES, "")
-        self.guard()
-
-    @property
-    def used_up_its_time(self) -> bool:
-        """Whether the system ended it for that, once it has ended."""
-        return self._process.returncode == -getattr(signal, "SIGXCPU", 0)
+        super().__init__(process, ours, memory_bytes, "")
 
     def _end(self) -> None:
         self._channel.close()
@@ -75,12 +64,17 @@ class _Process(SpawnedWorker):
 
 
 class Reader:
-    """Reads as reads.Reads says. A context manager; the process starts at once and is ready when it is asked."""
+    """Reads as reads.Reads says, and archives. A context manager; what it forks from starts at once and is ready when it is asked.
 
-    def __init__(self) -> None:
+    patience: how many times as long everything may take; for what is a whole class's.
+    """
+
+    def __init__(self, patience: int = 1) -> None:
         self._folder = new_folder()
-        self._process: _Process | None = _Process(self._folder)
-        self._left_s = LEARNER_S
+        self._parent = StartedParent(False, self._folder, PROGRAM) if FORKS else None
+        self._process: Worker | None = None
+        self._patience = patience
+        self._left_s = LEARNER_S * patience
 
     def __enter__(self) -> Reader:
         return self
@@ -89,20 +83,28 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Ends the process."""
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+        """Ends all its processes."""
+        self.end()
+        if self._parent is not None:
+            self._parent.close()
+            self._parent = None
         remove_folder(self._folder)
 
     def begin(self) -> None:
-        """Another learner's notebooks follow: they have the whole time."""
-        self._left_s = LEARNER_S
+        """Another learner's files follow: they have a process of their own, and the whole time."""
+        self.end()
+        self._left_s = LEARNER_S * self._patience
+
+    def end(self) -> None:
+        """Ends the learner's process, with all that it holds; the next question begins another."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
     def notebook(self, path: Path, base: Path) -> Notebook:
         """The notebook of a file, with the names that its cells bind; no link below `base` is followed. Raises: Unreadable."""
-        file, cells, lesson, notes, defines = self._ask(
-            {"do": "notebook", "path": str(path.absolute()), "base": str(base.absolute())}, path.name
+        file, cells, lesson, notes, defines = self._read(
+            path.name, do="notebook", path=str(path.absolute()), base=str(base.absolute())
         )["notebook"]
         return Notebook(file, tuple(NotebookCell(*cell) for cell in cells), lesson, tuple(notes), frozenset(defines))
 
@@ -110,7 +112,7 @@ class Reader:
         """What to run of a notebook. Raises: Unreadable."""
         cells = [list(vars(cell).values()) for cell in notebook.cells]
         theirs = {"file": notebook.file, "cells": cells, "lesson": notebook.lesson, "notes": notebook.notes}
-        reply = self._ask({"do": "plan", "pristine": pristine.plain(), "notebook": theirs}, notebook.file)
+        reply = self._read(notebook.file, do="plan", pristine=pristine.plain(), notebook=theirs)
         lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
         return Plan(lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in)
 
@@ -123,7 +125,7 @@ class Reader:
         from grader.source.slips import Slip
 
         try:
-            found = self._ask({"do": "sources", "cells": cells, "rules": rules, "given": registry.GIVEN}, "the notebook")["sources"]
+            found = self._read("the notebook", do="sources", cells=cells, rules=rules, given=registry.GIVEN)["sources"]
         except Unreadable:
             return {name: (too_long(*rule), ()) for name, rule in rules.items()}
         return {
@@ -131,20 +133,55 @@ class Reader:
             for name, (offence, slips) in found.items()
         }
 
-    def _ask(self, message: dict[str, Any], file: str) -> dict[str, Any]:
-        """Raises: Unreadable where it takes too much; SandboxError where no process can be started."""
-        file = printable(file)
-        if self._left_s <= 0:
+    def archive(self, path: str, quota: Quota, into: str) -> None:
+        """Writes what an archive holds into a file, as JSON: see archives.Archive. Raises: Unreadable; `what` follows a name."""
+        self._unpack(do="archive", path=path, quota=quota, into=into)
+
+    def member(self, path: str, quota: Quota, at: int, into: str) -> None:
+        """Writes the archive's entry of that number into a file. Raises: as archive() does."""
+        self._unpack(do="member", path=path, quota=quota, at=at, into=into)
+
+    def _read(self, file: str, **message: Any) -> dict[str, Any]:
+        """Raises: Unreadable where it takes too much; SandboxError where no process can be had."""
+        file, reply = printable(file), self._ask(message)
+        if "late" in reply:
             raise Unreadable(f"{file} was not read, because the files handed in with it took too long to read.", _MEND)
-        body = protocol.Body(json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b"")
-        reply = self._reply(body)
-        if reply.get("lost") == "died":  # perhaps somebody else ended it
-            reply = self._reply(body)
         if "lost" in reply:
-            raise Unreadable(f"{file} cannot be read: {_why(reply['lost'])}.", _MEND)
+            raise Unreadable(f"{file} cannot be read: {self._why(reply['lost'])}.", _MEND)
         if "unreadable" in reply:
             what, told = reply["unreadable"]
             raise Unreadable(what, told.removeprefix(f"{what} "))
+        return reply
+
+    def _unpack(self, **message: Any) -> None:
+        reply = self._ask(message)
+        if "late" in reply:
+            raise Unreadable("was not read, because what was handed in with it took too long to read", "")
+        if "lost" in reply:
+            raise Unreadable(f"can't be read: {self._why(reply['lost'])}", "")
+        if "unreadable" in reply:
+            raise Unreadable(reply["unreadable"][0], "")
+
+    def _why(self, lost: str) -> str:
+        return {
+            "memory": f"more than {MEMORY_BYTES >> 20} MB of memory would be needed to read it",
+            "large": "there is too much in it",
+            "deep": "it is nested too deeply to be read",
+            "timeout": f"reading it takes longer than {CPU_S * self._patience} s",
+        }.get(lost, "the process that was to read it ended")
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The answer; 'lost' where there is none, see _why(); 'late' where the learner's time is over. Raises: SandboxError."""
+        if self._left_s <= 0:
+            return {"late": True}
+        message["limits"] = MEMORY_BYTES, CPU_S * self._patience
+        body = protocol.Body(json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b"")
+        reply = self._reply(body)
+        if reply.get("lost") in ("died", "memory", *_OURS):  # by what the learner's other files left there, or from outside
+            self.end()
+            reply = self._reply(body)
+        if reply.get("lost") in _OURS:
+            raise SandboxError("this computer lacks the memory to read the files")
         return reply
 
     def _reply(self, body: protocol.Body) -> dict[str, Any]:
@@ -152,17 +189,32 @@ class Reader:
         started = time.monotonic()
         try:
             if self._process is None:
-                self._process = _Process(self._folder)
-            return json.loads(next(self._process.replies(body, 1, max(min(WALL_S, self._left_s), 0.001))).text)
+                self._process = self._start()
+            timeout_s = max(min(WALL_S * self._patience, self._left_s), 0.001)
+            return json.loads(next(self._process.replies(body, 1, timeout_s)).text)
         except OSError as error:
             raise SandboxError(f"no process to read in could be started: {error}") from error
         except WorkerLost as lost:
             assert self._process is not None
-            late = lost.kind == "timeout" or self._process.used_up_its_time
-            self._process = None
-            return {"lost": "timeout" if late else "memory" if lost.kind == "memory" else "died"}
+            status, self._process = self._process.status, None
+            if lost.kind in ("timeout", "memory"):
+                return {"lost": lost.kind}
+            signals = {-getattr(signal, "SIGXCPU", 0): "timeout", -getattr(signal, "SIGKILL", 0): "killed"}
+            return {"lost": signals.get(status or 1, "died")}
         finally:
             self._left_s -= time.monotonic() - started
+
+    def _start(self) -> Worker:
+        if self._parent is None:
+            made: Worker = _FreshProcess(self._folder, MEMORY_BYTES)
+        else:
+            if not self._parent.alive:
+                self._parent.close()
+                self._folder = new_folder()
+                self._parent = StartedParent(False, self._folder, PROGRAM)
+            made = self._parent.fork(MEMORY_BYTES)
+        made.guard()
+        return made
 
 
 class SourcesApart:

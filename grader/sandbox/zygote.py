@@ -10,6 +10,7 @@ import selectors
 import socket
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -20,7 +21,6 @@ from grader.sandbox.process import (
     Worker,
     end_marked,
     end_tree,
-    ending_of,
     last_words,
     start_interpreter,
 )
@@ -66,8 +66,9 @@ class ForkedWorker(Worker):
             self._warm.send(b"end")
             self._note(self._warm.receive(10.0))
 
-    def ending(self) -> str:
-        return ending_of(self._status)
+    @property
+    def status(self) -> int | None:
+        return self._status
 
 
 class WarmParent:
@@ -123,14 +124,15 @@ class StartedParent(WarmParent):
     """A fresh interpreter, which imports while the caller goes on.
 
     folder: its home, by default a new one; removed when it ends, whatever becomes of this process.
+    program: what it runs, by default worker/warm.py.
     """
 
-    def __init__(self, torch: bool, folder: str | None = None) -> None:
+    def __init__(self, torch: bool, folder: str | None = None, program: Path | None = None) -> None:
         folder = folder or new_folder()
         super().__init__(torch, folder)
         arguments = ["warm", str(self._theirs.fileno()), "torch" if torch else "plain", folder]
         with self._theirs:
-            self._popen = start_interpreter(arguments, folder, self._theirs)
+            self._popen = start_interpreter(arguments, folder, self._theirs, program)
         self._process = psutil.Process(self._popen.pid)
 
     @property

@@ -1,23 +1,26 @@
-"""The process that reads strangers' notebooks, so that what a notebook does to Python's parsers costs its learner alone.
+"""The process that reads strangers' files, so that what a file does to a parser costs its learner alone.
 
-Run by its path: `python -I -B reading_process.py FD MEMORY_BYTES CPU_S`. It runs nothing of theirs, and knows no answer.
-A message is framed as worker/protocol.py does it, without arrays, since NumPy takes longer to import than a notebook to read.
+Run by its path: `python -I -B reading_process.py warm FD plain FOLDER` is a parent that never holds a stranger's bytes and forks a
+process for each learner, as worker/warm.py does (Linux); `reading_process.py alone FD|share` is one such process, begun afresh.
+It runs nothing of theirs, and knows no answer. A message is framed as worker/protocol.py does it, without arrays.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import socket
 import struct
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+from grader.submission.archives import Archive, Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable
 from grader.submission.plan import Pristine
 from grader.submission.reads import Here
@@ -30,26 +33,59 @@ except ImportError:  # Windows has none; there the clock and the memory are the 
 HEADER = struct.Struct(">20sIQ")  # magic and nonce, which go back as they came; bytes of JSON; bytes of arrays, none
 MOST_BYTES = 4_000_000  # of a reply, see worker/protocol.py
 _here = Here()
+_archives: dict[str, Archive] = {}  # of this process's learner
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any]:
     """What is said to one question; see reader.py."""
     try:
-        if message["do"] == "notebook":
-            return {"notebook": _here.notebook(Path(message["path"]), Path(message["base"]))}
-        if message["do"] == "plan":
-            notebook = message["notebook"]
-            cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
-            read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
-            return {"plan": _here.plan(Pristine.of(*message["pristine"]), read)}
-        from grader.course import registry  # with NumPy, for which the first notebook need not wait
-
-        registry.know_given(message["given"])
-        return {"sources": _here.sources(message["cells"], message["rules"])}
+        return _ANSWERS[message["do"]](message)
     except Unreadable as error:
         return {"unreadable": [error.what, str(error)]}
-    except (MemoryError, RecursionError) as error:
-        return {"lost": "memory" if isinstance(error, MemoryError) else "deep"}
+    except RecursionError:
+        return {"lost": "deep"}
+    except MemoryError:
+        return {"lost": "machine" if _refused_early(message["limits"][0]) else "memory"}
+
+
+def _notebook(message: dict[str, Any]) -> dict[str, Any]:
+    return {"notebook": _here.notebook(Path(message["path"]), Path(message["base"]))}
+
+
+def _plan(message: dict[str, Any]) -> dict[str, Any]:
+    notebook = message["notebook"]
+    cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
+    read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
+    return {"plan": _here.plan(Pristine.of(*message["pristine"]), read)}
+
+
+def _sources(message: dict[str, Any]) -> dict[str, Any]:
+    from grader.course import registry
+
+    registry.know_given(message["given"])
+    return {"sources": _here.sources(message["cells"], message["rules"])}
+
+
+def _archive(message: dict[str, Any]) -> dict[str, Any]:
+    """Its list of contents goes into a file, since it may be longer than a reply."""
+    found = _opened(message)
+    with open(message["into"], "w", encoding="ascii") as file:
+        json.dump([found.entries, found.refused, sorted(found.checkouts)], file)
+    return {"archive": len(found.entries)}
+
+
+def _member(message: dict[str, Any]) -> dict[str, Any]:
+    return {"member": _opened(message).copy(message["at"], message["into"])}
+
+
+def _opened(message: dict[str, Any]) -> Archive:
+    path = message["path"]
+    if path not in _archives:
+        _archives[path] = Archive(path, Quota(*message["quota"]))
+    return _archives[path]
+
+
+_ANSWERS = {"notebook": _notebook, "plan": _plan, "sources": _sources, "archive": _archive, "member": _member}
 
 
 def encoded(value: Any) -> Any:
@@ -64,11 +100,20 @@ def limit(memory_bytes: int) -> None:
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
-        with open("/proc/self/statm", "rb") as file:
-            now = int(file.read().split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        most = now + memory_bytes
+        most = _address_space("VmSize") + memory_bytes
         resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _address_space(field: str) -> int:
+    """Bytes: VmSize of now, VmPeak of the most that there was (Linux)."""
+    with open("/proc/self/status", "rb") as file:
+        return 1024 * int(next(line for line in file if line.startswith(field.encode() + b":")).split()[1])
+
+
+def _refused_early(memory_bytes: int) -> bool:
+    """Whether memory was refused while half of what this process may take was left: then the machine lacks it, no file took it."""
+    return sys.platform == "linux" and _address_space("VmPeak") - _size_at_start < memory_bytes // 2
 
 
 def allow(cpu_s: int) -> None:
@@ -80,34 +125,40 @@ def allow(cpu_s: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def serve(stream: BinaryIO, channel: socket.socket, cpu_s: int) -> None:
-    """Answers until nobody asks any more."""
-    first = True
-    while True:
-        header = stream.read(HEADER.size)
-        if len(header) < HEADER.size:
-            return
+def serve(channel: socket.socket) -> None:
+    """Answers what is asked about one learner's files, until nobody asks any more. The first question sets the memory."""
+    global _size_at_start
+    stream = channel.makefile("rb")
+    _size_at_start = 0
+    while len(header := stream.read(HEADER.size)) == HEADER.size:
         whose, size, _ = HEADER.unpack(header)
+        message = json.loads(stream.read(size))
+        memory_bytes, cpu_s = message["limits"]
+        if not _size_at_start:
+            _size_at_start = _address_space("VmSize") if sys.platform == "linux" else 1
+            limit(memory_bytes)
         allow(cpu_s)
-        reply = json.dumps(answer(json.loads(stream.read(size))), ensure_ascii=False, default=encoded)
+        reply = json.dumps(answer(message), ensure_ascii=False, default=encoded)
         text = reply.encode("utf-8", "surrogatepass")
         if len(text) > MOST_BYTES:
             text = b'{"lost": "large"}'
         channel.sendall(HEADER.pack(whose, len(text), 0) + text)
-        if first:
-            first = False
-            import grader.source.policy  # noqa: F401  needed next, while the other side starts its workers
 
 
 def main(arguments: list[str]) -> None:
-    descriptor, memory_bytes, cpu_s = arguments
-    if descriptor == "share":  # Windows hands a socket over as bytes, once the process is there
+    import grader.source.policy  # noqa: F401  with the course's registry and NumPy: what _sources() needs, once for all that are forked
+
+    role, descriptor = arguments[:2]
+    if role == "warm":
+        from grader.worker import warm
+
+        gc.freeze()  # a collection in a forked process then leaves these pages shared
+        warm.live(socket.socket(fileno=int(descriptor)), serve)
+    elif descriptor == "share":  # Windows hands a socket over as bytes, once the process is there
         size = int.from_bytes(sys.stdin.buffer.read(4), "big")
-        channel = socket.fromshare(sys.stdin.buffer.read(size))  # type: ignore[attr-defined]
+        serve(socket.fromshare(sys.stdin.buffer.read(size)))  # type: ignore[attr-defined]
     else:
-        channel = socket.socket(fileno=int(descriptor))
-    limit(int(memory_bytes))
-    serve(channel.makefile("rb"), channel, int(cpu_s))
+        serve(socket.socket(fileno=int(descriptor)))
 
 
 if __name__ == "__main__":

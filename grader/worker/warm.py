@@ -39,26 +39,26 @@ def main(arguments: list[str]) -> None:
     worker.hide()  # once, for all forks
     gc.freeze()  # a collection in a worker then leaves these pages shared
     try:
-        _live(control)
+        live(control, _work)
     finally:  # whoever held the other end may have been killed, and this process is the last of all
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)  # taking torch down in order takes a third of a second
 
 
-def _live(control: socket.socket) -> None:
-    """Serves to the end of the stream, and ends."""
+def live(control: socket.socket, work: Callable[[socket.socket], None]) -> None:
+    """Serves to the end of the stream; a forked process does `work` with its channel."""
     wake, wakes = socket.socketpair()
     for end in (wake, wakes):
         end.setblocking(False)
     signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        _serve(control, wake)
+        _serve(control, wake, work)
     finally:
         limits.end_all_children()
 
 
-def _serve(control: socket.socket, wake: socket.socket) -> None:
+def _serve(control: socket.socket, wake: socket.socket, work: Callable[[socket.socket], None]) -> None:
     worker_pid = 0
     parted: set[int] = set()
     while True:
@@ -70,7 +70,7 @@ def _serve(control: socket.socket, wake: socket.socket) -> None:
             if message == b"part":
                 parted.add(_fork(descriptors[0], _part))
             elif message == b"fork":
-                worker_pid = _fork(descriptors[0], _work)
+                worker_pid = _fork(descriptors[0], work)
                 control.send(b"forked %d" % worker_pid)
             elif message == b"end" and worker_pid:
                 os.kill(worker_pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
@@ -147,7 +147,7 @@ def _work(channel: socket.socket) -> None:
 def _part(control: socket.socket) -> None:
     limits.adopt_orphans()
     control.send(b"parted %d" % os.getpid())
-    _live(control)
+    live(control, _work)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import pytest
 from grader.cli import main
 from grader.grading.collecting import attempts, placed, sources
 from grader.grading.collecting.recognized import submitters
-from grader.grading.collecting.sources import Member, contents
+from grader.grading.collecting.sources import Member, Sources
 from grader.grading.roster import entries
 from tests.submission.test_enrolled import CANVAS, MOODLE
 
@@ -501,7 +501,7 @@ def test_a_header_of_gigabytes_is_not_read_into_memory(tmp_path, capsys):
 
 
 def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sources, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(sources, "LEARNER_BYTES", 200_000)
     inner = packed(tmp_path / "i.zip", {f"{n}.ipynb": "\0" * 90_000 for n in range(5)})
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/work.zip": inner.read_bytes(), "bob/a.ipynb": "B"})) == 1
     assert set(tree(tmp_path / "collected")) == {"ada/work.zip", "bob/a.ipynb"} and "was not unpacked: it holds more than" in capsys.readouterr().out
@@ -536,5 +536,7 @@ def test_a_wrong_call_is_a_sentence(tmp_path, capsys, arguments, told):
 def test_reading_an_archive_takes_time_in_proportion(tmp_path):
     path = packed(tmp_path / "s.tar.gz", {f"u{n}/a.ipynb": "A" for n in range(3_000)}, "gz")
     started = time.process_time()
-    assert len(contents(path).members) == 3_000 and collect(tmp_path, path) == 0
+    with Sources() as opened:
+        assert len(opened.contents(path).members) == 3_000
+    assert collect(tmp_path, path) == 0
     assert time.process_time() - started < 30

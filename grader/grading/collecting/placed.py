@@ -20,7 +20,7 @@ from pathlib import Path
 
 from grader.grading.collecting.attempts import Parts, Shelf
 from grader.grading.collecting.recognized import Handed, Recognized
-from grader.grading.collecting.sources import Contents, inner, is_archive
+from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources, is_archive
 from grader.grading.roster import NOT_LEARNERS
 from grader.reports import sheet
 from grader.submission.discover import COLLECTED
@@ -32,6 +32,7 @@ from grader.util.names import folded, printable
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
+MOST_ATTEMPTS = 100  # at one file, which are compared with each other
 _AGAIN = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
 _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
@@ -72,28 +73,60 @@ class Outcome:
         return {row["file"]: row for row in (*self.before, *self.rows) if row["learner"] == learner and row["state"] == "placed"}
 
 
-def place(known: Recognized, found: Contents, to: Path, roster: Enrolled | None, outcome: Outcome) -> None:
-    """Copies everything whose learner is known, each file whole or not at all. Raises: InputError where the disk has no room for it."""
+def place(known: Recognized, source: str, to: Path, roster: Enrolled | None, outcome: Outcome, sources: Sources) -> None:
+    """Copies everything whose learner is known, learner by learner, each file whole or not at all.
+
+    source: the download's name. Raises: InputError where the disk has no room for it.
+    """
     outcome.others += known.others
     to.mkdir(parents=True, exist_ok=True)
-    groups: dict[tuple[str, tuple[str, ...]], list[Handed]] = {}
+    handed: dict[str, list[Handed]] = {}
     several = _several(known.handed, roster) if roster else {}
-    for one in _unpacked(known.handed, found, outcome):
+    for one in known.handed:
         for name in _folders(one, roster, several, outcome):
-            groups.setdefault((name, one.rest), []).append(one)
-    files: dict[str, dict[tuple[str, ...], list[Handed]]] = {}
-    for (name, rest), attempts in _merged(groups).items():
-        parts = tuple(map(_part, rest))
-        files.setdefault(name, {}).setdefault(parts, []).extend(attempts)
-    for name, theirs in files.items():
-        for attempts in theirs.values():
-            attempts.sort(key=lambda one: one.order)
+            handed.setdefault(name, []).append(one)
+    for name, theirs in handed.items():
+        sources.begin()
         learner = outcome.learners.setdefault(name, Collected(name))
-        learner.late |= any(one.late for attempts in theirs.values() for one in attempts)
-        for parts, attempts in theirs.items():
+        files = _within_limits(learner, _by_path(_unpacked(theirs, sources, outcome)), outcome)
+        learner.late |= any(one.late for attempts in files.values() for one in attempts)
+        for parts, attempts in files.items():
             for one in attempts[:-1]:
-                _attempt({parts: one}, False, to, learner, found.source, outcome)
-        _attempt({parts: attempts[-1] for parts, attempts in theirs.items()}, True, to, learner, found.source, outcome)
+                _attempt({parts: one}, False, to, learner, source, outcome)
+        if files:
+            _attempt({parts: attempts[-1] for parts, attempts in files.items()}, True, to, learner, source, outcome)
+
+
+def _by_path(handed: Iterable[Handed]) -> dict[Parts, list[Handed]]:
+    """One learner's files by their paths in that folder: of each its attempts, the latest last."""
+    groups: dict[Parts, list[Handed]] = {}
+    for one in handed:
+        groups.setdefault(one.rest, []).append(one)
+    files: dict[Parts, list[Handed]] = {}
+    for rest, attempts in _merged(groups).items():
+        files.setdefault(tuple(map(_part, rest)), []).extend(attempts)
+    for attempts in files.values():
+        attempts.sort(key=lambda one: one.order)
+    return files
+
+
+def _within_limits(learner: Collected, files: dict[Parts, list[Handed]], outcome: Outcome) -> dict[Parts, list[Handed]]:
+    """What of them one learner may hand in; the rest is told."""
+    kept: dict[Parts, list[Handed]] = {}
+    count = size = 0
+    for parts, attempts in files.items():
+        latest = attempts[-MOST_ATTEMPTS:]
+        if len(attempts) > len(latest):
+            why = f"is one of {len(attempts):,} attempts at the same file; the latest {MOST_ATTEMPTS} are collected"
+            outcome.others.append((attempts[0].member.name, why))
+        count, size = count + len(latest), size + sum(one.member.size for one in latest)
+        if count > LEARNER_FILES or size > LEARNER_BYTES:
+            most = f"{LEARNER_FILES:,} files" if count > LEARNER_FILES else f"{LEARNER_BYTES >> 20} MB"
+            why = f"and what follows of {printable(learner.name)} was not collected: it is more than {most}"
+            outcome.others.append((latest[0].member.name, why))
+            break
+        kept[parts] = latest
+    return kept
 
 
 def check(to: Path, sources: Sequence[Path]) -> None:
@@ -105,8 +138,12 @@ def check(to: Path, sources: Sequence[Path]) -> None:
             raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 
-def room(to: Path, size: int) -> None:
-    """Raises: InputError where the disk has less room than the files need."""
+def room(to: Path, handed: Iterable[Handed]) -> None:
+    """Raises: InputError where the disk has less room than the files need, of which those of one learner have a limit."""
+    sizes: dict[object, int] = {}
+    for one in handed:
+        sizes[one.whose] = min(sizes.get(one.whose, 0) + one.member.size, LEARNER_BYTES)
+    size = sum(sizes.values())
     existing = next(folder for folder in (to, *to.resolve().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
     if free < size + SPARE:
@@ -114,16 +151,16 @@ def room(to: Path, size: int) -> None:
                          "Nothing was collected.")  # fmt: skip
 
 
-def _unpacked(handed: Iterable[Handed], found: Contents, outcome: Outcome) -> Iterable[Handed]:
+def _unpacked(handed: Iterable[Handed], sources: Sources, outcome: Outcome) -> Iterable[Handed]:
     """An archive that a learner handed in is what it holds, in a folder of its name; one in that one stays as it is."""
     for one in handed:
         if not is_archive(one.rest[-1]):
             yield one
             continue
         try:
-            held = inner(one.member, found)
+            held = sources.inner(one.member)
         except InputError as error:
-            outcome.others.append((one.member.name, f"is an archive that was not unpacked: {str(error).removesuffix('.')}"))
+            outcome.others.append((one.member.name, f"is an archive that was not unpacked: it {error}"))
             yield one
             continue
         stem = one.rest[-1].split(".")[0] or "archive"
@@ -180,15 +217,15 @@ def _part(part: str) -> str:
     return f"_{made}" if _WINDOWS.match(made) else made
 
 
-def _merged(groups: dict[tuple[str, tuple[str, ...]], list[Handed]]) -> dict[tuple[str, tuple[str, ...]], list[Handed]]:
+def _merged(groups: dict[tuple[str, ...], list[Handed]]) -> dict[tuple[str, ...], list[Handed]]:
     """Copies that were numbered because a lesson's notebook was handed in again are attempts at it. Other names keep their numbers."""
-    merged: dict[tuple[str, tuple[str, ...]], list[Handed]] = {}
-    for (name, rest), attempts in groups.items():
+    merged: dict[tuple[str, ...], list[Handed]] = {}
+    for rest, attempts in groups.items():
         again = _AGAIN.fullmatch(rest[-1])
         stem = again[1] if again else ""
         if again and lesson_of_name(Path(f"{stem}.ipynb")) == stem:
             rest = (*rest[:-1], f"{stem}{again[2]}")
-        merged.setdefault((name, rest), []).extend(attempts)
+        merged.setdefault(rest, []).extend(attempts)
     return merged
 
 
@@ -230,10 +267,10 @@ def _told(one: Handed, outcome: Outcome) -> Iterator[None]:
     """A file that cannot be copied is told, unless it is the disk that is full, which ends it all."""
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    except (OSError, ValueError) as error:  # ValueError: what no file system takes for a name
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
             raise
-        outcome.others.append((one.member.name, f"could not be copied ({error.strerror or error})"))
+        outcome.others.append((one.member.name, f"could not be copied ({getattr(error, 'strerror', None) or error})"))
 
 
 def recorded(to: Path) -> list[dict[str, str]]:

@@ -1,54 +1,59 @@
 """What lies in an archive or a folder, read without trusting it: no link is followed, no path leads out, nothing swells without end.
 
-Nothing is extracted here. A member is a path and a way to read its bytes; where they go is decided elsewhere.
+A member is a path and a way to read its bytes; where they go is decided elsewhere. Archives are opened by limited processes: those
+downloaded by one with the patience that a whole class takes, those that a learner handed in by one of that learner's own.
 """
 
 from __future__ import annotations
 
-import bz2
-import calendar
-import gzip
-import io
-import lzma
+import itertools
+import json
 import os
 import stat
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from grader.submission.discover import ARCHIVES, MACHINES
+from grader.sandbox.process import SandboxError
+from grader.sandbox.reader import Reader
+from grader.sandbox.scratch import new_folder, remove_folder
+from grader.submission.archives import DEEPEST, Quota, is_a_program_s, plausible
+from grader.submission.discover import ARCHIVES
+from grader.submission.ipynb import Unreadable
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import printable
 
-MOST_FILES = 50_000
-MOST_BYTES = 4 << 30  # unpacked, all together
+MOST_FILES, MOST_NAMES, MOST_BYTES = 200_000, 64 << 20, 64 << 30  # of a download: files, characters of their paths, bytes
 ONE_FILE = 256 << 20
-DEEPEST = 16  # folders
-_PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError, ValueError)
-
-
-class _TooMuch(Exception):
-    """An archive unpacks to more than anybody hands in."""
+LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES = 10_000, 1 << 20, 1 << 30  # of all that one learner handed in
+PATIENCE = 30  # how many times as long a whole class may take as one learner
+MOST_REFUSED = 20  # of one learner's archive; nobody reads more
+_ADVICE = {  # by what is the matter with a download
+    "is damaged": "; download it again. Nothing was collected.",
+    "is locked": "; unpack it, and collect the folder.",
+    "is not": "; a zip file, a tar file or a folder is expected. If it was downloaded, download it again.",
+    "": ", which is more than the limit; nothing was collected. If you trust it, unpack it yourself, and collect its folders one by one.",
+}
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file. parts: its path; changed: when, in seconds since 1970, 0 where the archive doesn't say. data(): its bytes, or OSError."""
+    """A file. parts: its path; changed: when, in seconds since 1970, 0 where the archive doesn't say. data(): its bytes, or OSError.
+
+    within: the name of the learner's archive that it is in, '' for none.
+    """
 
     parts: tuple[str, ...]
     size: int
     changed: float
     data: Callable[[], bytes]
+    within: str = ""
 
     @property
     def name(self) -> str:
-        return printable("/".join(self.parts))
+        return self.within + ": " * bool(self.within) + printable("/".join(self.parts))
 
 
 @dataclass
@@ -59,180 +64,114 @@ class Contents:
     members: list[Member] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     checkouts: set[tuple[str, ...]] = field(default_factory=set)
-    bytes: int = 0
-
-    def add(self, member: Member) -> None:
-        if len(self.members) >= MOST_FILES:
-            raise _TooMuch(f"more than {MOST_FILES} files")
-        if member.size > ONE_FILE:
-            self.refused.append((member.name, f"is larger than {ONE_FILE >> 20} MB"))
-            return
-        self.bytes += member.size
-        if self.bytes > MOST_BYTES:
-            raise _TooMuch(f"more than {MOST_BYTES >> 30} GB")
-        self.members.append(member)
 
 
-def contents(path: Path) -> Contents:
-    """What a folder or an archive (zip, tar, tar.gz, tar.bz2, tar.xz) holds. The archive has to stay while members are read.
+class Sources:
+    """Opens folders and archives. A context manager: members can be read until it ends, those of a learner's archive until begin()."""
 
-    Raises: InputError where there is nothing of the kind, the file is no archive, is locked, or unpacks to more than the limits.
-    """
-    said = printable(str(path))
-    if not path.exists():
-        raise InputError(f"there is no {said}.")
-    if not path.is_dir() and not path.is_file():
-        raise InputError(f"{said} is neither a folder nor a file.")
-    found = Contents(path.name)
-    try:
-        if path.is_dir():
-            _folder(path, path, found)
-        else:
-            _archive(path.open("rb"), said, found)
-    except _TooMuch as error:
-        raise InputError(f"{said} holds {error}, which is more than the limit; nothing was collected. If you trust it, unpack it "
-                         "yourself, and collect its folders one by one.") from None  # fmt: skip
-    return found
+    def __init__(self) -> None:
+        self._folder = new_folder()
+        self._numbers = itertools.count()
+        self._class: Reader | None = None
+        self._learner: Reader | None = None
 
+    def __enter__(self) -> Sources:
+        return self
 
-def inner(member: Member, left: Contents) -> Contents:
-    """What an archive that a learner handed in holds. left: of the archive that it is in, which its size counts for.
+    def __exit__(self, *error: object) -> None:
+        for reader in (self._class, self._learner):
+            if reader is not None:
+                reader.close()
+        remove_folder(self._folder)
 
-    Raises: InputError as contents() does.
-    """
-    found = Contents(member.name, bytes=left.bytes)
-    try:
-        _archive(io.BytesIO(member.data()), member.name, found)
-    except _TooMuch as error:
-        raise InputError(f"it holds {error}") from None
-    except OSError as error:
-        raise InputError(f"it can't be read ({error})") from None
-    left.bytes = found.bytes
-    return found
+    def contents(self, path: Path) -> Contents:
+        """What a folder or an archive (zip, tar, tar.gz, tar.bz2, tar.xz) holds. The archive has to stay while members are read.
+
+        Raises: InputError where there is nothing of the kind, the file is no archive, is locked, or holds more than the limits.
+        """
+        said = printable(str(path))
+        if not path.exists():
+            raise InputError(f"there is no {said}.")
+        if not path.is_dir() and not path.is_file():
+            raise InputError(f"{said} is neither a folder nor a file.")
+        try:
+            if path.is_dir():
+                found = Contents(path.name)
+                _add_folder(path, path, found)
+                return found
+            self._class = self._class or Reader(PATIENCE)
+            quota = Quota(MOST_FILES, MOST_NAMES, MOST_BYTES, ONE_FILE)
+            return Contents(path.name, *self._list(self._class, str(path.absolute()), quota))
+        except Unreadable as error:
+            advice = next(advice for begins, advice in _ADVICE.items() if error.what.startswith(begins))
+            raise InputError(f"{said} {error.what}{advice}") from None
+        except (SandboxError, OSError) as error:
+            raise InputError(f"{said} was not opened: {error}. Nothing was collected; try again.") from None
+
+    def begin(self) -> None:
+        """Another learner's archives follow."""
+        if self._learner is not None:
+            self._learner.begin()
+            for name in os.listdir(self._folder):
+                os.unlink(os.path.join(self._folder, name))
+
+    def inner(self, member: Member) -> Contents:
+        """What an archive that a learner handed in holds. Raises: InputError, whose sentence goes on after 'it'."""
+        try:
+            self._learner = self._learner or Reader()
+            path = self._scratch()
+            Path(path).write_bytes(member.data())
+            quota = Quota(LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES, ONE_FILE)
+            found = Contents(member.name, *self._list(self._learner, path, quota, member.name))
+        except Unreadable as error:
+            raise InputError(error.what) from None
+        except (OSError, SandboxError) as error:
+            raise InputError(f"can't be read ({error})") from None
+        if more := found.refused[MOST_REFUSED:]:
+            found.refused[MOST_REFUSED:] = [(f"and {len(more)} more", "are not read for such reasons")]
+        return found
+
+    def _list(self, reader: Reader, path: str, quota: Quota, within: str = "") -> tuple[Any, ...]:
+        """Members, what is refused, and checkouts. Raises: Unreadable, SandboxError."""
+        into = self._scratch()
+        reader.archive(path, quota, into)
+        with open(into, encoding="ascii") as file:
+            entries, refused, checkouts = json.load(file)
+        os.unlink(into)
+        members = [
+            Member(tuple(parts), size, changed, self._data(reader, path, quota, at), within)
+            for at, (parts, size, changed) in enumerate(entries)
+        ]
+        return members, [(place, why) for place, why in refused], set(map(tuple, checkouts))
+
+    def _data(self, reader: Reader, path: str, quota: Quota, at: int) -> Callable[[], bytes]:
+        def data() -> bytes:
+            into = Path(self._scratch())
+            try:
+                reader.member(path, quota, at, str(into))
+                return into.read_bytes()
+            except (Unreadable, SandboxError) as error:
+                raise OSError(error.what if isinstance(error, Unreadable) else str(error)) from None
+            finally:
+                into.unlink(missing_ok=True)
+
+        return data
+
+    def _scratch(self) -> str:
+        return os.path.join(self._folder, str(next(self._numbers)))
 
 
 def is_archive(name: str) -> bool:
     return name.lower().endswith(ARCHIVES)
 
 
-def _archive(file: IO[bytes], said: str, found: Contents) -> None:
-    begins = file.read(8)
-    file.seek(0)
-    try:
-        if begins.startswith(b"PK"):
-            _zip(zipfile.ZipFile(file), said, found)
-            return
-        unpack = next((each for mark, each in _PACKED.items() if begins.startswith(mark)), None)
-        _tar(_Bounded(unpack(file) if unpack else file), found)
-    except DAMAGED as error:
-        if found.members or found.refused:
-            raise InputError(f"{said} is damaged ({error}); download it again. Nothing was collected.") from None
-        raise InputError(f"{said} is not an archive that can be read; a zip file, a tar file or a folder is expected. "
-                         "If it was downloaded, download it again.") from None  # fmt: skip
-
-
-def _zip(archive: zipfile.ZipFile, said: str, found: Contents) -> None:
-    for about in archive.infolist():
-        if about.flag_bits & 1:
-            raise InputError(f"{said} is locked with a password; unpack it, and collect the folder.")
-        if about.is_dir():
-            continue
-        name = _decoded(about)
-        changed = calendar.timegm((*about.date_time, 0, 0, 0)) if about.date_time[0] > 1980 else 0  # 1980: not told
-        _take(name, about.file_size, changed, _reader(archive, about), found, link=stat.S_ISLNK(about.external_attr >> 16))
-
-
-def _decoded(about: zipfile.ZipInfo) -> str:
-    """The name. Where the archive does not say that it is UTF-8, Python reads DOS's letters; Canvas writes UTF-8 and doesn't say so."""
-    if about.flag_bits & 0x800:
-        return about.filename
-    try:
-        return about.filename.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        return about.filename
-
-
-def _reader(archive: zipfile.ZipFile, about: zipfile.ZipInfo) -> Callable[[], bytes]:
-    def data() -> bytes:
-        try:
-            with archive.open(about) as stream:
-                return stream.read(ONE_FILE)
-        except DAMAGED as error:
-            raise OSError(f"damaged: {error}") from None
-
-    return data
-
-
-def _tar(stream: Any, found: Contents) -> None:
-    archive = tarfile.open(fileobj=stream, mode="r:")
-    for about in archive:
-        if about.isdir():
-            continue
-        if not about.isreg() and not about.islnk() and not about.issym():
-            found.refused.append((printable(about.name), "is not a regular file"))
-            continue
-        _take(about.name, about.size, about.mtime, _extractor(archive, about), found, link=not about.isreg())
-
-
-def _extractor(archive: tarfile.TarFile, about: tarfile.TarInfo) -> Callable[[], bytes]:
-    def data() -> bytes:
-        try:
-            stream = archive.extractfile(about)
-            return stream.read(ONE_FILE) if stream else b""
-        except DAMAGED as error:
-            raise OSError(f"damaged: {error}") from None
-
-    return data
-
-
-class _Bounded(io.RawIOBase):
-    """A stream that ends the reading where a header asks for more than any file, or lies further in than anything may."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= ONE_FILE + 1024:
-            raise _TooMuch(f"a part of more than {ONE_FILE >> 20} MB")
-        return self._stream.read(size)
-
-    def seek(self, to: int, whence: int = 0) -> int:
-        if whence == 0 and to > MOST_BYTES:
-            raise _TooMuch(f"more than {MOST_BYTES >> 30} GB")
-        return self._stream.seek(to, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-
-def _take(name: str, size: int, changed: float, data: Callable[[], bytes], found: Contents, link: bool) -> None:
-    """Adds a member of an archive, or says why it isn't one."""
-    parts = tuple(part for part in name.replace("\\", "/").split("/") if part not in ("", "."))
-    if not parts:
-        return
-    if name.startswith(("/", "\\")) or ".." in parts or parts[0][1:2] == ":":
-        found.refused.append((printable(name), "has a path that leads out of the archive"))
-    elif link:
-        found.refused.append((printable(name), "is a link; links are not followed"))
-    elif len(parts) > DEEPEST:
-        found.refused.append((printable(name), f"is more than {DEEPEST} folders deep"))
-    elif ".git" in parts:
-        found.checkouts.add(parts[: parts.index(".git")])
-    elif not any(_of_a_machine(part) for part in parts):
-        found.add(Member(parts, size, changed, data))
-
-
-def _of_a_machine(part: str) -> bool:
-    """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
-    return part.startswith(".") or part.lower() in MACHINES
-
-
-def _folder(folder: Path, top: Path, found: Contents) -> None:
+def _add_folder(folder: Path, top: Path, found: Contents) -> None:
+    """Raises: Unreadable where there are too many files."""
     for path, about in _listed(folder, found):
         parts = path.relative_to(top).parts
         if path.name == ".git":
             found.checkouts.add(parts[:-1])
-        elif _of_a_machine(path.name):
+        elif is_a_program_s(path.name):
             continue
         elif links.is_link(path):
             found.refused.append((printable("/".join(parts)), "is a link; links are not followed"))
@@ -240,11 +179,15 @@ def _folder(folder: Path, top: Path, found: Contents) -> None:
             if len(parts) > DEEPEST:
                 found.refused.append((printable("/".join(parts)), f"is more than {DEEPEST} folders deep"))
             else:
-                _folder(path, top, found)
+                _add_folder(path, top, found)
         elif not stat.S_ISREG(about.st_mode):
             found.refused.append((printable("/".join(parts)), "is not a regular file"))
+        elif about.st_size > ONE_FILE:
+            found.refused.append((printable("/".join(parts)), f"is larger than {ONE_FILE >> 20} MB"))
+        elif len(found.members) >= MOST_FILES:
+            raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            found.add(Member(parts, about.st_size, about.st_mtime, _opener(path, top)))
+            found.members.append(Member(parts, about.st_size, plausible(about.st_mtime), _opener(path, top)))
 
 
 def _listed(folder: Path, found: Contents) -> Iterator[tuple[Path, os.stat_result]]:

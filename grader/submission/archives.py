@@ -1,0 +1,203 @@
+"""What an archive holds (zip, tar, tar.gz, tar.bz2, tar.xz), read without trusting it: no path leads out, no link is one, nothing swells.
+
+It may be made to take all time or memory of whoever opens it, so reader.py has a limited process do so.
+"""
+
+from __future__ import annotations
+
+import bz2
+import calendar
+import gzip
+import io
+import lzma
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable
+from typing import IO, Any, NamedTuple
+
+from grader.submission.discover import MACHINES
+from grader.submission.ipynb import Unreadable
+from grader.util.names import printable
+
+DEEPEST = 16  # folders
+LONGEST = 1_000  # characters of one path
+LATEST = 4e9  # seconds since 1970; a time beyond is nobody's
+_CHUNK = 1 << 20
+_PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+NO_ARCHIVE = "is not an archive that can be read"
+
+
+class Quota(NamedTuple):
+    """How much one archive may hold: entries of any kind, characters of all their paths, bytes unpacked, and of one file."""
+
+    entries: int
+    names: int
+    bytes: int
+    one_file: int
+
+
+class Archive:
+    """An open archive. Raises: Unreadable, and MemoryError or RecursionError, whatever the file holds.
+
+    entries: (path's parts, bytes, changed) of each file; changed: seconds since 1970, 0 where the archive doesn't say.
+    refused: (path, why) of what is not read. checkouts: folders that are a Git repository.
+    """
+
+    def __init__(self, path: str, quota: Quota) -> None:
+        self.entries: list[tuple[tuple[str, ...], int, float]] = []
+        self.refused: list[tuple[str, str]] = []
+        self.checkouts: set[tuple[str, ...]] = set()
+        self._streams: list[Callable[[], IO[bytes]]] = []  # parallel to entries
+        self._quota = quota
+        self._count = self._names = self._bytes = 0
+        try:
+            self._list(open(path, "rb"))
+        except (Unreadable, MemoryError, RecursionError):
+            raise
+        except Exception as error:  # the parsers raise whatever a stranger's bytes lead them to
+            seen = self.entries or self.refused
+            raise Unreadable(f"is damaged ({_words(error)})" if seen else NO_ARCHIVE, "") from None
+
+    def copy(self, at: int, into: str) -> int:
+        """Writes the file of an entry. Returns its size. Raises as the class does."""
+        size, most = 0, self._quota.one_file
+        try:
+            with self._streams[at]() as stream, open(into, "wb") as file:
+                while chunk := stream.read(_CHUNK):
+                    size += len(chunk)
+                    if size > most:
+                        raise Unreadable(f"larger than {most >> 20} MB", "")
+                    file.write(chunk)
+        except (Unreadable, MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            raise Unreadable(f"damaged: {_words(error)}", "") from None
+        return size
+
+    def _list(self, file: IO[bytes]) -> None:
+        begins = file.read(8)
+        file.seek(0)
+        if begins.startswith(b"PK"):
+            return self._list_zip(zipfile.ZipFile(file))
+        unpack = next((each for mark, each in _PACKED.items() if begins.startswith(mark)), None)
+        self._list_tar(_Bounded(unpack(file) if unpack else file, self._quota))
+
+    def _list_zip(self, archive: zipfile.ZipFile) -> None:
+        locked = 0
+        for about in archive.infolist():
+            name = _decoded(about)
+            self._spend(name)
+            if about.flag_bits & 1:
+                locked += 1
+                self.refused.append((printable(name), "is locked with a password"))
+            elif not about.is_dir():
+                self._take(name, about.file_size, _changed(about), lambda about=about: archive.open(about),
+                           stat.S_ISLNK(about.external_attr >> 16))  # fmt: skip
+        if locked and not self.entries:
+            raise Unreadable("is locked with a password", "")
+
+    def _list_tar(self, stream: Any) -> None:
+        archive = tarfile.open(fileobj=stream, mode="r:")
+        for about in archive:
+            self._spend(about.name)
+            if about.size < 0:
+                raise ValueError("a file of less than no bytes")  # after which the same entry would follow for ever
+            if about.isreg() or about.islnk() or about.issym():
+                self._take(about.name, about.size, about.mtime, lambda about=about: archive.extractfile(about), not about.isreg())
+            elif not about.isdir():
+                self.refused.append((printable(about.name), "is not a regular file"))
+
+    def _spend(self, name: str) -> None:
+        self._count += 1
+        self._names += len(name)
+        if self._count > self._quota.entries:
+            raise Unreadable(f"holds more than {self._quota.entries:,} files", "")
+        if self._names > self._quota.names:
+            raise Unreadable(f"holds names of more than {self._quota.names:,} characters", "")
+
+    def _take(self, name: str, size: int, changed: float, stream: Callable[[], Any], link: bool) -> None:
+        """Adds a file, or says why it isn't one."""
+        name = name.encode("utf-8", "replace").decode()  # half a letter is none, and cannot be written anywhere
+        parts = tuple(part for part in name.replace("\\", "/").split("/", 2 * LONGEST) if part not in ("", "."))
+        if not parts:
+            return
+        if why := self._refusal(name, parts, size, link):
+            self.refused.append((printable(name), why))
+        elif ".git" in parts:
+            self.checkouts.add(parts[: parts.index(".git")])
+        elif not any(is_a_program_s(part) for part in parts):
+            self._bytes += size
+            if self._bytes > self._quota.bytes:
+                raise _more_bytes(self._quota)
+            self.entries.append((parts, size, plausible(changed)))
+            self._streams.append(stream)
+
+    def _refusal(self, name: str, parts: tuple[str, ...], size: int, link: bool) -> str:
+        if len(name) > LONGEST:
+            return f"has a path of more than {LONGEST} characters"
+        if name.startswith(("/", "\\")) or ".." in parts or parts[0][1:2] == ":":
+            return "has a path that leads out of the archive"
+        if link:
+            return "is a link; links are not followed"
+        if len(parts) > DEEPEST:
+            return f"is more than {DEEPEST} folders deep"
+        return f"is larger than {self._quota.one_file >> 20} MB" if size > self._quota.one_file else ""
+
+
+def plausible(changed: float) -> float:
+    """A file's time, in seconds since 1970; 0 in place of one that cannot be."""
+    return changed if 0 < changed < LATEST else 0
+
+
+def _more_bytes(quota: Quota) -> Unreadable:
+    return Unreadable(f"holds more than {quota.bytes >> 30} GB", "")
+
+
+def is_a_program_s(part: str) -> bool:
+    """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
+    return part.startswith(".") or part.lower() in MACHINES
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends the reading where a header asks for more than any file, or lies further in than anything may."""
+
+    def __init__(self, stream: Any, quota: Quota) -> None:
+        self._stream = stream
+        self._quota = quota
+
+    def read(self, size: int = -1) -> bytes:
+        most = self._quota.one_file
+        if not 0 <= size <= most + 1024:
+            raise Unreadable(f"holds a part of more than {most >> 20} MB", "")
+        return self._stream.read(size)
+
+    def seek(self, to: int, whence: int = 0) -> int:
+        if to > self._quota.bytes + 1024 * self._quota.entries:
+            raise _more_bytes(self._quota)
+        return self._stream.seek(to, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+def _changed(about: zipfile.ZipInfo) -> float:
+    """When, in seconds since 1970; 0 where it is not told, as 1980 does, or is no date."""
+    try:
+        return calendar.timegm((*about.date_time, 0, 0, 0)) if about.date_time[0] > 1980 else 0
+    except ValueError:
+        return 0
+
+
+def _decoded(about: zipfile.ZipInfo) -> str:
+    """The name. Where the archive does not say that it is UTF-8, Python reads DOS's letters; Canvas writes UTF-8 and doesn't say so."""
+    if about.flag_bits & 0x800:
+        return about.filename
+    try:
+        return about.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return about.filename
+
+
+def _words(error: Exception) -> str:
+    return printable(str(error)) or type(error).__name__
