@@ -32,7 +32,7 @@ MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises"})
 def run(graded, tmp_path, monkeypatch):
     """run(*options) -> exit code, over a class of two; run.files(): the reports as they are now; run.settings: of the last run."""
     folder, out = hand_in(tmp_path / "class", **{"ada.lovelace": (FIRST,), "g.hopper": (FIRST,)}), tmp_path / "out"
-    for name, text in {"seven": f"{ONE},7\n", "nine": f"{ONE},9\n", "all": CANVAS, "fewer": CANVAS.partition('"Hopper')[0]}.items():
+    for name, text in {"seven": f"{ONE},7\n", "nine": f"{ONE},9\n", "all": CANVAS.replace("1906-12-09", "g.hopper"), "fewer": CANVAS.partition('"Hopper')[0]}.items():
         (tmp_path / name).write_text(text)
     (folder / "collected.csv").write_text("learner,file,state,late,submitted\nada.lovelace,x.ipynb,placed,,2026-10-01 08:30:00+00:00\n")
     graded.made["g.hopper", ONE] = Verdict(ONE, "failed", "x", cases=(1, 3))

@@ -132,7 +132,7 @@ class Thing:
     ("target", "said"),
     [
         ("softmax_row", "No exercise is called 'softmax_row'. Nearest: softmax_rows"),
-        ("zzzz", "No exercise is called 'zzzz'. The exercises are: hard_lookup, attention_scores, "),
+        ("zzzz", "No exercise is called 'zzzz'. The exercises are: hard_lookup, soft_lookup, "),
         (lambda x: x, "A lambda has no name, so its exercise is unknown."),
         (renamed, "'renamed' is not the name of an exercise."),
         (functools.partial(made(RIGHT)),
