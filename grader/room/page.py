@@ -60,7 +60,7 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
 
 def _whole(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
     made = content(board, names=names, ended=ended)
-    return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR) + "\n"
+    return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
 
 
 def _labeled(learners: Sequence[Learner]) -> list[Learner]:

@@ -1,0 +1,92 @@
+"""Which connections a room holds: a stranger's silence never keeps out anybody, and least of all those who are in.
+
+A new connection is always taken. Where there is no room for it, one that waits goes: first one over which nobody of the room has
+spoken, of the address that has most of them, the longest waiting of these. The members at an address count in its
+favor, so that a hub with a whole class behind it is no flood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+
+from grader.room.limits import sender
+
+MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
+EACH = 2  # connections that a member may have open
+
+
+@dataclass
+class _Connection:
+    stream: Any
+    sender: str
+    member: str = ""
+
+
+class Connections:
+    """members: how many there are at each address."""
+
+    def __init__(self, members: Mapping[str, int]) -> None:
+        self.most = min(MAX_CONNECTIONS, descriptors() - 60)
+        self._members = members
+        self._open: dict[Any, _Connection] = {}  # the longest open first
+
+    def add(self, stream: Any, address: str) -> None:
+        if len(self._open) >= self.most:
+            self._close(self._victim())
+        self._open[stream] = _Connection(stream, address)
+
+    def forget(self, stream: Any) -> None:
+        self._open.pop(stream, None)
+
+    def belongs(self, stream: Any, member: str, most: int = EACH) -> None:
+        """Notes that a member, or a page of the room, speaks over a connection; of one with more than `most`, the longest open goes."""
+        mine = self._open.get(stream)
+        if mine is None:
+            return
+        mine.member = member
+        theirs = [each for each in self._open.values() if each.member == member]
+        if len(theirs) > most:
+            self._close(theirs[0])
+
+    def _victim(self) -> _Connection:
+        held = Counter(each.sender for each in self._open.values())
+        return max(self._open.values(), key=lambda each: (not each.member, held[each.sender] - EACH * self._members.get(each.sender, 0)))
+
+    def _close(self, connection: _Connection) -> None:
+        self.forget(connection.stream)
+        connection.stream.close()
+
+
+class Server(HTTPServer):
+    """One that tells its Connections of each that opens and ends."""
+
+    connections: Connections
+
+    def handle_stream(self, stream: Any, address: Any) -> None:
+        self.connections.add(stream, sender(str(address[0])))
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: Any) -> None:
+        super().on_close(server_conn)
+        self.connections.forget(server_conn.stream)
+
+
+def descriptors() -> int:
+    """How many files and connections this process may have open, after it asked for enough."""
+    try:
+        import resource
+    except ImportError:  # Windows counts otherwise
+        return 10_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return 10_000 if soft == resource.RLIM_INFINITY else soft
