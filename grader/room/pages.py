@@ -9,6 +9,7 @@ from typing import Any
 
 from tornado.iostream import StreamClosedError
 
+from grader.room.connections import PAGE
 from grader.room.handler import JsonHandler
 from grader.room.page import live_page
 from grader.room.shown import MAX_OWN_PAGES, MAX_PAGES
@@ -46,7 +47,7 @@ class Stream(Page):
         with self.live.watched(names, own) as changes:
             if changes is None:
                 raise self.refuse(503, "This page is open in too many places.", 10)
-            self.connections.belongs(self.request.connection.stream, "page", MAX_PAGES + MAX_OWN_PAGES)
+            self.connections.belongs(self.request.connection.stream, PAGE, MAX_PAGES + MAX_OWN_PAGES)
             with contextlib.suppress(StreamClosedError):  # the page was closed
                 while True:
                     self.write(await changes.get())

@@ -52,7 +52,7 @@ def test_silent_connections_of_several_addresses_keep_nobody_out(small):
     assert answer(inside, "/events", token=joined["token"], events=[EVENT]) == (200, {"taken": 1})
     kept = inside.sock
     held = [silent(small, sender) for _ in range(ROOM_FOR) for sender in ("127.0.0.2", "127.0.0.3")]
-    with ThreadPoolExecutor(15) as pool:  # a class behind one address
+    with ThreadPoolExecutor(8) as pool:  # a class behind one address
         answers = list(pool.map(lambda number: joins(small, "127.0.0.4", f"learner {number}")[0], range(300)))
     assert answers == [200] * 300
     assert answer(inside, "/events", token=joined["token"], events=[{**EVENT, "at": 2.0}])[0] == 200
