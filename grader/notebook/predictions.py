@@ -27,9 +27,9 @@ def shown(number: Any, options: Any, choice: Any, record: Record) -> Shown:
     as_in = f'as in `predict("{number}", "{options}", "{options[0]}")`.'
     if choice and not (isinstance(choice, str) and len(choice) == 1 and choice.upper() in options):
         return sentence(f"The options of this prediction are {', '.join(options)}; choose one, {as_in}")
-    if choice and not record.prediction(number):
-        record.predicted(number, choice.upper())
-    if record.prediction(number):
+    if choice and not record.prediction(_key(number)):
+        record.predicted(_key(number), choice.upper())
+    if record.prediction(_key(number)):
         return Answer(number, record)
     return Buttons(number, options, as_in, record) if _clickable() else _words(options, as_in)
 
@@ -45,9 +45,9 @@ class Answer(Shown):
 
     def __init__(self, number: str, record: Record) -> None:
         made = _answer(number)
-        self.status = f"You said {record.prediction(number)}."
+        self.status = f"You said {record.prediction(_key(number))}."
         parts = [f"*What a wrong guess shows.* {made.wrong}"] if made and made.wrong else []
-        self.markdown = "\n\n".join([f"**{self.status}** {made.answer if made else 'The answer is folded away above.'}", *parts])
+        self.markdown = "\n\n".join([f"**{self.status}**", made.answer if made else "The answer is folded away above.", *parts])
         plain = sentence(self.markdown, more=record.take_notes())
         super().__init__(plain.text, plain.html)
 
@@ -55,15 +55,20 @@ class Answer(Shown):
         return {"text/plain": self.text, "text/markdown": self.markdown}  # Markdown, for its formulas
 
 
+def _key(number: str) -> str:
+    """By what the record knows a prediction: '01_three_tokens.2', since lessons of another course have the same numbers."""
+    lesson, at = number.split(".")
+    return f"{next((name for name in registry.lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
+
+
 def _answer(number: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
-    lesson, at = number.split(".")
+    name, at = _key(number).split(".")
     try:
-        name = next(name for name in registry.lessons() if name.startswith(f"{lesson}_"))
         values = iter(registry.quoted(name))
         texts = [prose.filled(cell.text, values) for cell in prose.shown(registry.cells(name)) if cell.role == "prose"]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
-    except (OSError, LookupError, StopIteration, prose.Unsaid):
+    except (OSError, LookupError, prose.Unsaid):
         return None
 
 
@@ -93,12 +98,12 @@ class Buttons(Shown):
         return button
 
     def _press(self, letter: str) -> None:
-        first = self._record.prediction(self._number)
+        first = self._record.prediction(_key(self._number))
         if not first:
-            self._record.predicted(self._number, letter)
+            self._record.predicted(_key(self._number), letter)
         answer = Answer(self._number, self._record)
         late = f" You chose {letter} now, and the first choice is kept." if first and first != letter else ""
-        self._status.value = f'<p role="status">{answer.status}{late}</p>'
+        self._status.value = f'<p role="status">{answer.status}{late} The answer is below.</p>'
         if not self._output.outputs:
             self._output.append_display_data(answer)
 

@@ -2,7 +2,7 @@
 
     {"format": 1, "exercises": {"softmax_rows": {
         "status": "failed", "passed": null, "hints": 1, "attempts": {"9f2c…": "failed"}}},
-     "predictions": {"01.1": {"choice": "B"}}}
+     "predictions": {"01_three_tokens.1": {"choice": "B"}}}
 
 An attempt is one state of the learner's code, known by its fingerprint. Keys that this version does not
 know are kept as they are. Where the file cannot be written, the record lives in memory and says so once.

@@ -52,12 +52,12 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     assert api.predict("01.1", "ABC").text.startswith("Choose A, B or C, then unfold the answer above.")
     assert not record.path.exists()
     shown = api.predict("01.1", "ABC", "b")
-    assert shown.text.startswith("**You said B.** **C**: both dot products are 1.") and "What a wrong guess shows." in shown.text
+    assert shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.") and "What a wrong guess shows." in shown.text
     assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
-    assert json.loads(record.path.read_text())["predictions"] == {"01.1": {"choice": "B"}}
+    assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
     record.attempted("softmax_rows", "x", "failed")
-    assert Record(record.path).prediction("01.1") == "B" and Record(record.path).prediction("01.5") == ""
+    assert Record(record.path).prediction("01_three_tokens.1") == "B" and Record(record.path).prediction("01_three_tokens.5") == ""
 
 
 @pytest.mark.parametrize("arguments, said", [
@@ -81,7 +81,7 @@ def test_a_record_that_was_damaged_has_no_choice_and_takes_one(record, predicted
 def test_without_the_text_the_answer_is_the_folded_one(record, monkeypatch, number):
     if number == "01.2":
         monkeypatch.setattr(registry, "cells", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
-    assert api.predict(number, "AB", "A").text == "**You said A.** The answer is folded away above."
+    assert api.predict(number, "AB", "A").text == "**You said A.**\n\nThe answer is folded away above."
 
 
 def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
@@ -96,11 +96,11 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
     row = buttons._row.children
     assert [(button.description, button.tooltip) for button in row] == [("A", "Predict A"), ("B", "Predict B"), ("C", "Predict C")]
     row[1].click()
-    assert record.prediction("01.1") == "B" and buttons._status.value == '<p role="status">You said B.</p>'
+    assert record.prediction("01_three_tokens.1") == "B" and buttons._status.value == '<p role="status">You said B. The answer is below.</p>'
     row[2].click()
-    assert record.prediction("01.1") == "B" and "You chose C now, and the first choice is kept." in buttons._status.value
+    assert record.prediction("01_three_tokens.1") == "B" and "You chose C now, and the first choice is kept." in buttons._status.value
     (output,) = buttons._output.outputs
-    assert output["data"]["text/markdown"].startswith("**You said B.** **C**: both")
+    assert output["data"]["text/markdown"].startswith("**You said B.**\n\n**C**: both")
 
 
 def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
