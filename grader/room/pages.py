@@ -57,7 +57,7 @@ class Stream(Page):
 class Instructor(Page):
     """What only who has the address of the page with names may ask."""
 
-    def asked(self, key: str) -> dict[str, Any]:
+    def request_json(self, key: str) -> dict[str, Any]:
         """The JSON of a request. Raises: HTTPError."""
         if not self.names(key):
             raise self.refuse(403, "Only the page with names can do this.")
@@ -67,7 +67,7 @@ class Instructor(Page):
 class Learners(Instructor):
     def post(self, key: str) -> None:
         """Who is in the room, in the order in which they joined. checked: whether they have sent a check."""
-        self.asked(key)
+        self.request_json(key)
         there = self.room.present().items()
         self.finish({"learners": [{"place": place, "name": one.name, "checked": self.room.checked(place)} for place, one in there]})
 
@@ -75,10 +75,10 @@ class Learners(Instructor):
 class Remove(Instructor):
     def post(self, key: str) -> None:
         """{"places": [0, 7]}: takes these learners out; their notebooks are told with the next check."""
-        asked, there = self.asked(key).get("places"), self.room.present()
-        if not isinstance(asked, list) or not all(type(place) is int for place in asked):
+        places, there = self.request_json(key).get("places"), self.room.present()
+        if not isinstance(places, list) or not all(type(place) is int for place in places):
             raise self.refuse(400, "The learners to remove are a list of their places.")
-        places = [place for place in dict.fromkeys(asked) if place in there]
+        places = [place for place in dict.fromkeys(places) if place in there]
         self.live.written(self, lambda: self.room.remove(places))
         for place in places:
             self.limits.seats.leave(place)
@@ -90,7 +90,7 @@ class Remove(Instructor):
 class Code(Instructor):
     def post(self, key: str) -> None:
         """Changes the room's code; who is in stays in."""
-        self.asked(key)
+        self.request_json(key)
         self.live.written(self, self.room.change_code)
         self.tell(f"The room's code is now {self.live.code}.")
         self.finish({"code": self.live.code})
