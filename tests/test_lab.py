@@ -182,6 +182,30 @@ def menu_saved(page: Page) -> None:
         lab.menu(page, "File", "Save Notebook")
 
 
+def test_a_prediction_is_clicked_and_its_answer_stays(lesson_page, artefacts):
+    page = lesson_page
+    predict = lab.cell(page, "from grader import predict")  # the first of its kind
+    lab.run(page, predict)
+    output = predict.locator(".jp-Cell-outputArea")
+    button = output.get_by_role("button", name="B", exact=True)
+    expect(button).to_have_attribute("title", "Predict B")
+    expect(output).not_to_contain_text("You said")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(output.get_by_role("status")).to_have_text("You said B. The answer is below.")
+    expect(output).to_contain_text("both dot products are 1")
+    expect(output.locator("strong").first).to_have_text("You said B.")
+    output.get_by_role("button", name="C", exact=True).click()
+    expect(output.get_by_role("status")).to_contain_text("You chose C now, and the first choice is kept.")
+    assert output.locator("strong", has_text="You said B.").count() == 1
+    lab.picture(page, predict, artefacts / "prediction.png")
+    lab.restart(page)
+    lab.run(page, predict)  # also where the cell with the lesson's imports has not run
+    expect(output).to_contain_text("You said B.")
+    assert output.get_by_role("button").count() == 0
+    assert page.locator('.jp-RenderedText[data-mime-type="application/vnd.jupyter.error"]').count() == 0
+
+
 def test_an_answer_is_folded_away_until_it_is_asked_for_and_the_glossary_is_a_click_away(address, artefacts):
     """The Markdown inside <details> is rendered, and the sanitizer leaves both elements."""
     with lab.notebook(address, PREDICTION) as page:

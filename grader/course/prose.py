@@ -76,6 +76,12 @@ def prediction(text: str) -> Prediction:
     return Prediction(*("\n".join(lines).strip() for lines in parts.values()))
 
 
+def options(question: str) -> str:
+    """The letters of a question's options, 'ABC' of a list '- **A** …'; '' for an open question."""
+    letters = "".join(re.findall(r"^- \*\*([A-Z])\*\* ", question, re.MULTILINE))
+    return letters if len(letters) > 1 and "ABCDEFGH".startswith(letters) else ""
+
+
 def folded(asked: Prediction) -> str:
     """A prediction as the notebooks have it. Markdown inside an HTML element needs blank lines around it."""
     return (

@@ -92,7 +92,7 @@ def digest(text: str) -> str:
 def as_cells(
     cells: Sequence[Cell], lesson: Lesson, exercise_text: Callable[[str, str], str], said: prose.Said | None = None, way: str = ""
 ) -> list[dict[str, Any]]:
-    """The cells of a notebook.
+    """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
     exercise_text: `stubbed` for the learner's, `unmarked` for the solution. said: the values of the numbers that prose
     quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
@@ -101,7 +101,7 @@ def as_cells(
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
     values = None if said is None else iter(said)
     seen: Counter[str] = Counter()
-    made = []
+    made, predictions = [], 0
     for cell in prose.shown(cells):
         name = task_name(cell.text) if cell.role == "prose" else None
         text = _prose(cell.text, exercises[name] if name else None) if cell.role == "prose" else cell.text
@@ -121,7 +121,17 @@ def as_cells(
         if cell.role != "exercise" and exercise_text is stubbed:
             metadata["grader"]["text"] = digest(text)  # tells `grader update` what a learner changed from what the course did
         made.append(code_or_prose(id, text, metadata, cell.role == "prose"))
+        if cell.role == "prose" and prose.is_prediction(cell.text):
+            predictions += 1
+            made += _buttons(f"{lesson.name[:2]}.{predictions}", cell.text) if exercise_text is stubbed else []
     return made + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
+
+
+def _buttons(number: str, text: str) -> list[dict[str, Any]]:
+    """The cell below a prediction that has options, which a learner runs to choose one of them."""
+    letters = prose.options(prose.prediction(text).question)
+    call = f'from grader import predict\n\npredict("{number}", "{letters}")'
+    return [code_or_prose(f"predict-{number.replace('.', '-')}", call, {"grader": {"role": "demo"}}, False)] if letters else []
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:

@@ -1,4 +1,4 @@
-"""What learners call in a notebook: check, passed, hint, solution, explain, progress, replay and reset.
+"""What learners call in a notebook: check, passed, hint, solution, explain, progress, replay, predict and reset.
 
 None of them raises for anything a learner passes; each answers with an object that displays itself.
 """
@@ -130,6 +130,13 @@ def replay(target: Any = MISSING) -> Shown:
     except Refusal as refusal:
         return said(str(refusal))
     return replaying.shown(wanted, judged.judged(wanted, namespace), frame.f_globals)
+
+
+def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
+    """Buttons for a prediction's options: predict("01.1", "ABC"); with a choice, predict("01.1", "ABC", "B"), the answer."""
+    from grader.notebook import predictions
+
+    return printed(predictions.shown(number, options, choice, _record()))
 
 
 def reset(target: Any = MISSING, code: str | None = None) -> Shown:

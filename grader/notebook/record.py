@@ -1,7 +1,8 @@
 """The learner's own record of progress: one small JSON file, never sent anywhere.
 
     {"format": 1, "exercises": {"softmax_rows": {
-        "status": "failed", "passed": null, "hints": 1, "attempts": {"9f2c…": "failed"}}}}
+        "status": "failed", "passed": null, "hints": 1, "attempts": {"9f2c…": "failed"}}},
+     "predictions": {"01_three_tokens.1": {"choice": "B"}}}
 
 An attempt is one state of the learner's code, known by its fingerprint. Keys that this version does not
 know are kept as they are. Where the file cannot be written, the record lives in memory and says so once.
@@ -117,25 +118,43 @@ class Record:
 
         self._change(exercise, change)
 
+    def predicted(self, number: str, choice: str) -> None:
+        """Notes what a learner chose in a prediction; the first choice counts."""
+
+        def change(kept: dict[str, Any]) -> None:
+            kept.setdefault("choice", choice)
+
+        self._change(number, change, "predictions")
+
+    def prediction(self, number: str) -> str:
+        """The letter that a learner chose; '' for none."""
+        kept = self._read().get("predictions")
+        kept = kept.get(number) if isinstance(kept, dict) else None
+        choice = kept.get("choice") if isinstance(kept, dict) else None
+        return choice if isinstance(choice, str) else ""
+
     def take_notes(self) -> tuple[str, ...]:
         """Sentences on the file itself that were not yet said; each is given once."""
         notes, self._notes = tuple(self._notes), []
         return notes
 
-    def _change(self, exercise: str, change: Callable[[dict[str, Any]], None]) -> None:
+    def _change(self, name: str, change: Callable[[dict[str, Any]], None], section: str = "exercises") -> None:
         try:
             with self._locked():
-                data = self._changed(exercise, change)
+                data = self._changed(name, change, section)
                 if self._memory is None:
                     self._write(data)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             self._keep_in_memory(self._read(), f"Progress cannot be written to {self.path} ({reason})")
-            self._changed(exercise, change)
+            self._changed(name, change, section)
 
-    def _changed(self, exercise: str, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    def _changed(self, name: str, change: Callable[[dict[str, Any]], None], section: str) -> dict[str, Any]:
         data = self._read()
-        change(data["exercises"].setdefault(exercise, {}))
+        data[section] = data[section] if isinstance(data.get(section), dict) else {}
+        kept = data[section].get(name)
+        data[section][name] = kept if isinstance(kept, dict) else {}
+        change(data[section][name])
         return data
 
     def _keep_in_memory(self, data: dict[str, Any], why: str) -> None:

@@ -1,6 +1,7 @@
 """Item analysis: what each exercise tells of a class, from who solved it.
 
-Solved: how many passed, of those who could be graded. Attempted: how many changed the stub, whatever came of it; how often somebody
+Solved: how many passed, of those who could be graded. Who handed in nothing readable of a lesson tells nothing of its exercises, and
+is left out of them. Attempted: how many changed the stub, whatever came of it; how often somebody
 checked an answer is not in what is handed in. Discrimination: the correlation of passing an exercise (0 or 1) with the share of
 points on all the others, the corrected point-biserial correlation, from -1 to 1. The exercise itself is left out of the score,
 or it would correlate with itself. Source: Lord and Novick 1968, Statistical Theories of Mental Test Scores, section 15.4.
@@ -13,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import StatisticsError, correlation
 
+from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports import text
 from grader.reports.room import ATTEMPTED, ClassSummary, Column, likeliest
 
@@ -38,7 +40,7 @@ def items(room: ClassSummary) -> list[Item]:
 
 
 def _item(room: ClassSummary, column: Column) -> Item:
-    judged = [verdict for _, verdict in room.of(column)]
+    judged = [verdict for who, verdict in room.of(column) if _lesson(room.report.submissions[who], column) is not None]
     met = Counter(verdict.status for verdict in judged)
     found = Counter(id for verdict in judged for id, _ in likeliest(verdict))
     return Item(
@@ -53,12 +55,15 @@ def discrimination(room: ClassSummary, column: Column) -> float | None:
     solved, elsewhere = [], []
     for who, judged in room.of(column):
         one = room.report.submissions[who]
-        lesson = next(lesson for lesson in one.lessons if lesson.name == column.lesson)
-        others = one.max_score - lesson.points[column.exercise]
-        if one.ungraded or others <= 0:
+        lesson = _lesson(one, column)
+        if lesson is None or one.ungraded:
+            continue
+        there = [each for each in one.lessons if handed_in(each)]
+        others = sum(each.max_score for each in there) - lesson.points[column.exercise]
+        if others <= 0:
             continue
         solved.append(float(judged.passed))
-        elsewhere.append((one.score - lesson.earned(judged)) / others)
+        elsewhere.append((sum(each.score for each in there) - lesson.earned(judged)) / others)
     if len(solved) < FEWEST:
         return None
     try:
@@ -67,9 +72,19 @@ def discrimination(room: ClassSummary, column: Column) -> float | None:
         return None
 
 
+def handed_in(lesson: LessonReport) -> bool:
+    """Whether any exercise of a lesson was there to be graded; an unreadable notebook has none."""
+    return any(verdict.status != "missing" for verdict in lesson.verdicts)
+
+
+def _lesson(one: SubmissionReport, column: Column) -> LessonReport | None:
+    """A learner's lesson that an exercise is of, None where they did not hand it in."""
+    return next((lesson for lesson in one.lessons if lesson.name == column.lesson and handed_in(lesson)), None)
+
+
 def remark(room: ClassSummary) -> str:
     """How to read the discrimination, or why it isn't shown."""
-    count = len(room.shares)
+    count = sum(not one.ungraded and any(map(handed_in, one.lessons)) for one in room.report.submissions)
     if count < FEWEST:
         return (
             f"How well an exercise tells learners apart (its discrimination) is not shown for {count} with a score: "

@@ -27,13 +27,14 @@ class State:
 class Learner:
     """One learner. here: the exercise that they are at; '': they have checked none, or passed all.
 
-    note: 'stuck', 'fine' or ''.
+    note: 'stuck', 'fine' or ''. unreadable: a notebook of theirs could not be read, so that nobody knows how far they are.
     """
 
     name: str
     states: Mapping[str, State] = field(default_factory=dict)
     here: str = ""
     note: str = ""
+    unreadable: bool = False
 
 
 @dataclass(frozen=True)

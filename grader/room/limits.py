@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 
 MOST_KEYS = 10_000  # kept at once; the one that was used longest ago goes first
@@ -32,6 +33,27 @@ class Budgets:
     def _now(self, key: str) -> float:
         left, then = self._left.get(key, (self._burst, 0.0))
         return min(left + (self._clock() - then) * self._per_s, self._burst)
+
+
+class Seats:
+    """From which address each place of a room was used last. count: places by address."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+        self._of: dict[int, str] = {}
+
+    def take(self, place: int, address: str) -> None:
+        self.leave(place)
+        self._of[place] = address
+        self.count[address] += 1
+
+    def leave(self, place: int) -> None:
+        before = self._of.pop(place, None)
+        if before is not None:
+            self.count[before] -= 1
+
+    def at(self, address: str) -> list[int]:
+        return [place for place, where in self._of.items() if where == address]
 
 
 def sender(address: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from grader.room import code
 from grader.room.board import Board, Learner, State, following
 from grader.room.journal import RoomJournal
 from grader.room.message import Event, Refused, read, to_json
@@ -30,6 +31,7 @@ class Member:
     note: str = ""
     noted: float = 0.0
     gone: bool = False
+    removed: bool = False
     seen: dict[Event, None] = field(default_factory=dict)
 
     def take(self, event: Event, sentences: Mapping[str, str]) -> None:
@@ -60,6 +62,7 @@ class Room:
     def __init__(self, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
         self._journal, self._sentences = journal, sentences
         self._members: list[Member] = []
+        self.code = journal.code
         for line in journal.lines:
             try:
                 self._apply(line)
@@ -69,7 +72,7 @@ class Room:
 
     @property
     def full(self) -> bool:
-        return len(self._members) >= MOST
+        return sum(not member.removed for member in self._members) >= MOST
 
     def join(self, name: str, token: str = "") -> str:
         """Gives a learner a place; who was here before, and shows the token of then, takes the same one.
@@ -83,7 +86,16 @@ class Room:
         return token
 
     def place(self, token: str) -> int | None:
-        """The place that a token belongs to; None: none of this room's."""
+        """The place that a token belongs to; None: none of this room's, or its learner was removed."""
+        number = self._number(token)
+        return None if number is None or self._members[number].removed else number
+
+    def was_removed(self, token: str) -> bool:
+        """Whether a token belongs to a learner whom the instructor removed."""
+        number = self._number(token)
+        return number is not None and self._members[number].removed
+
+    def _number(self, token: str) -> int | None:
         number = token.partition(".")[0]
         if not (number.isascii() and number.isdigit() and len(number) < 9 and int(number) < len(self._members)):
             return None
@@ -99,6 +111,23 @@ class Room:
             self._write({"learner": place, "got": round(time.time(), 3), **to_json(event)})
         return new
 
+    def remove(self, places: Sequence[int]) -> None:
+        """Takes learners out of the room for good; their places are free. Raises: OSError."""
+        for place in places:
+            self._write({"learner": place, "removed": True})
+
+    def change_code(self) -> None:
+        """Gives the room another code, without which nobody new joins. Raises: OSError."""
+        self._write({"code": code.new()})
+
+    def present(self) -> dict[int, Member]:
+        """The learners who were not removed, by place."""
+        return {place: member for place, member in enumerate(self._members) if not member.removed}
+
+    def checked(self, place: int) -> bool:
+        """Whether a learner has ever sent a check."""
+        return bool(self._members[place].states)
+
     def name(self, place: int) -> str:
         return self._members[place].name
 
@@ -107,16 +136,21 @@ class Room:
         return _here(self._members[place])
 
     def board(self, address: str = "") -> Board:
-        """The room as its page shows it, without those who have left."""
-        return Board(tuple(_learner(one) for one in self._members if not one.gone), address, self._journal.code)
+        """The room as its page shows it, without those who have left or were removed."""
+        return Board(tuple(_learner(one) for one in self._members if not (one.gone or one.removed)), address, self.code)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._journal.add(line)
         self._apply(line)
 
     def _apply(self, line: Mapping[str, Any]) -> None:
+        if "code" in line:
+            self.code = str(line["code"])
+            return
         number = line["learner"]
-        if "name" in line:
+        if "removed" in line:
+            self._members[number].removed = True
+        elif "name" in line:
             if number == len(self._members):
                 self._members.append(Member(str(line["name"]), str(line["digest"])))
             member = self._members[number]

@@ -104,7 +104,7 @@ def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
     yield from (
         "Each learner runs this in a notebook, with their own name:", "", "    from grader import join, leave, stuck, fine",
         f'    join("{live.address}", "{live.code}", "ada")', "",
-        f"For the projector, without names:  {live.address}/room/{live.key}",
+        f"For the projector, without names:  {live.address}/room/{live.key}?projector={live.projector}",
         f"For you, with names:               {live.address}/room/{live.key_with_names}",
         f"All messages are kept in {journal.path}. Ctrl-C closes the room.", "",
     )  # fmt: skip

@@ -60,7 +60,7 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
 
 def _whole(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
     made = content(board, names=names, ended=ended)
-    return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR) + "\n"
+    return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
 
 
 def _labeled(learners: Sequence[Learner]) -> list[Learner]:
@@ -95,7 +95,11 @@ def _others(learners: Sequence[Learner], lessons: Sequence[str]) -> list[tuple[s
 def _nowhere(learners: Sequence[Learner]) -> list[Tile]:
     """Those who are at no exercise, in tiles of no lesson."""
     nowhere = [learner for learner in learners if not learner.here]
-    groups = {"no check yet": [s for s in nowhere if not s.states], "everything passed": [s for s in nowhere if s.states]}
+    groups = {
+        "cannot be read": [one for one in nowhere if one.unreadable],
+        "no check yet": [one for one in nowhere if not one.states and not one.unreadable],
+        "everything passed": [one for one in nowhere if one.states and not one.unreadable],
+    }
     return [Tile("", said, 0, 0, 0, tuple(who)) for said, who in groups.items() if who]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,17 +16,24 @@ from grader.room.page import content
 
 SHOW_S = 0.5  # between two looks at what changed
 BEAT_S = 15.0  # after which a page hears that the room still stands
-MAX_PAGES = 40
+MAX_PAGES = 40  # that learners may look at
+MAX_OWN_PAGES = 10  # the instructor's and the projector's, which no other page takes the place of
 
 
 class Live:
-    """address: as learners reach the server, such as 'http://192.168.1.20:8765'. tell: called with sentences for the terminal."""
+    """address: as learners reach the server, such as 'http://192.168.1.20:8765'. projector: what the projector's page shows to have a
+    place of its own; only the terminal tells it. tell: called with sentences for the terminal."""
 
     def __init__(self, room: Room, journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
         self.room, self.address, self._journal, self._tell = room, address, journal, tell
-        self.code, self.key, self.key_with_names = journal.code, journal.key, journal.key_with_names
-        self._pages: dict[asyncio.Queue[str], bool] = {}
+        self.key, self.key_with_names = journal.key, journal.key_with_names
+        self.projector = hashlib.sha256(f"projector {self.key_with_names}".encode()).hexdigest()[:16]
+        self._pages: dict[asyncio.Queue[str], tuple[bool, bool]] = {}
         self._changed, self._unsynced, self._failing = False, False, False
+
+    @property
+    def code(self) -> str:
+        return self.room.code
 
     def board(self) -> Board:
         return self.room.board(self.address)
@@ -44,14 +52,17 @@ class Live:
         return made
 
     @contextlib.contextmanager
-    def watched(self, names: bool) -> Iterator[asyncio.Queue[str] | None]:
-        """For a page that is open: a queue of what to send to it, the newest alone; None: there are too many."""
-        if len(self._pages) >= MAX_PAGES:
+    def watched(self, names: bool, own: bool) -> Iterator[asyncio.Queue[str] | None]:
+        """For a page that is open: a queue of what to send to it, the newest alone; None: there are too many.
+
+        own: it is the instructor's or the projector's.
+        """
+        if sum(each == own for _, each in self._pages.values()) >= (MAX_OWN_PAGES if own else MAX_PAGES):
             yield None
             return
         mine: asyncio.Queue[str] = asyncio.Queue(1)
         mine.put_nowait(self._event(names))
-        self._pages[mine] = names
+        self._pages[mine] = names, own
         try:
             yield mine
         finally:
@@ -69,8 +80,8 @@ class Live:
             if self._changed or time.strftime("%H:%M") != minute:
                 minute, shown = time.strftime("%H:%M"), time.monotonic()
                 self._changed = False
-                made = {names: self._event(names) for names in set(self._pages.values())}
-                for page, names in list(self._pages.items()):
+                made = {names: self._event(names) for names in {names for names, _ in self._pages.values()}}
+                for page, (names, _) in list(self._pages.items()):
                     _put(page, made[names])
             elif time.monotonic() - shown > BEAT_S:
                 shown = time.monotonic()

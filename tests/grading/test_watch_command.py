@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -20,11 +21,13 @@ from rich.console import Console
 
 from grader.cli import main, watch
 from grader.course import registry
-from grader.grading.watch import LearnerState, WatchedRoom, Watcher, next_step, wrongs
+from grader.grading.watch import LearnerState, News, WatchedRoom, Watcher, next_step, wrongs
 from grader.grading.watch.files import learners, notebooks
+from grader.grading.watch.room import board_of
 from grader.grading.watch.screen import draw, lines
 from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
+from grader.room.page import content
 from grader.worker import observe
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
@@ -287,6 +290,23 @@ def test_several_lessons_are_shown_by_their_points():
     console.print(draw(WatchedRoom("room", (both, learner), alone=False, waiting=0), 29))
     row = next(line for line in console.file.getvalue().splitlines() if line.strip().startswith("ada"))
     assert row.split() == ["ada", "1/1", "3/3", "4/4"]
+
+
+def test_what_cannot_be_read_is_not_everything_passed():
+    passed = LessonReport("00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1})
+    note = "01_three_tokens.ipynb is not JSON."
+    torn, empty = LearnerState("ada", {"00_start_here": passed}, notes=(note,)), LearnerState("bob", {}, notes=(note,))
+    room = WatchedRoom("room", (torn, empty), alone=False, waiting=0, news=(News("ada", passed, None, 0.1),))
+    said = "\n".join(lines(room, None))
+    assert "The notebooks of 2 learners cannot be read; nobody else has anything wrong now." in said and f"bob: {note}" in said
+    assert "Every exercise passed" not in "\n".join(lines(replace(room, learners=(torn,), alone=True), None))
+    console = Console(file=io.StringIO(), width=100, height=30)
+    console.print(draw(room, 29))
+    shown = console.file.getvalue()
+    assert "cannot be read; nobody else" in shown
+    assert next(line.split() for line in shown.splitlines() if "bob " in line) == ["bob", "cannot", "be", "read"]
+    shown = content(board_of(room), names=True)
+    assert "cannot be read <b>2</b>" in shown and "everything passed" not in shown and "no check yet" not in shown
 
 
 def test_a_missing_folder_is_a_sentence(capsys, tmp_path):

@@ -20,7 +20,7 @@ from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
 from grader.notebook import ROOM, judged, membership, room as rooms, sending
 from grader.notebook.sending import Line, Sender
-from grader.room import server
+from grader.room import handler
 from grader.room.limits import Budgets
 from grader.room.message import Event
 from tests.live import from_cells
@@ -336,6 +336,16 @@ def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
     assert "You are in the room" not in str(progress())
 
 
+def test_a_removed_learner_is_told_so(room):
+    join(room.address, room.live.code, "ada")
+    assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
+    checked(WRONG)
+    until(lambda: rooms._kernel.sender.refused)
+    assert "The room accepts nothing more from this notebook: The instructor removed you from the room. join() joins it again." in said(checked(RIGHT))
+    assert "You are in the room as ada" in said(join(room.address, room.live.code, "ada")) and room.room.place("1.x") is None
+    assert len(room.room.present()) == 1
+
+
 def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
     monkeypatch.setattr(sending, "KEPT", 10)
     sender = Sender(f"http://127.0.0.1:{unused}", "0.x")
@@ -348,7 +358,7 @@ def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
 @pytest.fixture
 def patient(monkeypatch):
     """A room that takes ten times as many events a second, so that a flood has ended in a second or two."""
-    monkeypatch.setattr(server, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
+    monkeypatch.setattr(handler, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
 
 
 def test_a_flood_is_sent_later(patient, room):

@@ -50,6 +50,20 @@ def test_one_who_could_not_be_graded_is_counted_nowhere():
     assert (found.passed, found.attempted, found.graded) == (10, 20, 20) and "1 could not be graded" in found.otherwise
 
 
+@pytest.mark.parametrize("message", ["", "ada.ipynb is not JSON."])  # nothing handed in; handed in, and unreadable
+def test_who_did_not_hand_a_lesson_in_says_nothing_of_its_exercises(message):
+    absent = tuple(replace(PASSED, exercise=f"e{n}", status="missing") for n in range(4))
+    nobody = SubmissionReport("n", "n", (lesson("01_x", *absent),), message)
+    assert items.items(room(*LARGE, nobody)) == items.items(room(*LARGE))
+    assert items.remark(room(*LARGE, nobody)) == items.remark(room(*LARGE))
+    other = lesson("02_y", *absent)  # nor does it count against them in the lessons that they did hand in
+    with_other = [replace(one, lessons=(*one.lessons, other)) if n % 3 else one for n, one in enumerate(LARGE)]
+    assert [one for one in items.items(room(*with_other)) if one.column.lesson == "01_x"] == items.items(room(*LARGE))
+    one_missing = SubmissionReport("m", "m", (lesson("01_x", absent[0], *(replace(PROVEN, exercise=f"e{n}") for n in (1, 2, 3))),))
+    found = next(one for one in items.items(room(one_missing)) if one.column.exercise == "e0")
+    assert (found.graded, found.attempted) == (1, 0)  # a cell that was deleted from a notebook that came counts
+
+
 def test_a_stub_is_no_attempt():
     idle = SubmissionReport("i", "i", (lesson("01_x", replace(NOT_STARTED, exercise="e0"), replace(PROVEN, exercise="e1")),))
     found = {one.column.exercise: (one.passed, one.attempted, one.graded) for one in items.items(room(idle))}

@@ -142,13 +142,26 @@ def test_the_live_page_in_a_browser(tmp_path, artefacts):
             assert tab.title() == "The room" and not logged
             assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
             tab.screenshot(path=artefacts / "live.png")
+            tab.goto(f"{room.address}/room/{room.live.key}?projector={room.live.projector}")
+            tab.wait_for_url(f"{room.address}/room/{room.live.key}")  # without what only the terminal told
+            assert tab.get_by_text("Remove learners").count() == 0
+            tab.goto(f"{room.address}/room/{key}")
+            tab.get_by_text("Remove learners").click()
+            tab.get_by_label("onerror").check()
+            tab.get_by_role("button", name="Remove the selected").click()
+            tab.get_by_text("Removed: 1.").wait_for(timeout=10_000)
+            old = room.live.code
+            tab.get_by_role("button", name="Change the code").click()
+            tab.get_by_text("The code is now ").wait_for(timeout=10_000)
+            assert not room.room.present() and room.live.code != old and tab.title() == "The room"
+            tab.screenshot(path=artefacts / "removing.png")
         tab.get_by_text("The room does not answer").wait_for(timeout=10_000)
         with running(tmp_path / "room.jsonl", port) as room:
             room.joined("grace")
             tab.get_by_text("grace").wait_for(timeout=15_000)
             assert not tab.get_by_text("The room does not answer").is_visible()
         browser.close()
-    assert all(url.startswith(("data:", f"http://127.0.0.1:{port}/room/{key}")) for url in asked), asked
+    assert all(url.startswith(("data:", f"http://127.0.0.1:{port}/room/{key}", f"http://127.0.0.1:{port}/room/{room.live.key}")) for url in asked), asked
 
 
 def test_what_was_taken_is_in_the_journal_before_its_sender_hears_so(tmp_path):

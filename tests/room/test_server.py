@@ -115,35 +115,6 @@ def test_a_flood_costs_its_sender_alone(room):
     assert sum("sends more messages than" in line for line in room.told) == 1
 
 
-def test_connections_without_end_leave_room_for_others(room):
-    room.server._most = 30  # of which one sender may have 20
-    held = [socket.create_connection(("127.0.0.1", room.port), 5) for _ in range(60)]
-    for each in held:
-        each.setblocking(False)
-
-    def closed() -> int:
-        return sum(_is_closed(each) for each in held)
-
-    assert until(lambda: closed() == 40)
-    for each in held:
-        each.close()
-
-    def lets_in() -> bool:  # once the server has seen that those are gone
-        try:
-            return room.post("/join", code=room.live.code, name="ada")[0] == 200
-        except OSError:
-            return False
-
-    assert until(lets_in)
-
-
-def _is_closed(connection: socket.socket) -> bool:
-    try:
-        return connection.recv(1, socket.MSG_PEEK) == b""
-    except BlockingIOError:
-        return False
-
-
 def test_a_full_room_takes_nobody_more_but_those_who_were_in(room, monkeypatch):
     monkeypatch.setattr("grader.room.members.MOST", 1)
     token = room.joined()
@@ -203,9 +174,9 @@ def test_the_page_s_script_is_known_by_a_nonce_and_nothing_comes_from_elsewhere(
 class Stream:
     """The live page's events. count: how many have come."""
 
-    def __init__(self, room: Running, names: bool = True) -> None:
+    def __init__(self, room: Running, names: bool = True, query: str = "") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", room.port, timeout=10)
-        self._connection.request("GET", f"/room/{room.live.key_with_names if names else room.live.key}/live")
+        self._connection.request("GET", f"/room/{room.live.key_with_names if names else room.live.key}/live{query}")
         self._answer, self.count = self._connection.getresponse(), 0
         self.status = self._answer.status
         assert self.status != 200 or self._answer.headers["Content-Type"].startswith("text/event-stream")
@@ -250,10 +221,13 @@ def test_a_page_without_names_hears_none(room):
 def test_pages_that_are_closed_are_forgotten_and_too_many_are_refused(room, monkeypatch):
     monkeypatch.setattr("grader.room.shown.MAX_PAGES", 3)
     token = room.joined("ada")
-    opened = [Stream(room) for _ in range(3)]
+    opened = [Stream(room, names=False) for _ in range(3)]
     assert all(each.next() for each in opened)
-    with Stream(room) as fourth:
-        assert fourth.status == 503
+    for query in ("", "?projector=", "?projector=guess", "?projector=%C3%A9"):
+        with Stream(room, names=False, query=query) as fourth:
+            assert fourth.status == 503
+    with Stream(room) as instructor, Stream(room, names=False, query=f"?projector={room.live.projector}") as projector:
+        assert "<b>1</b> learner" in instructor.next() and "<b>1</b> learner" in projector.next()
     for each in opened:
         each.__exit__()
     times = iter(range(1, 1000))

@@ -22,7 +22,8 @@ class News:
 
 @dataclass(frozen=True)
 class LearnerState:
-    """What is known of one learner. latest: the lesson saved last while we watched, or ''; notes: sentences."""
+    """What is known of one learner. latest: the lesson saved last while we watched, or ''; notes: sentences, each on a notebook
+    that could not be read or graded."""
 
     name: str
     lessons: Mapping[str, LessonReport]
@@ -65,8 +66,8 @@ def board_of(room: WatchedRoom) -> Board:
 
 def _learner(learner: LearnerState) -> Learner:
     states = {verdict.exercise: _state(verdict) for lesson in learner.lessons.values() for verdict in lesson.verdicts}
-    step = next_step(learner)
-    return Learner(learner.name, states, step[1].exercise if step else "")
+    step = None if learner.notes else next_step(learner)
+    return Learner(learner.name, states, step[1].exercise if step else "", unreadable=bool(learner.notes))
 
 
 def _state(verdict: Verdict) -> State:

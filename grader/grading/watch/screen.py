@@ -17,6 +17,7 @@ from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import STYLES
 from grader.room.board import Wrong
+from grader.util.words import counted
 
 NAMES = 4  # learners that are named beside a mistake
 MISTAKES = 8  # of the room that are shown
@@ -29,7 +30,7 @@ def next_lines(learner: LearnerState) -> list[str]:
     """What to do next: the exercise, what failed, the likely mistake, where to look."""
     step = next_step(learner)
     if step is None:
-        return ["Every exercise passed."] if learner.lessons else []
+        return ["Every exercise passed."] if learner.lessons and not learner.notes else []
     lesson, verdict = step
     lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
     if verdict.status == "not_started":
@@ -55,6 +56,13 @@ def wrong_line(wrong: Wrong) -> str:
     head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
     said = ": ".join(part for part in (wrong.mistake, wrong.said) if part)
     return f"{head} {text.one_line(said)} ({names}{more})"
+
+
+def nothing_wrong(room: WatchedRoom) -> str:
+    unreadable = sum(bool(learner.notes) for learner in room.learners)
+    if not unreadable:
+        return "Nobody in the room has anything wrong now."
+    return f"The notebooks of {counted(unreadable, 'learner')} cannot be read; nobody else has anything wrong now."
 
 
 def points(one: LessonReport | SubmissionReport) -> str:
@@ -85,7 +93,7 @@ def lines(room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
         yield from (f"  {line}" for learner in room.learners for line in next_lines(learner))
     else:
         found = wrongs(room.learners)[:MISTAKES]
-        yield "  The room now:" if found else "  Nobody in the room has anything wrong now."
+        yield "  The room now:" if found else f"  {nothing_wrong(room)}"
         yield from (f"  {wrong_line(wrong)}" for wrong in found)
 
 
@@ -189,7 +197,7 @@ def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
         yield Text(
             "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(learners))), style="dim"
         )
-    yield Text("\nWhat the room has wrong now" if found else "\nNobody in the room has anything wrong now.", style="bold")
+    yield Text("\nWhat the room has wrong now" if found else f"\n{nothing_wrong(room)}", style="bold")
     yield from (Text(wrong_line(wrong), no_wrap=True, overflow="ellipsis") for wrong in found)
     for learner in learners:
         for note in learner.notes[:1]:
@@ -213,8 +221,8 @@ def _at_work(learners: Sequence[LearnerState]) -> list[str]:
 
 
 def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
-    """Those with something wrong first, where not all can be shown; in their own order."""
-    wrong = {name for found in wrongs(learners) for name in found.learners}
+    """Those with something wrong or unreadable first, where not all can be shown; in their own order."""
+    wrong = {name for found in wrongs(learners) for name in found.learners} | {one.name for one in learners if one.notes}
     chosen = {id(learner) for learner in sorted(learners, key=lambda learner: learner.name not in wrong)[:most]}
     return [learner for learner in learners if id(learner) in chosen]
 
@@ -234,7 +242,7 @@ def _table(learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
         else:
             cells = [Text(points(learner.lessons[name]) if name in learner.lessons else "") for name in names]
         shown = [learner.lessons[name] for name in names if name in learner.lessons]
-        total = points(SubmissionReport(learner.name, "", tuple(shown)))
+        total = points(SubmissionReport(learner.name, "", tuple(shown))) if shown or not learner.notes else "cannot be read"
         table.add_row(Text(text.one_line(learner.name, 30)), *cells, Text(total))
     return table
 

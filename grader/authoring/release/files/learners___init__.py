@@ -10,7 +10,8 @@ import importlib
 from typing import Any
 
 __all__ = [  # noqa: F822
-    "check", "explain", "figures", "fine", "hint", "join", "leave", "passed", "progress", "replay", "reset", "solution", "stuck",
+    "check", "explain", "figures", "fine", "hint", "join", "leave", "passed", "predict", "progress", "replay", "reset",
+    "solution", "stuck",
 ]  # fmt: skip
 
 _ELSEWHERE = "this copy of the course has no solutions. Hand the notebook in; your results come from there."
@@ -24,6 +25,11 @@ def check(target: Any, *_: Any, **__: Any) -> None:
 def passed(target: Any, *_: Any, **__: Any) -> bool:
     """Always False: nothing is judged here."""
     return False
+
+
+def predict(*_: Any, **__: Any) -> None:
+    """Says where the answer is."""
+    print("Choose one of the options, then unfold the answer above.")
 
 
 def _closed(word: str) -> Any:

@@ -1,0 +1,111 @@
+"""Predictions that are clicked: where the course asks for a choice, what a choice shows, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from grader.authoring.execute import WIDGET
+from grader.authoring.kernel import Kernel
+from grader.course import prose, registry
+from grader.notebook import api, predictions
+from grader.notebook.record import Record
+
+CALL = 'predict("01.1", "ABC")'
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch) -> Record:
+    made = Record(tmp_path / "progress.json")
+    monkeypatch.setattr(api, "_record", lambda: made)
+    return made
+
+
+@pytest.mark.parametrize("question, letters", [
+    ("Which?\n\n- **A** one\n- **B** two\n", "ABC"[:2]), ("Which?\n\n- **A** one\n  over two lines\n- **B** two\n- **C** three", "ABC"),
+    ("What comes?", ""), ("Of **A** and **B**?\n\n- one\n- two", ""), ("- **B** two\n- **A** one", ""), ("- **A** alone", ""),
+])  # fmt: skip
+def test_options_are_a_list_of_letters(question, letters):
+    assert prose.options(question) == letters
+
+
+@pytest.mark.parametrize("name", registry.lessons())
+def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
+    cells = registry.handed_out(name)["cells"]
+    asked = [at for at, cell in enumerate(cells) if prose.is_folded("".join(cell["source"]))]
+    calls = [at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])]
+    assert calls == [at + 1 for at in asked if prose.options("".join(cells[at]["source"]))]
+    for number, at in enumerate(asked, 1):
+        letters = prose.options("".join(cells[at]["source"]))
+        if letters:
+            call = "".join(cells[at + 1]["source"])
+            assert call == f'from grader import predict\n\npredict("{name[:2]}.{number}", "{letters}")'
+            answer = predictions._answer(f"{name[:2]}.{number}")
+            assert "{{" not in answer.answer + answer.wrong and answer.answer in "".join(cells[at]["source"])
+            assert re.match(r"\*\*([A-H])\b", answer.answer)[1] in letters
+    assert cells[calls[0]]["metadata"]["grader"]["role"] == "demo" if calls else True  # grading does not run it
+
+
+def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
+    assert api.predict("01.1", "ABC").text.startswith("Choose A, B or C, then unfold the answer above.")
+    assert not record.path.exists()
+    shown = api.predict("01.1", "ABC", "b")
+    assert shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.") and "What a wrong guess shows." in shown.text
+    assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
+    assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
+    assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
+    record.attempted("softmax_rows", "x", "failed")
+    assert Record(record.path).prediction("01_three_tokens.1") == "B" and Record(record.path).prediction("01_three_tokens.5") == ""
+
+
+@pytest.mark.parametrize("arguments, said", [
+    ((), "takes a prediction's number"), ((1.1, "ABC"), "takes a prediction's number"), (("1", "ABC"), "takes a prediction's number"),
+    (("01.1",), "takes a prediction's number"), (("01.1", 3), "takes a prediction's number"), (("01.1", "ABC", "D"), "The options of this prediction are A, B, C"),
+    (("01.1", "ABC", 2), "The options of this prediction are A, B, C"), (("01.1", "ABC", "AB"), "The options of this prediction are A, B, C"),
+])  # fmt: skip
+def test_what_is_no_prediction_or_no_option_gets_a_sentence(record, arguments, said):
+    assert said in api.predict(*arguments).text and not record.path.exists()
+
+
+@pytest.mark.parametrize("predicted", [None, [], "B", {"01.1": None}, {"01.1": {"choice": 7}}, {"01.1": []}])
+def test_a_record_that_was_damaged_has_no_choice_and_takes_one(record, predicted):
+    record.path.write_text(json.dumps({"format": 1, "exercises": {}, "predictions": predicted}))
+    assert record.prediction("01.1") == ""
+    record.predicted("01.2", "A")
+    assert record.prediction("01.2") == "A"
+
+
+@pytest.mark.parametrize("number", ["01.9", "01.2", "77.1"])
+def test_without_the_text_the_answer_is_the_folded_one(record, monkeypatch, number):
+    if number == "01.2":
+        monkeypatch.setattr(registry, "cells", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
+    assert api.predict(number, "AB", "A").text == "**You said A.**\n\nThe answer is folded away above."
+
+
+def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
+    pytest.importorskip("ipywidgets")
+    monkeypatch.setattr(predictions, "_clickable", lambda: True)
+    bundles = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
+    buttons = api.predict("01.1", "ABC")
+    buttons._ipython_display_()
+    (bundle,) = bundles
+    assert WIDGET in bundle and "then unfold the answer above" in bundle["text/html"]  # in a saved notebook, without a kernel
+    row = buttons._row.children
+    assert [(button.description, button.tooltip) for button in row] == [("A", "Predict A"), ("B", "Predict B"), ("C", "Predict C")]
+    row[1].click()
+    assert record.prediction("01_three_tokens.1") == "B" and buttons._status.value == '<p role="status">You said B. The answer is below.</p>'
+    row[2].click()
+    assert record.prediction("01_three_tokens.1") == "B" and "You chose C now, and the first choice is kept." in buttons._status.value
+    (output,) = buttons._output.outputs
+    assert output["data"]["text/markdown"].startswith("**You said B.**\n\n**C**: both")
+
+
+def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    with Kernel() as kernel:
+        _, outputs = kernel.run(f"from grader import predict\n\n{CALL}", 60)
+    (output,) = outputs
+    assert WIDGET not in output["data"] and "Choose A, B or C" in output["data"]["text/plain"]
